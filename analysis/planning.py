@@ -591,50 +591,38 @@ class Panel:
         off = _ROUGH / units * rough
         # The verdict's own bound, wherever it may decide otherwise: all but for speed.
         is_open = ~(is_near(rough - off) == is_near(rough + off)) | (off >= rough) | np.isnan(rough)
-        if (is_open & can_pass).any():
-            some = is_open & can_pass
-            near = self.of(some)._reached(human_kappa[some], share[some], moves[some], alpha)
+        some = is_open & can_pass
+        if some.any():
+            near = self._reached(some, human_kappa[some], share[some], moves[some], alpha)
             passed[some] = is_near(near, some)
         return np.asarray(passed & can_pass)
 
-    def of(self, studies: Mask) -> Panel:
-        """Return the panel in some of the studies."""
-        return replace(
-            self,
-            codes=self.codes[:, studies],
-            grader=self.grader[:, studies],
-            among=self.among[..., studies],
-            grader_moves=self.grader_moves[studies],
-            people_moves=self.people_moves[studies],
-        )
-
-    def _reached(self, human_kappa: Array, share: Array, moves: Array, alpha: float) -> Array:
-        """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
-        `moves` (studies, units) are the units' influence on it.
+    def _reached(
+        self, some: Mask, human_kappa: Array, share: Array, moves: Array, alpha: float
+    ) -> Array:
+        """Distance of the lower bound of `some` studies below its estimate (studies,): the
+        verdict's own. `moves` (studies, units) are the units' influence on it.
         """
-        (studies, units), q = self.grader_moves.shape, len(self.distance)
-        people = self.codes[:-1].swapaxes(0, 1)
+        codes, people_moves = self.codes[:, some], self.people_moves[some]
+        (studies, units), q = moves.shape, len(self.distance)
+        people = codes[:-1].swapaxes(0, 1)
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
         step = max(round((q - 1) / 10), 1)
         unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
-        grader = np.stack([self.codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
+        grader = np.stack([codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
         kinds = grader.shape[1]
         base = np.ones((kinds, units))
         base[1:] = PSEUDO / (units * (kinds - 1))
-        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_moves)
-        statistic = _OfStudies(
-            people,
-            grader.reshape(studies, -1),
-            self.distance,
-            np.tile(linear, kinds),
-            np.broadcast_to(base.ravel(), (studies, base.size)),
-        )
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_moves)
+        grader = grader.reshape(studies, -1)
+        weights = np.broadcast_to(base.ravel(), (studies, base.size))
+        statistic = _OfStudies(people, grader, self.distance, np.tile(linear, kinds), weights)
         data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
             spread = np.sqrt((data * influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.grader.mean(axis=0) - (1.0 - share) * human_kappa
+        estimate = self.grader[:, some].mean(axis=0) - (1.0 - share) * human_kappa
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
         return np.asarray(estimate - lower_bound(statistic, sample, alpha))
 
@@ -840,15 +828,9 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             people_moves += moves
         k = new + 1
         if k > 1:
-            yield Panel(
-                np.concatenate([codes[:k], codes[-1:]]),
-                distance,
-                is_ordered,
-                with_grader[:k],
-                among[:k, :k],
-                grader_moves / k,
-                people_moves / (k * (k - 1) / 2),
-            )
+            labels, moves = np.concatenate([codes[:k], codes[-1:]]), people_moves / (k * new / 2)
+            kappas = with_grader[:k], among[:k, :k]
+            yield Panel(labels, distance, is_ordered, *kappas, grader_moves / k, moves)
 
 
 def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:

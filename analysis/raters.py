@@ -259,11 +259,9 @@ class People:
         if len(shared) == 0:
             return None
         shared = shared[np.argsort(self.turn[shared, at], kind="stable")]
-        counts = others[shared]
-        shares = counts / counts.sum(axis=1, keepdims=True)
-        return AgainstOthers(
-            self, codes[shared, at].astype(np.intp), shares, self.view.clusters[shared]
-        )
+        shares = others[shared] / others[shared].sum(axis=1, keepdims=True)
+        given = codes[shared, at].astype(np.intp)
+        return AgainstOthers(self, given, shares, self.view.clusters[shared])
 
 
 @dataclass(frozen=True)
@@ -357,13 +355,9 @@ def people_on(
         turns[at] = turn.reindex(first.index)
         seconds[at] = first["seconds"]
         clusters = np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp)
-        yield People(
-            scale.name,
-            replace(matrix.on_categories(), clusters=clusters),
-            turns,
-            seconds,
-            np.array([rater not in excluded for rater in matrix.raters]),
-        )
+        counted = np.array([rater not in excluded for rater in matrix.raters])
+        view = replace(matrix.on_categories(), clusters=clusters)
+        yield People(scale.name, view, turns, seconds, counted)
 
 
 USUAL = QualitySettings()
@@ -431,7 +425,11 @@ def rater_quality(
     shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]
     raters = sorted(set(human["rater_id"]))
-    kappas = {rater: _kappa(people, rater, shared) for rater in raters}
+    compared = {
+        rater: [pair for rubric in people if (pair := rubric.against_others(rater))]
+        for rater in raters
+    }
+    kappas = {rater: _kappa(compared[rater], shared) for rater in raters}
     checks: dict[str, tuple[int, int]] = {}  # passed, given
     if attention is not None and not attention.empty:
         passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
@@ -439,21 +437,17 @@ def rater_quality(
         checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
     rows = []
     for rater in raters:
-        row = _activity(human[human["rater_id"] == rater])
-        row |= _pace(people, rater)
-        compared = [each for one in people if (each := one.against_others(rater))]
-        row |= _run(compared, rng)
-        seen = [each.clusters for each in compared]
-        n_clusters = len(np.unique(np.concatenate(seen))) if seen else 0
+        row = _activity(human[human["rater_id"] == rater]) | _pace(people, rater)
+        row |= _run(compared[rater], rng)
+        n_clusters = len({at for pair in compared[rater] for at in pair.clusters.tolist()})
         row |= _columns("agreement", shared.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
         defined = [peer for peer in peers if not np.isnan(peer[0])]
         usual = np.median(defined, axis=0) if defined else np.full(len(shared), np.nan)
         row |= _columns("behind", shared.interval(kappas[rater] - usual, n_clusters))
-        row |= _leaning(compared, shared)
-        sums = np.zeros((shared.n_types, 4))
-        for each in compared:
-            sums += shared.cluster_sums(each.clusters, each.drift())
+        row |= _leaning(compared[rater], shared)
+        halves = (shared.cluster_sums(pair.clusters, pair.drift()) for pair in compared[rater])
+        sums = sum(halves, np.zeros((shared.n_types, 4)))
         late, n_late, early, n_early = shared.totals(sums).T
         drift = ratio(late, n_late) - ratio(early, n_early)
         row |= _columns("drift", shared.interval(drift, n_clusters))
@@ -511,15 +505,14 @@ def _run(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[st
     return {"longest_run": longest, "usual_run": usual}
 
 
-def _kappa(people: Sequence[People], rater: str, shared: Resamples) -> Array:
+def _kappa(compared: Sequence[AgainstOthers], shared: Resamples) -> Array:
     """The rater's kappa with the others, mean over rubrics by units: (rows,)."""
     total, weight = np.zeros((2, len(shared)))
-    for each in people:
-        if compared := each.against_others(rater):
-            kappa = compared.kappa(shared)
-            held = ~np.isnan(kappa)
-            total[held] += kappa[held] * len(compared.codes)
-            weight[held] += len(compared.codes)
+    for rubric in compared:
+        kappa = rubric.kappa(shared)
+        held = ~np.isnan(kappa)
+        total[held] += kappa[held] * len(rubric.codes)
+        weight[held] += len(rubric.codes)
     return ratio(total, weight)
 
 

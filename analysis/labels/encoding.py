@@ -144,8 +144,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
     cells, cell = np.unique(raters * len(unit_names) + units, return_inverse=True)
     if scale.is_number:  # of several draws or orders the median, the lower one of two
-        reading, cell_of_reading = cell, np.arange(len(cells))
-        label, tied = _median(labels, cell, len(cells)), np.zeros(len(cells), dtype=bool)
+        reading, cell_of_reading, given = cell, np.arange(len(cells)), labels >= 0
+        medians = pd.Series(labels[given]).groupby(cell[given]).quantile(interpolation="lower")
+        label, tied = np.full(len(cells), -1), np.zeros(len(cells), dtype=bool)
+        label[medians.index] = medians
     else:
         key = cell * (orders.max(initial=0) + 1) + orders
         _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
@@ -182,8 +184,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
     first_reason = np.full(len(cells), _NO_LABEL, dtype=object)
-    given = np.flatnonzero(reasons != "")[::-1]
-    first_reason[cell[given]] = reasons[given]
+    with_reason = np.flatnonzero(reasons != "")[::-1]
+    first_reason[cell[with_reason]] = reasons[with_reason]
     reason[unscored] = first_reason[unscored]
     has_tie = np.bincount(cell_of_reading[tied], minlength=len(cells)) > 0
     reason[unscored & has_tie] = "draw_tie"
@@ -260,18 +262,6 @@ def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes
     return np.where((most > 0) & ~tied, counts.argmax(axis=1), -1), tied
 
 
-def _median(labels: Codes, group: Codes, n_groups: int) -> Codes:
-    """Return the median label of each group, the lower one of two; -1 for none."""
-    labelled = np.flatnonzero(labels >= 0)
-    labelled = labelled[np.lexsort((labels[labelled], group[labelled]))]
-    count = np.bincount(group[labelled], minlength=n_groups)
-    first = np.concatenate([[0], count.cumsum()[:-1]])
-    out = np.full(n_groups, -1, dtype=np.intp)
-    some = count > 0
-    out[some] = labels[labelled[(first + (count - 1) // 2)[some]]]
-    return out
-
-
 def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     out = np.empty((n_groups, values.shape[1]))
     for column, of_column in enumerate(values.T):
@@ -317,13 +307,11 @@ def encode(
     codes = np.full(shape, -1, dtype=readings.code.dtype)
     asked = np.zeros(shape, dtype=bool)
     codes[at], asked[at] = readings.code, True
-    positive, confidence = (
-        _laid_out(values, at, shape) for values in (readings.positive, readings.confidence)
-    )
-    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
-    distributions = {}
-    for rater in np.unique(at[1][given]).tolist():
-        rows = given[at[1][given] == rater]
+    positive = _laid_out(readings.positive, at, shape)
+    confidence = _laid_out(readings.confidence, at, shape)
+    distributions, has_shares = {}, ~np.isnan(readings.probabilities[:, 0])
+    for rater in np.unique(at[1][has_shares]).tolist():
+        rows = has_shares & (at[1] == rater)
         table = np.full((shape[0], readings.probabilities.shape[1]), np.nan)
         table[at[0][rows]] = readings.probabilities[rows]
         distributions[rater] = table

@@ -246,15 +246,11 @@ def _first(held: Mask, times: Array, number: int) -> Mask | None:
 
 
 def selection_p(
-    coded: Coded,
-    codes: Labels,
-    resamples: Resamples,
-    rng: np.random.Generator,
-    most: int | None = None,
+    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator, most: int = 0
 ) -> float:
     """Return a p value: does the number of people's labels `codes` (units, people) of a unit depend
     on labels? 1 where all units have the same number, or nothing varies. Numbers above `most` count
-    as `most`.
+    as `most`, unless it is 0.
     """
     number = np.minimum((codes >= 0).sum(axis=1), most or codes.shape[1])
     if len(np.unique(number[number > 0])) < 2:
@@ -286,7 +282,7 @@ def _scores(coded: Coded, codes: Labels, number: Array, copies: Array) -> Iterat
     table = np.where(much, np.cumsum(much), 0)[person]
     apart, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # whether a label is each category
-        values = np.eye(coded.q)[:, min(coded.q - 1, 1) :] if coded.q == 2 else np.eye(coded.q)
+        values = np.eye(coded.q)[:, int(coded.q == 2) :]
     weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
 
     def within(key: Codes, at: Codes, what: Array, weights: Array) -> Array:

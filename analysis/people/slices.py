@@ -12,12 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import (
-    agreement_weights,
-    balanced_accuracy,
-    label_counts,
-    majority_codes,
-)
+from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.pairs import (
     KappaMeans,
@@ -107,14 +102,14 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their distance as a
     share of the largest, the linear weights of Cohen (1968).
     """
-    counts, code = label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
+    counts, code = c.label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
     if coded.is_number:
         values = np.asarray(coded.values)
         apart = np.abs(values[:, None] - values)
         weights = 1.0 - apart / max(float(apart.max(initial=0.0)), 1e-300)
     else:
         ordered = coded.level != "nominal"
-        weights = agreement_weights(coded.q, "linear" if ordered else "identity")
+        weights = c.agreement_weights(coded.q, "linear" if ordered else "identity")
     held = (counts.sum(axis=1) > 0) & (code >= 0)
     agreed = (counts * weights[np.maximum(code, 0)]).sum(axis=1)
     return np.where(held, agreed / np.maximum(counts.sum(axis=1), 1.0), 0.0), held.astype(float)
@@ -212,7 +207,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
     coded, humans = view.coded, view.coded.members("human")
     if not humans:
         return
-    reference = majority_codes(label_counts(coded, humans))
+    reference = c.majority_codes(c.label_counts(coded, humans))
     notes = max_t_notes([_tested(view, column, reference) for column in columns])
     q, why = coded.q, Remark("no_pairable_units")
     for k, grader in enumerate(coded.members("model")):
@@ -228,9 +223,9 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                     tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
                 about["note"], out = _few(view.count(units)), view.on(coded.part(part))
-                out.add(BALANCED, balanced_accuracy(table), units, reason=why, **about)
+                out.add(BALANCED, c.balanced_accuracy(table), units, reason=why, **about)
             for part, (units, table) in tables.items() if len(tables) > 1 else ():
-                apart = balanced_accuracy(table) - balanced_accuracy(every - table)
+                apart = c.balanced_accuracy(table) - c.balanced_accuracy(every - table)
                 code = column.values.index(part.removeprefix(f"{column.name}="))
                 about["note"], out = of_column[code][k], view.on(coded.part(part))
                 out.add("group_difference", apart, units, reason=why, **about)
