@@ -3,13 +3,12 @@
 Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
 bootstrapped with the others but taken from the rater's own labels.
 
-Which people's labels deserve a second look, and why. Nothing here changes or drops a label.
-
-Each person is compared with the others on the same units, never with a key. Chance differences do
-not count: a difference is flagged only if its whole 95% interval lies beyond the margin.
-
-On a unit the others are everyone else who labelled it, each with the same weight. All measures are
-ratios of sums over units, so that one bootstrap of clusters gives their intervals.
+*Quality* (`rater_quality`): people whose labels deserve a second look, and why. Nothing here
+changes or drops a label. Each person is compared with the others on the same units, never with a
+key. Chance differences do not count: a difference is flagged only if its whole 95% interval lies
+beyond the margin. On a unit the others are everyone else who labelled it, each with the same
+weight. All measures are ratios of sums over units, so that one bootstrap of clusters gives their
+intervals.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.numbers import AGREEMENT
@@ -89,10 +89,8 @@ def _add(
 
 def add_usage_rows(view: RubricView) -> None:
     """Add what every grader cost, if the table says so, and the number of models that answered for
-    it, where any is known.
-
-    An unknown cost (of a model without a list price) is undefined, not 0. `n_units` counts the
-    attempts.
+    it, where any is known. An unknown cost (of a model without a list price) is undefined, not 0.
+    `n_units` counts the attempts.
     """
     usage = view.request.facts.usage
     if usage is None:
@@ -121,8 +119,6 @@ def median_interval(values: Array) -> Interval:
     >>> median_interval(np.arange(1.0, 16.0))
     Interval(estimate=8.0, low=4.0, high=12.0, remarks=())
     """
-    from scipy.special import bdtr
-
     ordered, n = np.sort(values), len(values)
     below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
     if n == 0:
@@ -133,9 +129,8 @@ def median_interval(values: Array) -> Interval:
 
 
 def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
-    """Return the share of pairs of a rater's labels and other humans' on a unit that are alike.
-
-    A ratio; its variance by linearisation, between clusters (Cochran 1977, section 6.3; Kish &
+    """Return the share of pairs of a rater's labels and other humans' on a unit that are alike. A
+    ratio; its variance by linearisation, between clusters (Cochran 1977, section 6.3; Kish &
     Frankel 1974).
     """
     others = [human for human in labels.humans if human != rater]
@@ -279,9 +274,8 @@ class AgainstOthers:
         return self.people.view.spread(self.codes)
 
     def kappa(self, resamples: Resamples) -> Array:
-        """Kappa of the rater with the others, (rows,): weighted where the scale has an order.
-
-        The table counts a unit once: its cells are the shares of the others' labels.
+        """Kappa of the rater with the others, (rows,): weighted where the scale has an order. The
+        table counts a unit once: its cells are the shares of the others' labels.
         """
         q = self.shares.shape[1]
         cells = self.sides[:, :, None] * self.shares[:, None, :]
@@ -540,9 +534,8 @@ def _median(values: Array) -> float:
 
 
 def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[str, str]]:
-    """Yield (flag, reason in words) for every flag that a row of `rater_quality` raises.
-
-    A difference is flagged only if its whole interval lies beyond the margin.
+    """Yield (flag, reason in words) for every flag that a row of `rater_quality` raises. A
+    difference is flagged only if its whole interval lies beyond the margin.
     """
     if row["answers"] >= rules.min_answers:
         if row["pace"] < rules.fast:

@@ -234,10 +234,9 @@ ALPHA = "krippendorff_alpha_masi"
 
 
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
-    """Return the sets of options as labels, and which options each holds (sets, options).
-
-    `options` are the answers to each option on the same units by the same raters, code 0 for yes;
-    where one is missing, so is the set.
+    """Return the sets of options as labels, and which options each holds (sets, options). `options`
+    are the answers to each option on the same units by the same raters, code 0 for yes; where one
+    is missing, so is the set.
     """
     answers = np.stack([option.codes for option in options], axis=-1)
     complete = (answers >= 0).all(axis=-1)
@@ -322,7 +321,6 @@ MAJORITY = "majority"
 
 def add_consensus_rows(view: RubricView) -> None:
     """Add `consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
-
     `at` is the method; `consensus_ties` is the share of the units with two labels or more whose
     majority is tied.
     """
@@ -406,7 +404,6 @@ def repeats_of(
     ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
     """Return each repeating rater's draws, laid out as if every draw were a separate rater.
-
     `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
     the rater read more than once; it belongs to the unit's cluster.
     """
@@ -431,9 +428,8 @@ def repeats_of(
 
 
 def add_repeat_rows(view: RatedView) -> None:
-    """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
-
-    Both are plain means over the pairs of a rater's draws.
+    """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats. Both are
+    plain means over the pairs of a rater's draws.
     """
     if not (view.ratings["draw"] > 0).any():
         return
@@ -445,7 +441,7 @@ def add_repeat_rows(view: RatedView) -> None:
         pairs = list(combinations(range(len(draws.raters)), 2))
         units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
         why: Code = "no_variation" if units[0] else "no_pairable_units"
-        wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
+        wanted = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
         for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():
             over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
@@ -483,8 +479,9 @@ def add_stability_rows(view: RubricView) -> None:
     columns = labels.columns(view.request.settings.variants)
     readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
     if humans := coded.members("human"):
-        majority = c.usual_codes(coded, humans).astype(coded.codes.dtype)
-        readers = {HUMANS: majority, **readers}
+        counts = c.label_counts(coded, humans)  # the majority, of numbers the median
+        usual = c.median_codes(counts) if coded.is_number else c.majority_codes(counts)
+        readers = {HUMANS: usual.astype(coded.codes.dtype), **readers}
     for (reader, codes), column in product(readers.items(), columns):
         fixed = [other for other in columns if other.name != column.name]
         wide, clusters, subject = _by_variant(labels, codes, column, fixed)
@@ -513,7 +510,6 @@ def reworded(
     cluster: str = "pair",
 ) -> dict[str, LabelMatrix]:
     """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
-
     `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
     under one of them only are left out. Raises InputError where a variant has other categories.
     """
@@ -545,7 +541,6 @@ def _by_variant(
     labels: LabelMatrix, codes: Labels, column: UnitColumn, fixed: Sequence[UnitColumn]
 ) -> tuple[Labels, Codes, Codes]:
     """Return labels (questions, variants) of one reader, with each question's cluster and subject.
-
     A question is one cluster, subject, side and value of the other columns. Where several units are
     the same variant of one question, the first one counts.
     """

@@ -14,12 +14,10 @@ Pair rule of a study: a rubric on responses gives each pair and subject two unit
 b. The pair's probability is the mean of the two responses' (a hard label counts 1 where
 affirmative, else 0) and the verdict is affirmative from the threshold up (Shen et al. 2025).
 
-Ratings reduced to distinct rows of labels, with their counts in each cluster.
-
-A million units of five raters on five categories are at most 7,776 patterns, however many units
-there are. Tables of parts of the ratings add up to that of all, whatever the parts and the order of
-their rows, as long as no unit's ratings are split: the form is canonical, and holds whole numbers
-only.
+*Reduced* ratings are distinct rows of labels, with their counts in each cluster. A million units of
+five raters on five categories are at most 7,776 patterns, however many units there are. Tables of
+parts of the ratings add up to that of all, whatever the parts and the order of their rows, as long
+as no unit's ratings are split: the form is canonical, and holds whole numbers only.
 """
 
 from __future__ import annotations
@@ -387,10 +385,9 @@ ALL_RATERS = "raters=all"
 def one_version(
     ratings: DataFrame, rubric: str, accepted: Collection[str] | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the ratings of one rubric that count, and notes on those set aside.
-
-    Ratings without a hash (imported ones) always count. Raises InputError where several versions
-    are present and none was chosen.
+    """Return the ratings of one rubric that count, and notes on those set aside. Ratings without a
+    hash (imported ones) always count. Raises InputError where several versions are present and none
+    was chosen.
     """
     hashes = ratings["rubric_hash"]
     counts = hashes[hashes != ""].value_counts().sort_index()
@@ -415,7 +412,6 @@ def without_excluded(
     ratings: DataFrame, rubric: str, excluded: Mapping[str, str]
 ) -> tuple[DataFrame, list[str]]:
     """Drop excluded raters from one rubric's ratings; the note gives their names and reasons.
-
     `excluded` gives each rater's reason.
     """
     left_out = ratings["rater_id"].isin(list(excluded))
@@ -436,10 +432,9 @@ def without_excluded(
 
 
 def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
-    """Return the labels with one row per pair and subject, `positive` by the pair rule.
-
-    A rater has a verdict on a pair only where they have one on both responses. Pairs with one
-    response are left out. Codes are all missing: a pair has a verdict but no category.
+    """Return the labels with one row per pair and subject, `positive` by the pair rule. A rater has
+    a verdict on a pair only where they have one on both responses. Pairs with one response are left
+    out. Codes are all missing: a pair has a verdict but no category.
     """
     verdicts = labels.verdicts
     single = np.where(np.isnan(labels.positive), verdicts.astype(float), labels.positive)
@@ -620,7 +615,6 @@ def reduce_ratings(
     source: str = "ratings",
 ) -> Reduced:
     """Reduce ratings of one rubric (a validated `ratings` table) that hold all of each unit's rows.
-
     `clusters` gives each unit's cluster by its id; `raters` are those of all the ratings there are.
     Raises InputError as `combine_readings` does.
     """
@@ -652,9 +646,8 @@ def reduce_ratings(
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
-    """Merge the tables of several parts; no unit may be in two of them.
-
-    Patterns are ordered as in `LabelMatrix.folded`.
+    """Merge the tables of several parts; no unit may be in two of them. Patterns are ordered as in
+    `LabelMatrix.folded`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -682,10 +675,8 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
 
 @dataclass(frozen=True)
 class PatternMatrix(LabelMatrix):
-    """Labels as patterns, each a row and a cluster of its own.
-
-    Of probabilities it holds only the verdicts that they give, `given` (patterns, raters), -1 where
-    there is none.
+    """Labels as patterns, each a row and a cluster of its own. Of probabilities it holds only the
+    verdicts that they give, `given` (patterns, raters), -1 where there is none.
     """
 
     given: Labels = None  # type: ignore[assignment]

@@ -38,9 +38,8 @@ BALANCED = "group_balanced_accuracy"
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences.
-
-    The statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level.
+    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences. The
+    statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level.
     """
     coded, kappa = view.coded, deciding_kappa(view.coded)
     levels = alpha_levels(coded)
@@ -71,9 +70,8 @@ def add_slice_rows(view: RubricView) -> None:
 
 def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
-    that over the rest (see `unit_agreement`).
-
-    All slices, columns and graders of the view are tested together (see `max_t`).
+    that over the rest (see `unit_agreement`). All slices, columns and graders of the view are
+    tested together (see `max_t`).
     """
     coded, graders = view.coded, view.coded.members("model")
     agreement, held = np.zeros((2, len(coded.codes), len(graders)))
@@ -97,10 +95,8 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
 
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     """Return a grader's mean agreement with the humans of each unit (units,), and 1 where there is
-    any, else 0.
-
-    The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their distance as a
-    share of the largest, the linear weights of Cohen (1968).
+    any, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their
+    distance as a share of the largest, the linear weights of Cohen (1968).
     """
     counts, code = c.label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
     if coded.is_number:
@@ -167,7 +163,6 @@ def add_rater_slice_rows(view: RubricView) -> None:
 
 def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:
     """Add the main figures with the excluded raters among the humans: subset `raters=all`.
-
     `everyone` are the labels with theirs.
     """
     labels, frequency = everyone.folded()
@@ -178,7 +173,6 @@ def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:
 
 def add_other_cluster_rows(view: RatedView) -> None:
     """Add the main figures with intervals from resampling other clusters: at = "cluster=COLUMN".
-
     Only whole clusters have a weight, which others mix: of weighted ones there are none.
     """
     request, labels = view.request, view.labels
@@ -235,7 +229,7 @@ def _tested(view: View, column: UnitColumn, reference: Codes) -> Parts:
     """Return what `max_t` tests: whether a grader repeats the majority's category on a unit, minus
     how often it repeats that category in all groups.
 
-    All categories count equally, as in balanced accuracy. So a group is not told apart for having
+    All categories count equally, as in balanced accuracy. So a group does not differ for having
     more units of a harder category, or none of an easier one; single units change places only with
     others of their category.
     """
