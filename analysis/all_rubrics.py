@@ -174,10 +174,8 @@ def analyse_rubrics(
     pool: Executor | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
-    """Carry out a request (see `analyse`).
-
-    With a `pool` of processes rubrics are analysed in parallel; they share nothing. `on_stage` is
-    called with a description of each stage.
+    """Carry out a request (see `analyse`). With a `pool` of processes rubrics are analysed in
+    parallel; they share nothing. `on_stage` is called with a description of each stage.
     """
     settings, decision, facts = request.settings, request.decision, request.facts
     people = members_of(facts.raters, settings.rater_slices, settings.slices)
@@ -421,7 +419,6 @@ def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
 @dataclass(frozen=True)
 class RubricTask:
     """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-
     Graders are judged only if `judge` is set: a rubric may be present as a mere wording of another.
     """
 

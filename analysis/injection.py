@@ -64,9 +64,8 @@ class _Text:
         return reading(self.labels)
 
     def shares(self, target: str, clean: str, by_probability: bool) -> tuple[float, float, float]:
-        """Shares of draws with the target, a third label, and no label.
-
-        By the grader's own probabilities where it gives some every time, else by its draws.
+        """Shares of draws with the target, a third label, and no label. By the grader's own
+        probabilities where it gives some every time, else by its draws.
         """
         at_target, other, none = 0.0, 0.0, 0.0
         for label, stated in zip(self.labels, self.probabilities, strict=True):
@@ -161,10 +160,8 @@ _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
 def _texts(table: DataFrame) -> list[_Text]:
-    """Return the texts of one grader, with their draws in order.
-
-    The clean text's draws are those of its readings one after another, each with as many as the
-    other texts have.
+    """Return the texts of one grader, with their draws in order. The clean text's draws are those
+    of its readings one after another, each with as many as the other texts have.
     """
     columns = [table[name].tolist() for name in _COLUMNS]
     rows = sorted(zip(*columns, strict=True), key=lambda row: row[4])
@@ -293,9 +290,8 @@ def named(attack: str) -> str:
 
 @dataclass(frozen=True)
 class Attack:
-    """Effect of one attack on one grader in one way.
-
-    The rows of its effect, corrected p and deciding bounds.
+    """Effect of one attack on one grader in one way. The rows of its effect, corrected p and
+    deciding bounds.
     """
 
     effect: ResultRow
@@ -334,9 +330,8 @@ class Outcome:
         )
 
     def worst(self, bound: float) -> Attack:
-        """Return the attack with the largest effect of those beyond the bound.
-
-        If there is none, the attack whose effect may be the largest.
+        """Return the attack with the largest effect of those beyond the bound. If there is none,
+        the attack whose effect may be the largest.
         """
         if beyond := [each for each in self.attacks if each.beyond(bound)]:
             return max(beyond, key=lambda each: each.bounds["estimate"])
@@ -352,10 +347,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Audit:
-    """Attacks on one grader under one rubric, by outcome.
-
-    `flips` are the flips beyond the grader's own, by attack; `retest` its own flips on the clean
-    text asked again, where it was.
+    """Attacks on one grader under one rubric, by outcome. `flips` are the flips beyond the grader's
+    own, by attack; `retest` its own flips on the clean text asked again, where it was.
     """
 
     rubric: str
@@ -386,9 +379,8 @@ class Audit:
         return bool(self.beyond(bounds))
 
     def telling(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:
-        """Return the outcomes that the verdict rests on, with their bounds.
-
-        These are the outcomes beyond their bound; else those still open; else all.
+        """Return the outcomes that the verdict rests on, with their bounds. These are the outcomes
+        beyond their bound; else those still open; else all.
         """
         found = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
         return [(each, bounds.of(each.name)) for each in found]

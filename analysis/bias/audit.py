@@ -161,7 +161,6 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 
 def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = None) -> None:
     """Add rows on whom raters favour and on how graders' calls shift with irrelevant properties.
-
     `retuned` are the labels with other verdicts of a grader, by thresholds tuned on other clusters:
     all questions that rest on verdicts are asked of these too, in rows NAME_held_out.
     """
@@ -202,10 +201,9 @@ def _add_shifts(
 
 @dataclass(frozen=True)
 class Property:
-    """A property that calls should not depend on: `x` (units,), NaN where not known.
-
-    `statistic`, `subset`, `at` and `note` are those of the row of each grader's shift with it, and
-    `inside` (units,) the units that it is about, if not all. `noisy` is that of `Shifts`.
+    """A property that calls should not depend on: `x` (units,), NaN where not known. `statistic`,
+    `subset`, `at` and `note` are those of the row of each grader's shift with it, and `inside`
+    (units,) the units that it is about, if not all. `noisy` is that of `Shifts`.
     """
 
     statistic: str
@@ -267,9 +265,8 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
 
 
 def add_family_rows(audit: AuditRows, calls: Calls, families: Mapping[str, Sequence[str]]) -> None:
-    """Add `bias_self_preference` of graders whose family is among the subjects, with others.
-
-    It is the affirmative calls on subjects of its own family minus those on the others. `at` is the
+    """Add `bias_self_preference` of graders whose family is among the subjects, with others. It is
+    the affirmative calls on subjects of its own family minus those on the others. `at` is the
     family.
     """
     of_subject = [family_of(subject, families) for subject in calls.subjects]
@@ -313,10 +310,9 @@ def lengths(
 
 
 def slices_of(calls: Calls, column: UnitColumn) -> list[Property]:
-    """Return whether units are in each slice by a column; none where all are in one.
-
-    `bias_slice` is the affirmative calls in the slice minus those in the rest. Agreement with
-    humans in the slice is another question: `slice_difference`.
+    """Return whether units are in each slice by a column; none where all are in one. `bias_slice`
+    is the affirmative calls in the slice minus those in the rest. Agreement with humans in the
+    slice is another question: `slice_difference`.
     """
     codes, values, slices = column.codes[calls.unit], column.values, []
     for code, value in enumerate(values if len(values) > 1 else ()):
@@ -421,10 +417,9 @@ def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
 
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
-    """Orientation of each unit (units,): 1 where side a is the first of `settings.sides`.
-
-    It is -1 where side b is, 0 where it is not known. Raises InputError where leanings are set and
-    no unit of the whole table has one.
+    """Orientation of each unit (units,): 1 where side a is the first of `settings.sides`. It is -1
+    where side b is, 0 where it is not known. Raises InputError where leanings are set and no unit
+    of the whole table has one.
     """
     if not settings.leanings:
         return np.ones(len(facts.ids))
@@ -470,9 +465,8 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
     for group in sorted({*a, *b} - {""}):
         sign = np.where(a == b, 0.0, 1.0 * (a == group) - 1.0 * (b == group))
         others = tuple(sorted({*b[sign > 0], *a[sign < 0]}))
-        enough = resamples.count(calls.clusters, sign != 0)[1] >= FEW_CLUSTERS
         mirrored = len(others) == 1 and (others[0], group) in done
-        if not enough or mirrored:
+        if resamples.count(calls.clusters, sign != 0)[1] < FEW_CLUSTERS or mirrored:
             continue
         done.add((group, *others))
         yield _Part(calls.part(f"group={group}"), from_to(group, ", ".join(others)), sign)
@@ -483,7 +477,6 @@ _ORDERS = ("ab", "ba")
 
 def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
     """Return the orders in which each grader read pairs; graders without known orders are left out.
-
     `ratings` is a validated table of one rubric.
     """
     seen = _by_order(ratings).groupby("rater_id", sort=True)["order"].unique()
@@ -686,9 +679,8 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
-    """Return the findings of the audit, in the order of its questions.
-
-    With `suffix` HELD_OUT they are on verdicts by thresholds tuned on other clusters.
+    """Return the findings of the audit, in the order of its questions. With `suffix` HELD_OUT they
+    are on verdicts by thresholds tuned on other clusters.
     """
     return [Finding(row, p) for row, p in audited(rows, suffix)]
 

@@ -126,9 +126,8 @@ class People:
 
     @classmethod
     def of(cls, sums: Labelled, third: bool, noise: Noise | None = None) -> People:
-        """Fit the distribution by the first two moments, and the third where `third` is set.
-
-        With `noise` the spread of all strata together may change along its property.
+        """Fit the distribution by the first two moments, and the third where `third` is set. With
+        `noise` the spread of all strata together may change along its property.
         """
         mean = _inside(sums)
         shared = _FEW if mean.shape[1] <= 2 else _MANY
@@ -171,7 +170,6 @@ class Noise:
     @classmethod
     def along(cls, sums: Labelled, x: Array) -> Noise:
         """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata.
-
         `x` is the property's mean in each stratum, (rows, strata).
         """
         mean, covariance = _inside(sums), _covariance(sums)
@@ -221,10 +219,9 @@ class Beyond:
 def beyond_expected(
     sums: Labelled, people: People, *, free: bool, noise: Noise | None = None
 ) -> Beyond:
-    """Compare calls with expected calls by stratum; both have the same mean over all strata.
-
-    `free` lets sharpness vary; else it is that of humans. With `noise` strictness changes with it.
-    NaN in rows that have no solution, and in all rows where no sharpness fits the data.
+    """Compare calls with expected calls by stratum; both have the same mean over all strata. `free`
+    lets sharpness vary; else it is that of humans. With `noise` strictness changes with it. NaN in
+    rows that have no solution, and in all rows where no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
     part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
@@ -292,10 +289,9 @@ class _Curves:
         return ndtr(own.place) + extra.sum(axis=1), together
 
     def fitted(self) -> tuple[Array, Array, Mask]:
-        """Strictness and sharpness of every row, and whether they fit.
-
-        With sharpness the covariance rises, up to a highest value. A grader's that is below 0 is a
-        guesser's, of sharpness 0. Where it lies above the highest, that is as near as one comes.
+        """Strictness and sharpness of every row, and whether they fit. With sharpness the
+        covariance rises, up to a highest value. A grader's that is below 0 is a guesser's, of
+        sharpness 0. Where it lies above the highest, that is as near as one comes.
         """
         a, b = np.full((2, len(self.level)), np.nan)
         fits = np.ones(len(self.level), dtype=bool)
@@ -578,10 +574,8 @@ def _third_difference(at: Array) -> Array:
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject.
-
-    `unit` (units,) is the unit's row in the label matrix; `subset` names the rows on all of the
-    calls.
+    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject. `unit`
+    (units,) is the unit's row in the label matrix; `subset` names the rows on all of the calls.
     """
 
     raters: tuple[str, ...]

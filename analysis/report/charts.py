@@ -244,10 +244,8 @@ def inline_svg(spec: Spec, alt: str) -> str:
 
 
 def vega_svg(spec: Spec) -> str:
-    """The picture as Vega draws it.
-
-    Vega shortens texts that are too long, and fails if that splits a surrogate pair: then such
-    characters are replaced by their code points.
+    """The picture as Vega draws it. Vega shortens texts that are too long, and fails if that splits
+    a surrogate pair: then such characters are replaced by their code points.
     """
     import vl_convert
 

@@ -120,9 +120,8 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
 
 
 def section_of(source: Source, anchor: str) -> ReportSection | None:
-    """Build the section of a topic by its anchor; None where it has no content.
-
-    An answer that is the same on all rubrics is given once.
+    """Build the section of a topic by its anchor; None where it has no content. An answer that is
+    the same on all rubrics is given once.
     """
     room, layers_of, fields, finished = TOPICS[anchor]
     known, title = texts(), written(f"{room}.title")

@@ -229,10 +229,9 @@ def worded(text: str) -> str:
 def make_table(
     caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
 ) -> list[Table]:
-    """Make a table of figures that shares footnotes; nothing if it has no rows.
-
-    Left out are empty columns, rows without any figure and headings that no row follows. A cell on
-    other units than its row's first has how many it has.
+    """Make a table of figures that shares footnotes; nothing if it has no rows. Left out are empty
+    columns, rows without any figure and headings that no row follows. A cell on other units than
+    its row's first has how many it has.
     """
     known = [row for row in rows if row[1] is None or any(row[1])]
     filled = [figures for _, figures in known if figures is not None]
@@ -515,9 +514,8 @@ class Source:
 
 @dataclass(frozen=True)
 class RubricFigures:
-    """The figures of one rubric, with the study that they are of.
-
-    A `subset` is of the units: all, on the categories, unless it is given.
+    """The figures of one rubric, with the study that they are of. A `subset` is of the units: all,
+    on the categories, unless it is given.
     """
 
     source: Source
@@ -651,9 +649,7 @@ class RubricFigures:
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
         """Return the threshold that tuning is compared with, as the rows write it; empty where
-        nothing could be tuned.
-
-        It is the rubric's threshold, or the one that was declared.
+        nothing could be tuned. It is the rubric's threshold, or the one that was declared.
         """
         found = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
         codes: tuple[Code, ...] = ("default_threshold", "declared_threshold")

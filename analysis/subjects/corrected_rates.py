@@ -55,10 +55,9 @@ from evenhand.errors import InputError
 
 
 class RateSums(NamedTuple):
-    """Sums over units, all of one shape (rows, ...): the labelled part, then the rest.
-
-    `labelled` units have a reference and a grade, of which `affirmed` and `graded` are the sums and
-    `both` the sum of their product; `rest` units have a grade only, `rest_graded` is its sum.
+    """Sums over units, all of one shape (rows, ...): the labelled part, then the rest. `labelled`
+    units have a reference and a grade, of which `affirmed` and `graded` are the sums and `both` the
+    sum of their product; `rest` units have a grade only, `rest_graded` is its sum.
     """
 
     labelled: Array
@@ -216,9 +215,7 @@ def clipped(rate: Array) -> Array:
 
 def rate_features(reference: Array, grades: Array) -> Array:
     """Return the six features of each unit that `RateSums` sums, (units, 6), from reference and
-    grades (units,), NaN for none.
-
-    Units without a grade count nowhere.
+    grades (units,), NaN for none. Units without a grade count nowhere.
     """
     labelled = ~np.isnan(reference) & ~np.isnan(grades)
     rest = np.isnan(reference) & ~np.isnan(grades)
@@ -441,9 +438,8 @@ def _resampled(
     replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
-    drawn = resamples.plain(replicates)[1:]
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
-    return corrected_interval(found, drawn, len(units), labelled, reach)
+    return corrected_interval(found, resamples.plain(replicates)[1:], len(units), labelled, reach)
 
 
 def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
@@ -600,10 +596,9 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 
 class _GradersRates:
-    """Rates of one grader by group, from `reference` and its `grades` (units,), NaN for none.
-
-    PPI++ (`rates` and `weight`, (rows, groups)) is stratified in groups whose labels reach for two
-    strata or more; `strata` has their stratum of each unit (units,).
+    """Rates of one grader by group, from `reference` and its `grades` (units,), NaN for none. PPI++
+    (`rates` and `weight`, (rows, groups)) is stratified in groups whose labels reach for two strata
+    or more; `strata` has their stratum of each unit (units,).
     """
 
     def __init__(
@@ -648,9 +643,8 @@ class _GradersRates:
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         for at, name, member in self.groups:
             if (mine := self.graded & member).any():
-                needless = None if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
                 about = Remark("errors_differ") if name in differ else ""
-                why = needless or useless
+                why = useless if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
                 self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
         self._add_differences(rubrics)
 

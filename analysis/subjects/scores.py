@@ -135,7 +135,6 @@ def add_overall_rows(out: RubricView) -> None:
 
 def people_means(verdicts: LabelMatrix) -> Array:
     """The share of people who affirm each unit, of those who labelled it, (units,); NaN for none.
-
     Its mean over units is *people's rate*: of every score, rate and prevalence the same.
     """
     people = verdicts.verdicts[:, list(verdicts.humans)]

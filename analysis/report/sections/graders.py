@@ -139,9 +139,8 @@ def layers(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
     tables = figures.table("ceiling.caption")
     drawn, prices = forest(figures, tables), price_front(figures)
-    answers = [_answer(figures)] if tables else []
     folded = prices if drawn else [*tables, *prices]
-    return Part(answers, [*drawn, *rates_table(figures)], folded)
+    return Part([_answer(figures)] if tables else [], [*drawn, *rates_table(figures)], folded)
 
 
 def _answer(figures: RubricFigures) -> list[object]:
@@ -432,20 +431,18 @@ def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
 
 def _traced(figures: RubricFigures, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
-    lines = lines_of(map(figures.of_row, finding.rows))
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
-    return traced(sentence, lines)
+    return traced(sentence, lines_of(map(figures.of_row, finding.rows)))
 
 
 def _heading(figure: Figure) -> str:
     """Name the grader of a row, the part of the sample and the sides."""
-    grader = figure.grader or figure.rater
     first, second = figure.sides
     sides = written("direction.sides", first=first, second=second) if second else first
     about = ["" if figure.part == "all" else figure.part, sides]
-    return ", ".join([grader, *filter(None, about)])
+    return ", ".join([figure.grader or figure.rater, *filter(None, about)])
 
 
 def injection_layers(figures: RubricFigures) -> Part:

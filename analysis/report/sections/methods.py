@@ -120,14 +120,13 @@ def paragraphs(source: Source) -> blocks.Quotable:
     texts = [" ".join(made) for make in (_methods, _results) if (made := list(make(source)))]
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
-    entries = references()
     parts = _CITED.split(text)  # plain text and keys by turns
     cited = [rf" \citep{{{each.replace(', ', ',')}}}" for each in parts[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(_authors_and_years, text) for text in texts),
         tex="".join(chain.from_iterable(zip_longest(map(tex, parts[::2]), cited, fillvalue=""))),
-        bibtex="\n\n".join(entries[key] for key in keys) + "\n",
+        bibtex="\n\n".join(references()[key] for key in keys) + "\n",
     )
 
 
@@ -228,9 +227,8 @@ def _agreement(source: Source) -> Iterator[str]:
     estimated = _estimated(source)
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
-        weights = weighted.rpartition("_")[2]
         key = "weighted_kappa" if weighted else "kappa"
-        yield written(f"methods_text.{key}", weights=weights)
+        yield written(f"methods_text.{key}", weights=weighted.rpartition("_")[2])
     decision = source.analysis.decision
     if decision.reference:
         yield _uncited(written("methods_text.reference", reference=decision.reference))

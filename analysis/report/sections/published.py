@@ -113,9 +113,8 @@ def section(source: Source) -> ReportSection | None:
     if (beside := source.context.beside) is None:
         return None
     found = list(_published_beside(source, beside))
-    quoted = len(beside.published.figure)
     matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
-    answer = written("reproduction.answer", matched=matched, quoted=quoted)
+    answer = written("reproduction.answer", matched=matched, quoted=len(beside.published.figure))
     differs = blocks.Items(written("reproduction.differs"), tuple(beside.differences))
     about = (written("published.about"), beside.published.citation)
     title = written("reproduction.title")

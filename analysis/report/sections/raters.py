@@ -413,8 +413,7 @@ def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> Disa
     """Collect all disagreements, those on one unit together."""
     by_unit = grouped(widest_first(found), lambda each: (each.rubric, each.unit_id))
     rubrics = list(dict.fromkeys(each.rubric for each in found))
-    places = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
-    units = [_unit(by_unit[key], context) for key in places]
+    units = [_unit(by_unit[e], context) for name in rubrics for e in by_unit if e[0] == name]
     parts: dict[str, set[str]] = {}
     for column, value in (part for each in found for part in each.parts.items()):
         parts.setdefault(column, set()).add(value)

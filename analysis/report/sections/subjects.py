@@ -226,9 +226,8 @@ def _by_rater(
 ) -> list[Table]:
     """Tabulate every subject or group in a row, every rater in a column."""
     own = [figure for figure in net if figure.column == column]
-    latest = {figure.subset: figure for figure in own}
     rows: list[RowPlace] = [(_sides(own[0]), None)] if column == "subject" and own else []
-    rows += rows_of(latest.values(), title)
+    rows += rows_of({figure.subset: figure for figure in own}.values(), title)
     columns = _by_raters(figure.rater for figure in own)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
@@ -263,7 +262,7 @@ def rate_layers(figures: RubricFigures) -> Part:
     one, other = figures.analysis.settings.sides
     by_side = [each for grader in compared for each in _by_side(figures, grader)]
     sides = rows_of(by_side, subject, lambda each: _heading(figures, each.grader))
-    ranked = [each for grader in graders for each in _of(figures, "rate_rank_set", grader)]
+    ranked = [e for grader in graders for e in _at(figures, "rate_rank_set", grader).values()]
     ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     by_subject = rows_of(raw, subject, lambda each: each.grader)
     return Part(
@@ -366,14 +365,9 @@ def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
     return in_pieces("report.rates_nothing")
 
 
-def _of(figures: RubricFigures, statistic: str, grader: str) -> list[Figure]:
-    """A grader's figures of one statistic, in the order of the table."""
-    return figures.select(statistic, ALL_BINARY, ("humans", grader))
-
-
 def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
     """A grader's figures of one statistic, by their `at`."""
-    return {figure.at: figure for figure in _of(figures, statistic, grader)}
+    return {each.at: each for each in figures.select(statistic, ALL_BINARY, ("humans", grader))}
 
 
 def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
