@@ -94,7 +94,7 @@ class Request:
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Return resamples of clusters with this frequency and weight, the latest of them cached."""
+        """Return resamples of clusters with this frequency and weight; the latest are cached."""
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples
