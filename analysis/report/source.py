@@ -409,17 +409,17 @@ MOST_NAMED = 3
 """Things named in an answer at most; the rest are in its tables."""
 
 
-def sentences(*said: Sequence[object]) -> list[object]:
-    """Sentences in pieces as one answer.
+def sentences(*given: Sequence[object]) -> list[object]:
+    """Join sentences in pieces to one answer.
 
     >>> sentences(["a."], [], ["b ", 1, "."])
     ['a.', ' ', 'b ', 1, '.']
     """
-    return _joined([each for each in said if each], " ")
+    return _joined([sentence for sentence in given if sentence], " ")
 
 
 def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
-    """Things in pieces one after the other, only the first few of them."""
+    """Join things in pieces, only the first few of them."""
     more = [written("report.and_others")] if len(things) > MOST_NAMED else []
     return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
 
