@@ -72,9 +72,9 @@ class Dataset:
         and none was chosen.
         """
         hashes = self.facts.rubric_hashes
-        own = self.ratings[self.ratings["rubric"] == rubric]
-        found, _ = one_version(own, rubric, hashes.get(rubric) if hashes else None)
-        return found[~found["rater_id"].isin(list(self.facts.excluded))]
+        ratings = self.ratings[self.ratings["rubric"] == rubric]
+        accepted, _ = one_version(ratings, rubric, hashes.get(rubric) if hashes else None)
+        return accepted[~accepted["rater_id"].isin(list(self.facts.excluded))]
 
     def analyse(
         self,

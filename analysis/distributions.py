@@ -96,10 +96,10 @@ def _apart(n: int, m: int) -> Array:
     return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, both) @ in_both)
 
 
-def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
-    """Probability to find `found` (k,) among `drawn` of n of which `good` (j,): (j, k)."""
+def _hypergeometric(n: int, good: Codes, drawn: int, among: Codes) -> Array:
+    """Probability of `among` (k,) in `drawn` of n of which so many are `good` (j,): (j, k)."""
     of = good[:, None]
-    ways = _log_choose(of, found) + _log_choose(n - of, drawn - found)
+    ways = _log_choose(of, among) + _log_choose(n - of, drawn - among)
     return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))
 
 

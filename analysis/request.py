@@ -83,8 +83,8 @@ class Request:
     @property
     def strata(self) -> tuple[str, ...]:
         """Columns that the labelled sample was stratified by, as far as units have them."""
-        known = () if self.units is None else self.units.columns
-        return tuple(name for name in self.facts.strata if name in known)
+        columns = () if self.units is None else self.units.columns
+        return tuple(name for name in self.facts.strata if name in columns)
 
     @property
     def screened(self) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
     """Compare the rows of one view with the libraries' values, skipping undefined ones. Raises
     RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
     """
-    found = Verification()
+    total = Verification()
     for statistic, rater_a, rater_b, theirs in values:
         row = rows.get(statistic, rater_a, rater_b, subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
@@ -84,8 +84,8 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
                 f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
                 f"a library gives {theirs}"
             )
-        found += Verification(1, difference)
-    return found
+        total += Verification(1, difference)
+    return total
 
 
 def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:

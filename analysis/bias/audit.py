@@ -128,9 +128,9 @@ class AuditRows:
         how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
         corrected = [(screened, significance.benjamini_hochberg, how)]
         for grader in dict.fromkeys(test.grader for test in self._tests):
-            own = [t for t in self._tests if t.grader == grader and t.is_planned]
-            how = f"Holm over this grader's questions, {len(own)} in all"
-            corrected.append((own, significance.holm, how))
+            planned = [t for t in self._tests if t.grader == grader and t.is_planned]
+            how = f"Holm over this grader's questions, {len(planned)} in all"
+            corrected.append((planned, significance.holm, how))
         for tests, correct, how in corrected:
             for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
                 if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):
@@ -274,8 +274,8 @@ def add_family_rows(audit: AuditRows, calls: Calls, families: Mapping[str, Seque
     for grader in calls.graders:
         family = family_of(calls.raters[grader], families)
         if family and family in of_subject and set(of_subject) != {family}:
-            own = np.where(calls.subject >= 0, of_unit == family, np.nan)
-            is_own = Property("bias_self_preference", own, calls.subset, family)
+            is_family = np.where(calls.subject >= 0, of_unit == family, np.nan)
+            is_own = Property("bias_self_preference", is_family, calls.subset, family)
             add_shift_rows(audit, calls, [is_own], [grader])
 
 
@@ -382,8 +382,8 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
     count = (~np.isnan(people)).sum(axis=1).astype(float)
     for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
         mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), count)
-        own = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
-        sides.append(np.column_stack([mean, own]))
+        of_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
+        sides.append(np.column_stack([mean, of_graders]))
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
@@ -565,15 +565,15 @@ def _add_grader(
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     weighted = drawn.weight is not None  # the exact p is for equally weighted pairs
-    found = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    test = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
-        f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
+        f"exact p {test.exact:.4g}, mid-p {test.mid_p:.4g}",
         Remark("as_sampled") if weighted else "",
     )
     add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
     gain = Shift(ratio(net, n), counts, note)
-    add("bias_order", shift=gain, exact_p=None if weighted else found.exact)
+    add("bias_order", shift=gain, exact_p=None if weighted else test.exact)
 
 
 # Findings
@@ -673,8 +673,8 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
     """Yield the audit's rows, in the order of its questions, with their p."""
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     asked = {question + suffix: at for at, question in enumerate((*PLANNED, *SCREENED))}
-    own = [(key, row) for key, row in by_key.items() if key[1] in asked]
-    for key, row in sorted(own, key=lambda each: asked[each[0][1]]):
+    rows_asked = [(key, row) for key, row in by_key.items() if key[1] in asked]
+    for key, row in sorted(rows_asked, key=lambda each: asked[each[0][1]]):
         yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
 
 

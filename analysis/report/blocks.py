@@ -212,10 +212,10 @@ class Card:
         >>> Card({}, None, "", (Cell("0.77"), Cell("0.82")), None, ()).compared
         'κ 0.77 vs 0.82'
         """
-        own, people = self.kappas
-        if own is None:
+        grader, people = self.kappas
+        if grader is None:
             return ""
-        return f"κ {own.text} vs {people.text}" if people else f"κ {own.text}"
+        return f"κ {grader.text} vs {people.text}" if people else f"κ {grader.text}"
 
 
 @dataclass(frozen=True)

@@ -283,8 +283,8 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
     """Render a page, which may use its own style sheet and script and nothing else."""
     from markupsafe import Markup
 
-    known = {"colours": charts.ROLES, "synthetic": context.synthetic}
-    script = Markup("\n".join(rendered(each, **known) for each in scripts))  # noqa: S704 - our own
+    given = {"colours": charts.ROLES, "synthetic": context.synthetic}
+    script = Markup("\n".join(rendered(each, **given) for each in scripts))  # noqa: S704 - our own
     style, digest = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (rendered(f"{name}.css"), script)

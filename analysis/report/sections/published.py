@@ -112,13 +112,13 @@ def section(source: Source) -> ReportSection | None:
     """Build the section from every figure that the study declares; None where it declares none."""
     if (declared := source.context.beside) is None:
         return None
-    found = list(_paired(source, declared))
-    matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
+    pairs = list(_paired(source, declared))
+    matched = len({id(each) for each, figure in pairs if figure and not isnan(figure.bounds[1])})
     answer = written("reproduction.answer", matched=matched, quoted=len(declared.published.figure))
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), declared.published.citation)
     title = written("reproduction.title")
-    shown, answers = (_table(source, declared, found), differs), (blocks.Answer((answer,)),)
+    shown, answers = (_table(source, declared, pairs), differs), (blocks.Answer((answer,)),)
     return ReportSection("published-figures", title, shown, answers, about=about)
 
 
@@ -159,20 +159,20 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
     ]
 
 
-def _table(source: Source, declared: BesidePublished, found: Sequence[Paired]) -> Table:
+def _table(source: Source, declared: BesidePublished, pairs: Sequence[Paired]) -> Table:
     citation = declared.published.citation
     rows: list[Row] = []
     notes: dict[str, str] = {}
     heading, last = "", None
-    for each, figure in found:
+    for each, figure in pairs:
         unit = "share" if each.unit == "percent" else each.unit
         name = source.on(each.rubric).caption(f"{entry_for(each.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
         mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
         printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
-        own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, declared))
-        rows.append(Row(each.of, (printed, own, Cell(_whose(each, figure) if figure else ""))))
+        here = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, declared))
+        rows.append(Row(each.of, (printed, here, Cell(_whose(each, figure) if figure else ""))))
         last = each
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
     caption, stub = written("reproduction.caption"), written("reproduction.figure")
@@ -197,8 +197,8 @@ def _own(source: Source, declared: BesidePublished, each: PublishedFigure) -> li
         raters = list(combinations(sorted(declared.graders), 2))
     # On single responses the verdict of a pair is published: that of the mean of the two.
     of_pair = f"pair_{each.statistic}"
-    known = each.subset in figures.by_subset(of_pair)
-    name, cut = of_pair if known else each.statistic, each.threshold
+    of_pairs = each.subset in figures.by_subset(of_pair)
+    name, cut = of_pair if of_pairs else each.statistic, each.threshold
     looked = [(name, each.at), *([(f"{name}_at_threshold", repr(cut))] if cut else [])]
     found_of = (figures.get(s, *who, each.subset, at) for who in raters for s, at in looked)
     return [figure for figure in found_of if figure]
