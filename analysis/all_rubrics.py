@@ -442,7 +442,7 @@ def analyse_patterns(
     reduced: Reduced, scale: Scale, shared: Resamples, request: Request
 ) -> RubricAnalysis:
     """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
-    noun = "unit" if reduced.clusters is None else "cluster"
+    noun = "item" if reduced.clusters is None else "cluster"
     result = RubricAnalysis(ResultRows(scale.name), noun)
     labels, selection = _chosen(result, pattern_matrix(reduced, scale), shared, request)
     counts = LabelCounts.of(labels, selection, times=reduced.times)

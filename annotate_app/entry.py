@@ -34,6 +34,7 @@ from evenhand.study.access.accounts import (
     cookie_secret,
     log_in,
     open_link,
+    sign_in,
     sign_on,
     sign_out,
 )

@@ -83,7 +83,7 @@ def human_majority(labels: LabelMatrix) -> Reference:
     """The humans' majority verdict on each unit; ties are left out and counted (in the data)."""
     counts = count_labels(labels.verdicts[:, list(labels.humans)], 2)
     majority, tied = majority_codes(counts), int(is_tied(counts).sum())
-    ties = f"{tied} tied units left out" if tied else ""
+    ties = f"{tied} tied items left out" if tied else ""
     whom = "against the humans' majority"
     if len(labels.humans) == 1:
         whom = f"against the one annotator, {labels.raters[labels.humans[0]]}"

@@ -294,7 +294,7 @@ def _missing(case: VerdictEvidence, required: Requirements, promising: bool) -> 
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.meet:
         reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
-        return _cannot_tell(case, [reason], step=_AT_RANDOM)
+        return _inconclusive(case, [reason], step=_AT_RANDOM)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)

@@ -115,7 +115,7 @@ class Decision:
     def short(self) -> str:
         """The reasons that decided it, in a few words."""
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
-        if self.judgement == "cannot_tell":  # that it would fail is said with the cause
+        if self.judgement == "inconclusive":  # that it would fail is said with the cause
             fails = shorts[-1:] == [written("short.label_to_rule_out")]
             shorts = [*shorts[:-1][:1], shorts[-1]] if fails else shorts[-1:]
         return "; ".join(shorts[:2])

@@ -283,8 +283,8 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
     if not people.empty and people.min() < people.max():
         per_unit = f"{people.min()} to {people.max()}, {people.mean():.1f} on average"
     facts: dict[str, str | int | float] = {
-        "human raters": int((kinds == "human").sum()),
-        "annotators per labelled unit": per_unit,
+        "annotators": int((kinds == "human").sum()),
+        "annotators per labelled item": per_unit,
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }

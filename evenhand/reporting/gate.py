@@ -455,8 +455,8 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
     if not kept:
         place = f" on {rubric}" if rubric else ""
         raise InputError(
-            f"{dataset.name}: no unit has a label of a person and of {grader!r}{place}; "
-            "collect grades on labelled units first"
+            f"{dataset.name}: no item has a label of an annotator and of {grader!r}{place}; "
+            "collect grades on labelled items first"
         )
     ratings = pd.concat(kept.values())
     is_person = ratings["rater_kind"].eq("human")

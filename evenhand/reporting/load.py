@@ -487,7 +487,7 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
     unknown = ~rated["unit_id"].isin(units["unit_id"])
     if unknown.any():
         unit = rated.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
+        raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
     further = [column for column in rated if column == "unit_id" or column not in units]
     return units.merge(rated[further], on="unit_id", how="left").fillna("")
 

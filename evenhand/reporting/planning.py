@@ -332,7 +332,7 @@ def plan_from(analysis: Analysis, wanted: Wanted, notes: Sequence[str] = ()) -> 
     for rubric, parts in analysis.components.items():
         about = {"rubric": rubric or "labels", "units": parts.n_units, "people": parts.n_raters}
         shown: list[list[str]] = []
-        names = ("units differ", "annotators are lenient or strict", "everything else")
+        names = ("items differ", "annotators are lenient or strict", "everything else")
         values = (parts.unit, parts.rater, parts.residual)
         for name, value, share in zip(names, values, parts.shares, strict=True):
             shown.append([name, f"{value:.3f}", f"{share:.0%}" if share == share else "-"])
@@ -342,7 +342,7 @@ def plan_from(analysis: Analysis, wanted: Wanted, notes: Sequence[str] = ()) -> 
         lines.append((written("pilot.components", **about), columns, shown))
         every = [d_study(parts, raters) for raters in range(1, MOST_PER_UNIT + 1)]
         shown = [[str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"] for one in every]
-        columns = ["annotators per unit", "ranking units", "placing units"]
+        columns = ["annotators per item", "ranking items", "placing items"]
         lines.append(("Dependability", columns, shown))
         for one in every:
             row = {"raters": one.raters, "ranking": one.relative, "placing": one.absolute}

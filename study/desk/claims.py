@@ -137,7 +137,7 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
     """Take an exclusion back. Raises InputError where there is none, or no reason is given."""
     reason = reason.strip()
     if not reason:
-        raise InputError("say why the rater is readmitted")
+        raise InputError("say why the annotator is readmitted")
     if rater_id not in oversight(store).exclusions:
         raise InputError(f"rater {rater_id!r} is not excluded")
     _decide(store, "readmit", rater_id, reason, done_by)

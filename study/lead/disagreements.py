@@ -126,7 +126,7 @@ def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
     seen = last_label(study.store)
     given = _given(study)[0].get(key)
     if given is None:
-        raise InputError("people have no labels on this unit that count")
+        raise InputError("annotators have no labels on this item that count")
     if take_first(study.store, holder, [key], seen) is None:
         (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
         raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
@@ -206,7 +206,7 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
                 decision = _checked(study, known, *cells)
                 key = (decision["unit_id"], decision["rubric"])
                 if key in filled:
-                    raise InputError("a row further up decides the same unit; keep one of the two")
+                    raise InputError("a row further up decides the same item; keep one of the two")
             except InputError as error:
                 raise InputError(f"{source}, row {number}: {error}") from None
             filled[key] = decision
@@ -232,7 +232,7 @@ def _checked(
     if not reason.strip():
         raise InputError("a decision needs a reason")
     if unit_id not in known[rubric.unit]:
-        raise InputError(f"the study has no {rubric.unit} unit {unit_id!r}")
+        raise InputError(f"the study has no {rubric.unit} item {unit_id!r}")
     about = {"unit_id": unit_id, "rubric": rubric.name, "rubric_hash": rubric.hash}
     return about | {"label": key, "reason": reason.strip()}
 
@@ -427,7 +427,7 @@ def sort_disagreement(
     if kind not in ("", *KINDS):
         raise InputError(f"{kind!r} is none of {', '.join(KINDS)}")
     if unit_id not in study.units_by_kind("all")[known.unit]:
-        raise InputError(f"the study has no {known.unit} unit {unit_id!r}")
+        raise InputError(f"the study has no {known.unit} item {unit_id!r}")
     about = {"rubric": rubric, "rubric_hash": known.hash, "unit_id": unit_id, "grader": grader}
     judgment = SortedDisagreement(**about, kind=kind, note=note.strip(), done_by=by)
     _LOG.append(study.store, [judgment])

@@ -139,7 +139,7 @@ def item_columns(
         if len(responses) > 1:
             raise InputError(
                 f"{name}: {responses[0]!r} and {responses[1]!r} could both be the response; name "
-                f"what raters read with --show, such as --show {responses[0]}"
+                f"what annotators read with --show, such as --show {responses[0]}"
             )
         shown = [column for role in _TEXTS for column in called(role)[:1]]
         if not responses:

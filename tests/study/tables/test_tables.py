@@ -12,7 +12,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers import excel
+from evenhand.exchange.readers import plain_files
 from evenhand.exchange.readers.reading import read_export
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import (
@@ -260,11 +260,11 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
         book.active.append([number, "y" * 30_000, "no"])  # stored once
     book.save(path)
     assert len(read_export(path).table) == 50
-    monkeypatch.setattr(excel, "MOST_DECODED", 1_000_000)
+    monkeypatch.setattr(plain_files, "MOST_DECODED", 1_000_000)
     with pytest.raises(InputError, match="too large a workbook"):
         read_export(path)
     monkeypatch.undo()
-    monkeypatch.setattr(excel, "_MOST_UNPACKED", 10_000)
+    monkeypatch.setattr(plain_files, "_MOST_UNPACKED", 10_000)
     with pytest.raises(InputError, match="unpacks to more than"):
         read_export(path)
 
