@@ -159,10 +159,11 @@ def front_page() -> str:
     page = re.sub(_STYLESHEET, "", page)
     begin = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()
     style = (_HERE / "page.css").read_text("utf-8")
-    keys = {"offline": "page.no_answer", "crowded": "page.crowded", "loading": "page.loading"}
+    sentences = {"offline": said("page.no_answer"), "crowded": said("page.crowded")}
+    sentences["loading"] = said("page.loading")
     words = "".join(
-        f'<div role="status" class="evenhand-{kind}">{said(key)}</div>'
-        for kind, key in keys.items()
+        f'<div role="status" class="evenhand-{kind}">{sentence}</div>'
+        for kind, sentence in sentences.items()
     )
     body = f"<style>\n{begin}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
     return page.replace('<div id="root">', f'{body}<div id="root">')

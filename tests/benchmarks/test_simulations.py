@@ -9,7 +9,9 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import (
+    bias,
     corrected_rates,
+    coverage,
     deciding_bound,
     decisions,
     designs,
@@ -29,9 +31,7 @@ from benchmarks import (
 from benchmarks.deciding_bound import CELLS, MARGIN, Cell
 from benchmarks.simulated import any_passes, verdicts
 from evenhand.analysis import Scale, analyse
-from tests.analysis.labels.test_encoding import coverage
 from tests.analysis.simulated_labels import analysed, passes
-from tests.analysis.verdicts.test_words import bias
 
 # How often a bias is found that is there, or is not.
 
@@ -72,8 +72,8 @@ def test_quality_has_the_gap_it_claims(law: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prevalence", corrected_rates.PREVALENCES)
 def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float) -> None:
-    """Annotators' rate and the grader's error rates, against 60 simulated studies, or more
-    where few units are affirmative.
+    """People's rate and the grader's error rates, against 60 simulated studies, or more where few
+    units are affirmative.
     """
     rng = np.random.default_rng(5)
     drawn = [
@@ -515,6 +515,6 @@ def test_intervals_that_miss_are_told_by_their_side() -> None:
     )
     page = small_samples.document(found, 100, 40, 1)
     assert "1 of 5 cells fall short" in page
-    assert "- 0.625: Cohen kappa, two annotators, verdict, prevalence 0.1, 50 pairs x 1" in page
+    assert "- 0.625: Cohen kappa, two people, verdict, prevalence 0.1, 50 pairs x 1" in page
     assert "misses lie mostly below" in page
     assert "| 0.625 [0.515, 0.723] * | 0.250 | 0.125 | 0.200 |" in page

@@ -287,7 +287,7 @@ def test_nothing_is_said_of_wordings_that_were_not_tried(rng):
 
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
-    [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "We inconclusive")],
+    [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "Inconclusive")],
 )
 def test_the_report_says_which_wording_people_agree_better_under(rng, before, after, outcome):
     text = answer_of(analysed(study(rng, before, after)))
@@ -298,7 +298,7 @@ def test_the_report_says_which_wording_people_agree_better_under(rng, before, af
 def test_nothing_is_decided_before_all_labels_are_in(rng):
     ratings = study(rng, 0.5, 0.95)
     text = answer_of(analysed(ratings, raters=4))
-    assert text.startswith("We inconclusive")
+    assert text.startswith("Inconclusive")
     assert "So far 75% of the trial's labels are in" in text
     assert "under r-2 and" in text
     lacking = (ratings["unit_id"] == NEW[0]) & (ratings["rater_id"] == "cem")
