@@ -174,10 +174,8 @@ def analyse_rubrics(
     pool: Executor | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
-    """Carry out a request (see `analyse`).
-
-    With a `pool` of processes rubrics are analysed in parallel; they share nothing. `on_stage` is
-    called with a description of each stage.
+    """Carry out a request (see `analyse`). With a `pool` of processes rubrics are analysed in
+    parallel; they share nothing. `on_stage` is called with a description of each stage.
     """
     settings, decision, facts = request.settings, request.decision, request.facts
     people = members_of(facts.raters, settings.rater_slices, settings.slices)
@@ -214,35 +212,35 @@ def analyse_rubrics(
             judge = name not in wordings
             tasks.append(RubricTask(scale, counted[name], variants, request, judge, libraries))
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
-    found: list[RubricAnalysis] = []
+    results: list[RubricAnalysis] = []
     for place, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
-        if (whole := task.scale.part_of) and all(each.rows.rubric != whole for each in found):
-            found.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
-        found.append(next(analysed))
-    judge_across_rubrics(found)
-    return together(found, notes, request, verify=libraries is not None)
+        if (whole := task.scale.part_of) and all(each.rows.rubric != whole for each in results):
+            results.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
+        results.append(next(analysed))
+    judge_across_rubrics(results)
+    return together(results, notes, request, verify=libraries is not None)
 
 
 def together(
-    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
+    parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
-    verification = sum((each.verification for each in found), Verification())
+    verification = sum((each.verification for each in parts), Verification())
     return Analysis(
-        rows=[row for each in found for row in each.rows.rows.values()],
-        verdicts=[verdict for each in found for verdict in each.verdicts],
-        notes=[*notes, *(note for each in found for note in each.notes)],
+        rows=[row for each in parts for row in each.rows.rows.values()],
+        verdicts=[verdict for each in parts for verdict in each.verdicts],
+        notes=[*notes, *(note for each in parts for note in each.notes)],
         verification=verification if verify else None,
         settings=request.settings,
         decision=request.decision,
-        components={each.rows.rubric: each.components for each in found if each.components},
-        disagreements=[one for each in found for one in each.disagreements],
-        thresholds=[one for each in found for one in each.thresholds],
-        cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
-        counts={each.rows.rubric: each.counts for each in found},
-        orders={each.rows.rubric: each.orders for each in found if each.orders},
+        components={each.rows.rubric: each.components for each in parts if each.components},
+        disagreements=[one for each in parts for one in each.disagreements],
+        thresholds=[one for each in parts for one in each.thresholds],
+        cluster_nouns={each.rows.rubric: each.cluster_noun for each in parts},
+        counts={each.rows.rubric: each.counts for each in parts},
+        orders={each.rows.rubric: each.orders for each in parts if each.orders},
     )
 
 
@@ -266,7 +264,7 @@ def analyse_reduced(
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed)
-    found = []
+    results = []
     for place, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:
             on_stage(f"resampling {name or 'labels'} ({place} of {len(tables)})")
@@ -275,9 +273,10 @@ def analyse_reduced(
         else:
             draw, keys = partial(request.resampled, keep=False), name_keys(reduced.clusters)
             shared = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
-        found.append(analyse_patterns(reduced, scales[name], shared, replace(request, _latest={})))
-    judge_across_rubrics(found)
-    return together(found, [], request)
+        fresh = replace(request, _latest={})
+        results.append(analyse_patterns(reduced, scales[name], shared, fresh))
+    judge_across_rubrics(results)
+    return together(results, [], request)
 
 
 def _with_rubrics(
@@ -390,7 +389,7 @@ def _to_judge_again(view: RubricView) -> RubricView | None:
     return replace(view, draw=left_out, request=request, known={})
 
 
-def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
+def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
     """Judge the graders of all rubrics so that a wrong pass on any of them has at most the error
     that each rubric has alone: Holm's (1979) procedure, by steps.
 
@@ -401,7 +400,7 @@ def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
     not pass, these count as long as none of them does, so that the level at which the first one
     could is at most 1/t of the error.
     """
-    family = [each for each in found if each.judging is not None and each.verdicts]
+    family = [each for each in results if each.judging is not None and each.verdicts]
     alone, left = [each.passing for each in family], len(family)
     if left < 2:
         return
@@ -421,7 +420,6 @@ def judge_across_rubrics(found: Sequence[RubricAnalysis]) -> None:
 @dataclass(frozen=True)
 class RubricTask:
     """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-
     Graders are judged only if `judge` is set: a rubric may be present as a mere wording of another.
     """
 
@@ -445,85 +443,85 @@ def analyse_patterns(
 ) -> RubricAnalysis:
     """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
     noun = "item" if reduced.clusters is None else "cluster"
-    found = RubricAnalysis(ResultRows(scale.name), noun)
-    labels, selection = _chosen(found, pattern_matrix(reduced, scale), shared, request)
+    result = RubricAnalysis(ResultRows(scale.name), noun)
+    labels, selection = _chosen(result, pattern_matrix(reduced, scale), shared, request)
     counts = LabelCounts.of(labels, selection, times=reduced.times)
     clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
-    found.counts = replace(counts, clusters=clusters)
-    view = RubricView.of_labels(found.rows, labels, shared, request)[0]
-    _add_rows(found, view)
+    result.counts = replace(counts, clusters=clusters)
+    view = RubricView.of_labels(result.rows, labels, shared, request)[0]
+    _add_rows(result, view)
     annotators.add_selection_rows(view, selection)
-    found.decide(labels, request.decision)
-    found.judging = _to_judge_again(view)
-    return found
+    result.decide(labels, request.decision)
+    result.judging = _to_judge_again(view)
+    return result
 
 
 @_in_one_thread
 def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     """Analyse one rubric."""
     scale, ratings, request = task.scale, task.ratings, task.request
-    found = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
+    result = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
     if ratings.empty:
-        found.note(written("note.no_ratings"))
-        return found
-    own, found.notes = encoding.without_excluded(ratings, scale.name, request.facts.excluded)
-    if own.empty:
-        return found
-    own, parted = encoding.methods_apart(own, scale.name)
-    found.notes += parted
-    found.orders = audit.orders_seen(own)
-    for name, graders in audit.by_orders(found.orders).items():
+        result.note(written("note.no_ratings"))
+        return result
+    counted, result.notes = encoding.without_excluded(ratings, scale.name, request.facts.excluded)
+    if counted.empty:
+        return result
+    counted, parted = encoding.methods_apart(counted, scale.name)
+    result.notes += parted
+    result.orders = audit.orders_seen(counted)
+    for name, graders in audit.by_orders(result.orders).items():
         both, who = name == "both_orders", listed(graders)
-        found.note(written("note.both_orders" if both else "note.one_order", graders=who))
-    if prompted := with_own_prompt(own["rater_id"].unique()):
-        found.note(written("note.own_prompt", graders=listed(prompted)))
-    request = replace(request, units=with_weights(request.units, own))
-    readings = encoding.combine_readings(own, scale, request.facts.source)
+        result.note(written("note.both_orders" if both else "note.one_order", graders=who))
+    if prompted := with_own_prompt(counted["rater_id"].unique()):
+        result.note(written("note.own_prompt", graders=listed(prompted)))
+    request = replace(request, units=with_weights(request.units, counted))
+    readings = encoding.combine_readings(counted, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
-        found.note(written("note.number", low=low, high=high, ordered=scale.ordered))
+        result.note(written("note.number", low=low, high=high, ordered=scale.ordered))
     labels = thresholds.judged_out_of_sample(
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
-    times = annotators.label_times(own, readings.units, labels.raters)
+    times = annotators.label_times(counted, readings.units, labels.raters)
     plain = Resamples(np.ones(labels.n_clusters, dtype=np.int64), 0, np.random.default_rng(0))
-    labels, selection = _chosen(found, labels, plain, request, times)
-    left_out = ratings["rater_id"].nunique() - own["rater_id"].nunique()
-    found.counts = LabelCounts.of(labels, selection, left_out)
+    labels, selection = _chosen(result, labels, plain, request, times)
+    left_out = ratings["rater_id"].nunique() - counted["rater_id"].nunique()
+    result.counts = LabelCounts.of(labels, selection, left_out)
     views = labels.in_agreement.views if task.verify else []
     theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
     if request.why:
-        found.components = components_of(labels)
-    found.thresholds = thresholds.thresholds_in_force(labels)
-    found.notes += [each.note for each in found.thresholds if each.note]
+        result.components = components_of(labels)
+    result.thresholds = thresholds.thresholds_in_force(labels)
+    result.notes += [each.note for each in result.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
-    whole = RubricView.of_labels(found.rows, *_resampled(labels, request), request)[0]
-    _add_rows(found, whole)
-    known = {"ratings": own, "given": ratings, "readings": readings, "variants": task.variants}
-    rated = RatedView.on_units(found.rows, labels, request, **known)
+    whole = RubricView.of_labels(result.rows, *_resampled(labels, request), request)[0]
+    _add_rows(result, whole)
+    tables = {"ratings": counted, "given": ratings, "readings": readings, "variants": task.variants}
+    rated = RatedView.on_units(result.rows, labels, request, **tables)
     annotators.add_selection_rows(rated, selection)
     weight = labels.people_weight
     if labels.weight is not None and len(weight):  # some pairs were likelier to be picked
         size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
         rated.add("effective_clusters", size, counts, a="humans")
-        fields = {"noun": found.cluster_noun, "labelled": len(weight), "size": size}
-        found.note(written("note.effective", **fields))
+        fields = {"noun": result.cluster_noun, "labelled": len(weight), "size": size}
+        result.note(written("note.effective", **fields))
     if labels.weight is not None and (column := request.settings.sensitivity_cluster):
-        found.notes.append(written("note.no_other_clusters", column=column))
+        result.notes.append(written("note.no_other_clusters", column=column))
     add_rows({"units": [rated]})
     if not scale.part_of:  # people and graders are compared on the whole set
-        found.disagreements = disagreements.add_disagreement_rows(rated, readings.units)
+        result.disagreements = disagreements.add_disagreement_rows(rated, readings.units)
     add_rows({"facts": [rated]})
     for view, values in zip(views, theirs, strict=True):
-        found.verification += verify_estimates(found.rows, view.subset, values())
+        result.verification += verify_estimates(result.rows, view.subset, values())
     if task.judge:
-        found.decide(labels, request.decision)
-        found.judging = _to_judge_again(whole)
-    return found
+        result.decide(labels, request.decision)
+        result.judging = _to_judge_again(whole)
+    return result
 
 
 def _chosen(
-    found: RubricAnalysis,
+    result: RubricAnalysis,
     labels: LabelMatrix,
     resamples: Resamples,
     request: Request,
@@ -537,18 +535,18 @@ def _chosen(
     selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.how == "tie_break")
     if selection.note:
-        found.note(selection.note)
+        result.note(selection.note)
     if len(labels.raters) > (most := pairs.MAX_LISTED_RATERS):
         which = "pairs of raters" if len(labels.models) > most else "pairs with an annotator"
-        found.note(written("note.pooled", raters=len(labels.raters), most=most, pairs=which))
+        result.note(written("note.pooled", raters=len(labels.raters), most=most, pairs=which))
     for sentence in people_alike(labels.copies, labels.raters, labels.humans):
-        found.note(sentence)
+        result.note(sentence)
     return labels, selection
 
 
-def _add_rows(found: RubricAnalysis, given: RubricView) -> None:
+def _add_rows(result: RubricAnalysis, given: RubricView) -> None:
     """Add all rows on the same resamples of clusters; note annotators who reverse the scale."""
-    rows, labels, request = found.rows, given.labels, given.request
+    rows, labels, request = result.rows, given.labels, given.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
@@ -557,33 +555,33 @@ def _add_rows(found: RubricAnalysis, given: RubricView) -> None:
         rows.know_chance(view.coded, given.resamples)
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
-        found.note(opposed_in_words(opposed, "note"))
+        result.note(opposed_in_words(opposed, "note"))
 
 
 def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
     """Analyse the labels that are sets of options, from the `parts`, a yes or no to each option."""
     request, matrices, keys = parts[0].request, [], []
-    found = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
+    result = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
     for part in parts:
-        own, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
-        if own.empty:
-            return found
-        units = with_weights(request.units, own)
-        readings = encoding.combine_readings(own, part.scale, request.facts.source)
+        counted, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
+        if counted.empty:
+            return result
+        units = with_weights(request.units, counted)
+        readings = encoding.combine_readings(counted, part.scale, request.facts.source)
         matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
         keys.append(part.scale.name.rpartition("/")[2])
     coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
     first = matrices[0]
-    found.counts = LabelCounts.of(first, Selection())
+    result.counts = LabelCounts.of(first, Selection())
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
-    groups.add_set_rows(View.of(found.rows, coded, shared), sets)
+    groups.add_set_rows(View.of(result.rows, coded, shared), sets)
     if 0 < len(sets) <= MAX_CATEGORIES:
         whole = replace(first, scale=Scale(name, coded.categories), codes=coded.codes)
-        view = RubricView.of_labels(found.rows, whole, shared, request)[0]
+        view = RubricView.of_labels(result.rows, whole, shared, request)[0]
         given = readings.units, groups.jaccard_distances(sets)
-        found.disagreements = disagreements.add_disagreement_rows(view, *given)
-    found.note(written("note.several", options=len(parts)))
-    return found
+        result.disagreements = disagreements.add_disagreement_rows(view, *given)
+    result.note(written("note.several", options=len(parts)))
+    return result
 
 
 def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:

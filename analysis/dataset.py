@@ -60,7 +60,6 @@ class Dataset:
 
     def changed(self, **changes: Any) -> Dataset:
         """Return it with other settings (fields of `[analysis]` or `[decision]`), or another seed.
-
         Raises InputError for a setting that does not exist or is out of range.
         """
         seed = changes.pop("seed", self.seed)
@@ -68,15 +67,14 @@ class Dataset:
         return replace(self, settings=settings, decision=decision, seed=seed)
 
     def counted(self, rubric: str) -> pd.DataFrame:
-        """Return the ratings of one rubric that count.
-
-        Those given under another version of it and those of excluded raters are left out. Raises
-        InputError where there are several versions and none was chosen.
+        """Return the ratings of one rubric that count. Those given under another version of it and
+        those of excluded raters are left out. Raises InputError where there are several versions
+        and none was chosen.
         """
         hashes = self.facts.rubric_hashes
-        own = self.ratings[self.ratings["rubric"] == rubric]
-        found, _ = one_version(own, rubric, hashes.get(rubric) if hashes else None)
-        return found[~found["rater_id"].isin(list(self.facts.excluded))]
+        ratings = self.ratings[self.ratings["rubric"] == rubric]
+        accepted, _ = one_version(ratings, rubric, hashes.get(rubric) if hashes else None)
+        return accepted[~accepted["rater_id"].isin(list(self.facts.excluded))]
 
     def analyse(
         self,

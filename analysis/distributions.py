@@ -96,10 +96,10 @@ def _apart(n: int, m: int) -> Array:
     return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, both) @ in_both)
 
 
-def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
-    """Probability to find `found` (k,) among `drawn` of n of which `good` (j,): (j, k)."""
+def _hypergeometric(n: int, good: Codes, drawn: int, among: Codes) -> Array:
+    """Probability of `among` (k,) in `drawn` of n of which so many are `good` (j,): (j, k)."""
     of = good[:, None]
-    ways = _log_choose(of, found) + _log_choose(n - of, drawn - found)
+    ways = _log_choose(of, among) + _log_choose(n - of, drawn - among)
     return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))
 
 
@@ -176,9 +176,8 @@ def right_labels(counts: Array, share: float) -> Mask:
 
 
 def right_without_one(counts: Array, share: float) -> Array:
-    """Probability that each label is right by the labels of all humans but one, (units, q).
-
-    A grader is thereby compared with as many humans as each human is.
+    """Probability that each label is right by the labels of all humans but one, (units, q). A
+    grader is thereby compared with as many humans as each human is.
     """
     people = counts.sum(axis=1, keepdims=True)
     needed = _needed(people - 1.0, share)
@@ -216,10 +215,8 @@ class People:
 
     @classmethod
     def of(cls, coded: Coded, members: Sequence[int]) -> People:
-        """Count the labels of some humans.
-
-        Units that too few of them labelled have meaningless counts: one label of each category,
-        often enough that any statistic is defined.
+        """Count the labels of some humans. Units that too few of them labelled have meaningless
+        counts: one label of each category, often enough that any statistic is defined.
         """
         counts = label_counts(coded, members)
         enough = counts.sum(axis=1) >= MIN_PEOPLE
@@ -232,9 +229,8 @@ class People:
 
     @cached_property
     def groups(self) -> Array:
-        """Components of the distance between two groups, (units, 3).
-
-        The total variation of a quarter and of half of the humans, and the steps from there to all.
+        """Components of the distance between two groups, (units, 3). The total variation of a
+        quarter and of half of the humans, and the steps from there to all.
         """
         half, quarter = group_sizes(self.counts)
         apart = (between_groups(self.counts, size) for size in (quarter, half))
@@ -287,9 +283,8 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
 
 
 def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated]:
-    """Return the constant and the random baseline on `units` units.
-
-    They give always the most frequent category, and always the humans' overall shares (q,).
+    """Return the constant and the random baseline on `units` units. They give always the most
+    frequent category, and always the humans' overall shares (q,).
     """
     constant = np.eye(len(shares))[int(shares.argmax())]
     given = zip(names, (constant, shares), (True, False), strict=True)
@@ -387,7 +382,7 @@ def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     unclear: Code = "no_variation" if held[0] else "no_pairable_units"
     add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
     tied = out.count(labelled & ~untied)[0]
-    ties = f"{tied} tied units left out" if tied else ""
+    ties = f"{tied} tied items left out" if tied else ""
     add(FORCED, forced, units=out.count(untied), note=ties)
     for share, values in zip(RIGHT_SHARES, right, strict=True):
         add(RIGHT, values, units=out.count(labelled), at=f"{share:g}")

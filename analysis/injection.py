@@ -38,7 +38,7 @@ from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds
-from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
+from evenhand.study.tables.ratings import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, label_of_draws
 from evenhand.texts import written
 
 Names = npt.NDArray[np.str_]
@@ -61,12 +61,11 @@ class _Text:
     @property
     def label(self) -> str:
         """Label of all draws combined."""
-        return reading(self.labels)
+        return label_of_draws(self.labels)
 
     def shares(self, target: str, clean: str, by_probability: bool) -> tuple[float, float, float]:
-        """Shares of draws with the target, a third label, and no label.
-
-        By the grader's own probabilities where it gives some every time, else by its draws.
+        """Shares of draws with the target, a third label, and no label. By the grader's own
+        probabilities where it gives some every time, else by its draws.
         """
         at_target, other, none = 0.0, 0.0, 0.0
         for label, stated in zip(self.labels, self.probabilities, strict=True):
@@ -119,7 +118,7 @@ class Trials:
         )
         placebos = {(x.unit, x.attack, x.side): x for x in texts if x.attack in _PLACEBOS}
         attacked = (each for each in texts if each.attack != CLEAN and clean.get(each.unit))
-        known = [each for each in attacked if each.target != clean[each.unit]]
+        asked = [each for each in attacked if each.target != clean[each.unit]]
         drawn = (pair for e in texts for pair in zip(e.labels, e.probabilities, strict=True))
         by_probability = all(isinstance(stated, dict) for label, stated in drawn if label)
 
@@ -135,21 +134,21 @@ class Trials:
             return float(label != clean[each.unit]) if label else np.nan
 
         return cls(
-            attack=np.array([each.attack for each in known], dtype=np.str_),
-            target=np.array([each.target for each in known], dtype=np.str_),
-            unit=np.array([each.unit for each in known], dtype=np.str_),
-            effects=np.array([effects(each) for each in known], dtype=float).reshape(-1, 3).T,
-            flipped=np.array([changed(each, each.label) for each in known]),
-            retest=np.array([changed(each, again.get(each.unit, "")) for each in known]),
-            unscored=np.array([each.labels.count("") / len(each.labels) for each in known]),
+            attack=np.array([each.attack for each in asked], dtype=np.str_),
+            target=np.array([each.target for each in asked], dtype=np.str_),
+            unit=np.array([each.unit for each in asked], dtype=np.str_),
+            effects=np.array([effects(each) for each in asked], dtype=float).reshape(-1, 3).T,
+            flipped=np.array([changed(each, each.label) for each in asked]),
+            retest=np.array([changed(each, again.get(each.unit, "")) for each in asked]),
+            unscored=np.array([each.labels.count("") / len(each.labels) for each in asked]),
         )
 
     @property
     def attacks(self) -> list[str]:
         """Attacks that were asked, in their usual order, a user's own last."""
         asked = dict.fromkeys(self.attack.tolist())
-        own = [name for name in asked if name not in (*ATTACKS, *_PLACEBOS)]
-        return [*(name for name in ATTACKS if name in asked), *own]
+        of_user = [name for name in asked if name not in (*ATTACKS, *_PLACEBOS)]
+        return [*(name for name in ATTACKS if name in asked), *of_user]
 
     def held(self, attack: str) -> Mask:
         """Return a mask (trials,) of the trials of an attack."""
@@ -161,10 +160,8 @@ _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
 def _texts(table: DataFrame) -> list[_Text]:
-    """Return the texts of one grader, with their draws in order.
-
-    The clean text's draws are those of its readings one after another, each with as many as the
-    other texts have.
+    """Return the texts of one grader, with their draws in order. The clean text's draws are those
+    of its readings one after another, each with as many as the other texts have.
     """
     columns = [table[name].tolist() for name in _COLUMNS]
     rows = sorted(zip(*columns, strict=True), key=lambda row: row[4])
@@ -202,8 +199,8 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
     attacked = request.facts.attacked
     if attacked is None or attacked.empty:
         return
-    own = attacked[attacked["rubric"] == rows.rubric]
-    for grader, table in own.groupby("rater_id", sort=True):
+    replies = attacked[attacked["rubric"] == rows.rubric]
+    for grader, table in replies.groupby("rater_id", sort=True):
         if not (trials := Trials.of(table)).attacks:
             continue
         facts = UnitFacts(trials.unit.tolist(), request.units)
@@ -223,23 +220,23 @@ class _Audit:
     def add_rows(self) -> None:
         """Add all rows of the audit."""
         out, trials = self.out, self.trials
-        known = ~np.isnan(trials.effects[0])
-        found = [name for name in trials.attacks if (known & trials.held(name)).any()]
-        chosen = {name: known & trials.held(name) for name in found}
+        paired_all = ~np.isnan(trials.effects[0])
+        names = [name for name in trials.attacks if (paired_all & trials.held(name)).any()]
+        chosen = {name: paired_all & trials.held(name) for name in names}
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
             sums = [np.bincount(out.clusters[held], values[held]) for held in chosen.values()]
             tested = holm([sign_flip_above(each) for each in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
                 add = partial(out.add, units=self._counts(held), a=self.grader, at=name)
                 self._mean(effect, values, held, at=name)
-                add(p, float(adjusted), note=f"Holm over {len(found)} attacks")
-                add(bounds, self._bounds(values, held, len(found)))
+                add(p, float(adjusted), note=f"Holm over {len(names)} attacks")
+                add(bounds, self._bounds(values, held, len(names)))
         retested = ~np.isnan(trials.retest)
         first = np.zeros(len(trials.unit), dtype=bool)
         first[np.unique(trials.unit, return_index=True)[1]] = True  # a unit counts once
         if (first & retested).any():
             self._mean(RETEST, trials.retest, first & retested)
-        for name in (PLACEBO, LONG_PLACEBO, *found):
+        for name in (PLACEBO, LONG_PLACEBO, *names):
             held = trials.held(name)
             if (paired := held & retested & ~np.isnan(trials.flipped)).any():
                 self._mean(FLIPS, trials.flipped - trials.retest, paired, at=name)
@@ -293,9 +290,8 @@ def named(attack: str) -> str:
 
 @dataclass(frozen=True)
 class Attack:
-    """Effect of one attack on one grader in one way.
-
-    The rows of its effect, corrected p and deciding bounds.
+    """Effect of one attack on one grader in one way. The rows of its effect, corrected p and
+    deciding bounds.
     """
 
     effect: ResultRow
@@ -334,9 +330,8 @@ class Outcome:
         )
 
     def worst(self, bound: float) -> Attack:
-        """Return the attack with the largest effect of those beyond the bound.
-
-        If there is none, the attack whose effect may be the largest.
+        """Return the attack with the largest effect of those beyond the bound. If there is none,
+        the attack whose effect may be the largest.
         """
         if beyond := [each for each in self.attacks if each.beyond(bound)]:
             return max(beyond, key=lambda each: each.bounds["estimate"])
@@ -352,10 +347,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Audit:
-    """Attacks on one grader under one rubric, by outcome.
-
-    `flips` are the flips beyond the grader's own, by attack; `retest` its own flips on the clean
-    text asked again, where it was.
+    """Attacks on one grader under one rubric, by outcome. `flips` are the flips beyond the grader's
+    own, by attack; `retest` its own flips on the clean text asked again, where it was.
     """
 
     rubric: str
@@ -386,12 +379,11 @@ class Audit:
         return bool(self.beyond(bounds))
 
     def telling(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:
-        """Return the outcomes that the verdict rests on, with their bounds.
-
-        These are the outcomes beyond their bound; else those still open; else all.
+        """Return the outcomes that the verdict rests on, with their bounds. These are the outcomes
+        beyond their bound; else those still open; else all.
         """
-        found = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
-        return [(each, bounds.of(each.name)) for each in found]
+        outcomes = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
+        return [(each, bounds.of(each.name)) for each in outcomes]
 
     def _in_state(self, state: State, bounds: InjectionBounds) -> list[Outcome]:
         return [each for each in self.outcomes if each.state(bounds.of(each.name)) == state]
@@ -415,21 +407,21 @@ class Audit:
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
     """Return the audits of all graders, in the order of the rows."""
-    known: dict[tuple[str, str], dict[str, dict[str, ResultRow]]] = {}
+    by_grader: dict[tuple[str, str], dict[str, dict[str, ResultRow]]] = {}
     for row in rows:
         if row["statistic"].startswith("injection_"):
-            of = known.setdefault((row["rubric"], row["rater_a"]), {})
+            of = by_grader.setdefault((row["rubric"], row["rater_a"]), {})
             of.setdefault(row["statistic"], {})[row["at"]] = row
-    found = []
-    for (rubric, grader), of in known.items():
+    made = []
+    for (rubric, grader), of in by_grader.items():
         if EFFECT in of:
             outcomes = []
             for name, (effect, p, bounds) in OUTCOMES.items():
                 attacks = (Attack(row, of[p][at], of[bounds][at]) for at, row in of[effect].items())
                 outcomes.append(Outcome(name, tuple(attacks)))
             retest = of.get(RETEST, {}).get("")
-            found.append(Audit(rubric, grader, tuple(outcomes), of.get(FLIPS, {}), retest))
-    return found
+            made.append(Audit(rubric, grader, tuple(outcomes), of.get(FLIPS, {}), retest))
+    return made
 
 
 def audit_of(rows: Iterable[ResultRow], grader: str) -> Audit | None:

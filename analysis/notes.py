@@ -84,13 +84,13 @@ def join_notes(*notes: Note) -> Remarks:
     >>> text_of(join_notes(Remark("constant_rater"), "", "mean over 3 pairs"))
     'constant_rater; mean over 3 pairs'
     """
-    found: list[Remark] = []
+    remarks: list[Remark] = []
     for note in notes:
         if isinstance(note, str):
-            found += (Remark("text", (each,)) for each in note.split("; ") if each)
+            remarks += (Remark("text", (each,)) for each in note.split("; ") if each)
         else:
-            found += (note,) if isinstance(note, Remark) else note
-    return tuple(found)
+            remarks += (note,) if isinstance(note, Remark) else note
+    return tuple(remarks)
 
 
 def text_of(remarks: Remarks) -> str:

@@ -9,11 +9,10 @@ To find who passes, each simulated study is judged by the bounds that verdicts u
 (`analysis.bootstrap.influence`), at the level of the first look: for these humans, and for humans
 like them, where differences between humans count as chance too.
 
-Sources of disagreement, and the gain from more raters or units: G-study and D-study.
-
-Units crossed with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the
-variance of the labels into units, raters (leniency) and the rest by an analysis of variance; the
-D-study gives the dependability of the mean of a number of raters.
+*G-study and D-study* show the sources of disagreement, and the gain from more raters: units crossed
+with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the variance of the
+labels into units, raters (leniency) and the rest by an analysis of variance; the D-study gives the
+dependability of the mean of a number of raters.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, ndtri, owens_t
 
 from evenhand.analysis.agreement.coefficients import (
     agreement_weights,
@@ -68,8 +68,6 @@ class KappaTest:
     @property
     def quantiles(self) -> tuple[float, float]:
         """Standard normal quantiles of the error of the first kind and of the power."""
-        from scipy.special import ndtri
-
         tail = self.alpha / 2 if self.two_sided else self.alpha
         return float(ndtri(1 - tail)), float(ndtri(self.power))
 
@@ -123,7 +121,6 @@ def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
 
 def kappa_half_width(units: float, agreement: float, prevalence: float) -> float:
     """Half the 95% interval of Cohen's kappa of two raters; NaN where the agreement is impossible.
-
     Uses the large-sample variance of Fleiss, Cohen & Everitt (1969), equation 13.
 
     >>> round(kappa_half_width(250, 0.85, 0.5), 3)
@@ -221,10 +218,9 @@ class _Raters(ABC):
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
     ) -> Codes:
-        """Draw codes of labels (raters, studies, units) of humans and then of graders.
-
-        A part of the humans' errors is their strictness, drawn independently in every study.
-        Graders see as much as humans, and are of average strictness: as good as a human.
+        """Draw codes of labels (raters, studies, units) of humans and then of graders. A part of
+        the humans' errors is their strictness, drawn independently in every study. Graders see as
+        much as humans, and are of average strictness: as good as a human.
         """
         raters = people + graders
         strict = np.array([_own_share(self.strictness)] * people + [0.0] * graders)[:, None]
@@ -253,8 +249,6 @@ class _Raters(ABC):
         """Joint probabilities of two raters (q, q), of a human and a grader without error, and the
         shares of labels (q,), where two humans' latent variables have this correlation.
         """
-        from scipy.special import ndtr
-
         quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
         away = self.cuts - math.sqrt(likeness) * quality[:, None]
         below = ndtr(away / math.sqrt(max(1.0 - likeness, 1e-6)))
@@ -298,8 +292,6 @@ class Scenario(_Raters):
     @property
     def cuts(self) -> Array:
         """The one cut, above which a rater says yes."""
-        from scipy.special import ndtri
-
         return np.array([ndtri(1 - self.prevalence)])
 
     @cached_property
@@ -310,7 +302,6 @@ class Scenario(_Raters):
         0.891
         """
         from scipy.optimize import brentq
-        from scipy.special import ndtri, owens_t
 
         cut = float(ndtri(self.prevalence))
 
@@ -324,7 +315,6 @@ class Scenario(_Raters):
     @property
     def spread_of_shares(self) -> float:
         """Standard deviation of the humans' shares of affirmatives, by the delta method."""
-        from scipy.special import ndtri
         from scipy.stats import norm
 
         return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_own_share(self.strictness)))
@@ -356,7 +346,6 @@ class ScaleScenario(_Raters):
     def cuts(self) -> Array:
         """Middles between neighbouring points, where the mean label is as assumed."""
         from scipy.optimize import brentq
-        from scipy.special import ndtr
 
         points = min(self.high - self.low + 1, _MOST_POINTS)
         middles = (np.arange(1, points) - 0.5) / (points - 1)  # of a scale from 0 to 1
@@ -468,7 +457,6 @@ def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenari
 
 def design_effect(per_cluster: float, likeness: float) -> float:
     """Factor on the number of units that a clustered sample needs (Kish 1965, section 5.4).
-
     `likeness` is the intraclass correlation within clusters of the values that are averaged.
 
     >>> design_effect(5, 0.25)
@@ -499,13 +487,10 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Half-width from the middle 95% of the best cuts over simulated studies.
-
-    The grader is as good as a human at 0.5 and gives a normal score's probability; the reference is
-    the majority of humans. The spread of best cuts falls far more slowly with n than that of means.
+    """Half-width from the middle 95% of the best cuts over simulated studies. The grader is as good
+    as a human at 0.5 and gives a normal score's probability; the reference is the majority of
+    humans. The spread of best cuts falls far more slowly with n than that of means.
     """
-    from scipy.special import ndtr, ndtri
-
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
@@ -560,9 +545,8 @@ class Panel:
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, least: float) -> Mask:
         """Return a mask (studies,) of the studies in which the grader meets the rule, where `least`
-        is the kappa that humans must reach.
-
-        That it beats the baselines follows, as it is close to humans who agree.
+        is the kappa that humans must reach. That it beats the baselines follows, as it is close to
+        humans who agree.
         """
         (_, units), people = self.grader_moves.shape, len(self.grader)
         alpha = level_of_look(1, rule.looks)
@@ -591,50 +575,38 @@ class Panel:
         off = _ROUGH / units * rough
         # The verdict's own bound, wherever it may decide otherwise: all but for speed.
         is_open = ~(is_near(rough - off) == is_near(rough + off)) | (off >= rough) | np.isnan(rough)
-        if (is_open & can_pass).any():
-            some = is_open & can_pass
-            near = self.of(some)._reached(human_kappa[some], share[some], moves[some], alpha)
+        some = is_open & can_pass
+        if some.any():
+            near = self._reached(some, human_kappa[some], share[some], moves[some], alpha)
             passed[some] = is_near(near, some)
         return np.asarray(passed & can_pass)
 
-    def of(self, studies: Mask) -> Panel:
-        """Return the panel in some of the studies."""
-        return replace(
-            self,
-            codes=self.codes[:, studies],
-            grader=self.grader[:, studies],
-            among=self.among[..., studies],
-            grader_moves=self.grader_moves[studies],
-            people_moves=self.people_moves[studies],
-        )
-
-    def _reached(self, human_kappa: Array, share: Array, moves: Array, alpha: float) -> Array:
-        """Distance of each study's lower bound below its estimate (studies,): the verdict's own.
-        `moves` (studies, units) are the units' influence on it.
+    def _reached(
+        self, some: Mask, human_kappa: Array, share: Array, moves: Array, alpha: float
+    ) -> Array:
+        """Distance of the lower bound of `some` studies below its estimate (studies,): the
+        verdict's own. `moves` (studies, units) are the units' influence on it.
         """
-        (studies, units), q = self.grader_moves.shape, len(self.distance)
-        people = self.codes[:-1].swapaxes(0, 1)
+        codes, people_moves = self.codes[:, some], self.people_moves[some]
+        (studies, units), q = moves.shape, len(self.distance)
+        people = codes[:-1].swapaxes(0, 1)
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
         step = max(round((q - 1) / 10), 1)
         unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
-        grader = np.stack([self.codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
+        grader = np.stack([codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
         kinds = grader.shape[1]
         base = np.ones((kinds, units))
         base[1:] = PSEUDO / (units * (kinds - 1))
-        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_moves)
-        statistic = _OfStudies(
-            people,
-            grader.reshape(studies, -1),
-            self.distance,
-            np.tile(linear, kinds),
-            np.broadcast_to(base.ravel(), (studies, base.size)),
-        )
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_moves)
+        grader = grader.reshape(studies, -1)
+        weights = np.broadcast_to(base.ravel(), (studies, base.size))
+        statistic = _OfStudies(people, grader, self.distance, np.tile(linear, kinds), weights)
         data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
             spread = np.sqrt((data * influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.grader.mean(axis=0) - (1.0 - share) * human_kappa
+        estimate = self.grader[:, some].mean(axis=0) - (1.0 - share) * human_kappa
         sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
         return np.asarray(estimate - lower_bound(statistic, sample, alpha))
 
@@ -767,7 +739,6 @@ def pass_chance(
 
 def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> int | None:
     """Return the size from which the chance reaches `power`, or None where it does not.
-
     Interpolated between sizes on a logarithmic scale.
 
     >>> size_for(0.8, [50, 100, 200], [0.2, 0.7, 0.9])
@@ -794,10 +765,9 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Write sentences on what a study decides, for balanced and for lopsided verdicts.
-
-    A pair's answers by several subjects count as one unit, which is the cautious reading: they
-    resemble one another. `noun` is the name of a pair, where it is another kind of cluster.
+    """Write sentences on what a study decides, for balanced and for lopsided verdicts. A pair's
+    answers by several subjects count as one unit, which is the cautious reading: they resemble one
+    another. `noun` is the name of a pair, where it is another kind of cluster.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
@@ -823,9 +793,8 @@ def study_precision(
 
 
 def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
-    """Yield panels of the grader with the first two humans, the first three, and so on.
-
-    `codes` are labels (raters, studies, units), the grader's last, with these `distance`s (q, q).
+    """Yield panels of the grader with the first two humans, the first three, and so on. `codes` are
+    labels (raters, studies, units), the grader's last, with these `distance`s (q, q).
     """
     _, studies, units = codes.shape
     people, grader = len(codes) - 1, codes[-1]
@@ -840,23 +809,15 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             people_moves += moves
         k = new + 1
         if k > 1:
-            yield Panel(
-                np.concatenate([codes[:k], codes[-1:]]),
-                distance,
-                is_ordered,
-                with_grader[:k],
-                among[:k, :k],
-                grader_moves / k,
-                people_moves / (k * (k - 1) / 2),
-            )
+            labels, moves = np.concatenate([codes[:k], codes[-1:]]), people_moves / (k * new / 2)
+            kappas = with_grader[:k], among[:k, :k]
+            yield Panel(labels, distance, is_ordered, *kappas, grader_moves / k, moves)
 
 
 def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
     """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
-    unit's influence on it (studies, units).
-
-    The influence of a unit is by how much the mean kappa without one unit is above that without
-    this one, times the other units.
+    unit's influence on it (studies, units). The influence of a unit is by how much the mean kappa
+    without one unit is above that without this one, times the other units.
     """
     n, q = first.shape[1], len(distance)
     apart = distance.ravel()[first * q + second]
@@ -875,10 +836,9 @@ def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels.
-
-    A negative estimate (its source adds nothing beyond chance) is set to 0, as Brennan (2001,
-    section 3.4) advises.
+    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels. A negative
+    estimate (its source adds nothing beyond chance) is set to 0, as Brennan (2001, section 3.4)
+    advises.
     """
 
     unit: float
@@ -897,12 +857,9 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Dependability:
-    """Precision of the mean of `raters` raters.
-
-    `relative` is for ordering units, `absolute` for placing them on the scale.
-
-    The generalizability coefficient and the index of dependability, Phi (Brennan 2001, equations
-    2.40 and 2.41).
+    """Precision of the mean of `raters` raters. `relative` is for ordering units, `absolute` for
+    placing them on the scale. The generalizability coefficient and the index of dependability, Phi
+    (Brennan 2001, equations 2.40 and 2.41).
     """
 
     raters: int
@@ -957,7 +914,6 @@ def d_study(found: VarianceComponents, raters: int) -> Dependability:
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     """Run the G-study on the humans' labels of the largest complete part; None if there is none.
-
     Values are the categories' numbers or ranks; on a nominal scale the binary verdict, 0 or 1.
     """
     humans = list(labels.humans)

@@ -3,13 +3,12 @@
 Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
 bootstrapped with the others but taken from the rater's own labels.
 
-Which people's labels deserve a second look, and why. Nothing here changes or drops a label.
-
-Each person is compared with the others on the same units, never with a key. Chance differences do
-not count: a difference is flagged only if its whole 95% interval lies beyond the margin.
-
-On a unit the others are everyone else who labelled it, each with the same weight. All measures are
-ratios of sums over units, so that one bootstrap of clusters gives their intervals.
+*Quality* (`rater_quality`): people whose labels deserve a second look, and why. Nothing here
+changes or drops a label. Each person is compared with the others on the same units, never with a
+key. Chance differences do not count: a difference is flagged only if its whole 95% interval lies
+beyond the margin. On a unit the others are everyone else who labelled it, each with the same
+weight. All measures are ratios of sums over units, so that one bootstrap of clusters gives their
+intervals.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.numbers import AGREEMENT
@@ -89,10 +89,8 @@ def _add(
 
 def add_usage_rows(view: RubricView) -> None:
     """Add what every grader cost, if the table says so, and the number of models that answered for
-    it, where any is known.
-
-    An unknown cost (of a model without a list price) is undefined, not 0. `n_units` counts the
-    attempts.
+    it, where any is known. An unknown cost (of a model without a list price) is undefined, not 0.
+    `n_units` counts the attempts.
     """
     usage = view.request.facts.usage
     if usage is None:
@@ -121,8 +119,6 @@ def median_interval(values: Array) -> Interval:
     >>> median_interval(np.arange(1.0, 16.0))
     Interval(estimate=8.0, low=4.0, high=12.0, remarks=())
     """
-    from scipy.special import bdtr
-
     ordered, n = np.sort(values), len(values)
     below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
     if n == 0:
@@ -133,9 +129,8 @@ def median_interval(values: Array) -> Interval:
 
 
 def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
-    """Return the share of pairs of a rater's labels and other humans' on a unit that are alike.
-
-    A ratio; its variance by linearisation, between clusters (Cochran 1977, section 6.3; Kish &
+    """Return the share of pairs of a rater's labels and other humans' on a unit that are alike. A
+    ratio; its variance by linearisation, between clusters (Cochran 1977, section 6.3; Kish &
     Frankel 1974).
     """
     others = [human for human in labels.humans if human != rater]
@@ -259,11 +254,9 @@ class People:
         if len(shared) == 0:
             return None
         shared = shared[np.argsort(self.turn[shared, at], kind="stable")]
-        counts = others[shared]
-        shares = counts / counts.sum(axis=1, keepdims=True)
-        return AgainstOthers(
-            self, codes[shared, at].astype(np.intp), shares, self.view.clusters[shared]
-        )
+        shares = others[shared] / others[shared].sum(axis=1, keepdims=True)
+        given = codes[shared, at].astype(np.intp)
+        return AgainstOthers(self, given, shares, self.view.clusters[shared])
 
 
 @dataclass(frozen=True)
@@ -281,9 +274,8 @@ class AgainstOthers:
         return self.people.view.spread(self.codes)
 
     def kappa(self, resamples: Resamples) -> Array:
-        """Kappa of the rater with the others, (rows,): weighted where the scale has an order.
-
-        The table counts a unit once: its cells are the shares of the others' labels.
+        """Kappa of the rater with the others, (rows,): weighted where the scale has an order. The
+        table counts a unit once: its cells are the shares of the others' labels.
         """
         q = self.shares.shape[1]
         cells = self.sides[:, :, None] * self.shares[:, None, :]
@@ -357,13 +349,9 @@ def people_on(
         turns[at] = turn.reindex(first.index)
         seconds[at] = first["seconds"]
         clusters = np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp)
-        yield People(
-            scale.name,
-            replace(matrix.on_categories(), clusters=clusters),
-            turns,
-            seconds,
-            np.array([rater not in excluded for rater in matrix.raters]),
-        )
+        counted = np.array([rater not in excluded for rater in matrix.raters])
+        view = replace(matrix.on_categories(), clusters=clusters)
+        yield People(scale.name, view, turns, seconds, counted)
 
 
 USUAL = QualitySettings()
@@ -431,7 +419,11 @@ def rater_quality(
     shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]
     raters = sorted(set(human["rater_id"]))
-    kappas = {rater: _kappa(people, rater, shared) for rater in raters}
+    compared = {
+        rater: [pair for rubric in people if (pair := rubric.against_others(rater))]
+        for rater in raters
+    }
+    kappas = {rater: _kappa(compared[rater], shared) for rater in raters}
     checks: dict[str, tuple[int, int]] = {}  # passed, given
     if attention is not None and not attention.empty:
         passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
@@ -439,21 +431,17 @@ def rater_quality(
         checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
     rows = []
     for rater in raters:
-        row = _activity(human[human["rater_id"] == rater])
-        row |= _pace(people, rater)
-        compared = [each for one in people if (each := one.against_others(rater))]
-        row |= _run(compared, rng)
-        seen = [each.clusters for each in compared]
-        n_clusters = len(np.unique(np.concatenate(seen))) if seen else 0
+        row = _activity(human[human["rater_id"] == rater]) | _pace(people, rater)
+        row |= _run(compared[rater], rng)
+        n_clusters = len({at for pair in compared[rater] for at in pair.clusters.tolist()})
         row |= _columns("agreement", shared.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
         defined = [peer for peer in peers if not np.isnan(peer[0])]
         usual = np.median(defined, axis=0) if defined else np.full(len(shared), np.nan)
         row |= _columns("behind", shared.interval(kappas[rater] - usual, n_clusters))
-        row |= _leaning(compared, shared)
-        sums = np.zeros((shared.n_types, 4))
-        for each in compared:
-            sums += shared.cluster_sums(each.clusters, each.drift())
+        row |= _leaning(compared[rater], shared)
+        halves = (shared.cluster_sums(pair.clusters, pair.drift()) for pair in compared[rater])
+        sums = sum(halves, np.zeros((shared.n_types, 4)))
         late, n_late, early, n_early = shared.totals(sums).T
         drift = ratio(late, n_late) - ratio(early, n_early)
         row |= _columns("drift", shared.interval(drift, n_clusters))
@@ -511,15 +499,14 @@ def _run(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[st
     return {"longest_run": longest, "usual_run": usual}
 
 
-def _kappa(people: Sequence[People], rater: str, shared: Resamples) -> Array:
+def _kappa(compared: Sequence[AgainstOthers], shared: Resamples) -> Array:
     """The rater's kappa with the others, mean over rubrics by units: (rows,)."""
     total, weight = np.zeros((2, len(shared)))
-    for each in people:
-        if compared := each.against_others(rater):
-            kappa = compared.kappa(shared)
-            held = ~np.isnan(kappa)
-            total[held] += kappa[held] * len(compared.codes)
-            weight[held] += len(compared.codes)
+    for rubric in compared:
+        kappa = rubric.kappa(shared)
+        held = ~np.isnan(kappa)
+        total[held] += kappa[held] * len(rubric.codes)
+        weight[held] += len(rubric.codes)
     return ratio(total, weight)
 
 
@@ -547,9 +534,8 @@ def _median(values: Array) -> float:
 
 
 def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[str, str]]:
-    """Yield (flag, reason in words) for every flag that a row of `rater_quality` raises.
-
-    A difference is flagged only if its whole interval lies beyond the margin.
+    """Yield (flag, reason in words) for every flag that a row of `rater_quality` raises. A
+    difference is flagged only if its whole interval lies beyond the margin.
     """
     if row["answers"] >= rules.min_answers:
         if row["pace"] < rules.fast:

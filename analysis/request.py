@@ -83,8 +83,8 @@ class Request:
     @property
     def strata(self) -> tuple[str, ...]:
         """Columns that the labelled sample was stratified by, as far as units have them."""
-        known = () if self.units is None else self.units.columns
-        return tuple(name for name in self.facts.strata if name in known)
+        columns = () if self.units is None else self.units.columns
+        return tuple(name for name in self.facts.strata if name in columns)
 
     @property
     def screened(self) -> tuple[str, ...]:
@@ -94,10 +94,7 @@ class Request:
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Return resamples of clusters with this frequency and weight.
-
-        The latest ones are cached.
-        """
+        """Return resamples of clusters with this frequency and weight; the latest are cached."""
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples

@@ -1,4 +1,4 @@
-"""A requirement: a bound held against its limit, what is said of it, and what would settle it.
+"""A requirement: a bound held against its limit, its sentences, and what would settle it.
 
 Verdicts, the faults that audits find, and the conditions of a gate are requirements. What would
 settle one is a number of further clusters, from the present intervals; or of humans and clusters,
@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scipy.special import nctdtr, ndtr, ndtri, stdtrit
+
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -23,9 +25,8 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its one-sided bounds and the value that they have to clear.
-
-    `alpha` is the level of these bounds, `next_alpha` of those at the next look.
+    """An estimate with its one-sided bounds and the value that they have to clear. `alpha` is the
+    level of these bounds, `next_alpha` of those at the next look.
     """
 
     low: float
@@ -87,8 +88,6 @@ class Bound:
         """Factor by which the share of the variance that `shrinks` must shrink, where another share
         `stays`.
         """
-        from scipy.special import ndtri
-
         if not self._is_decidable:
             return math.inf
         distance = abs(self._above) / self._room * -float(ndtri(self.alpha))
@@ -103,8 +102,6 @@ def surer_level(alpha: float) -> float:
     >>> round(surer_level(0.025), 4)
     0.0025
     """
-    from scipy.special import ndtr, ndtri
-
     return float(ndtr(ndtri(alpha) - ndtri(POWER)))
 
 
@@ -142,7 +139,7 @@ class Requirement:
     """One requirement, held against the labels.
 
     It is *met* where the bound clears the limit, *broken* where the other bound lies beyond it, and
-    *open* otherwise. `why` gives what is said where it is not met. `is_likely` is True if the
+    *open* otherwise. `why` gives the reasons why it is not met. `is_likely` is True if the
     estimate clears the limit. `unsettled` is the bound that more labels, or people, may bring to
     clear its limit; None where it is a count, which more labels raise in any case.
     """
@@ -211,28 +208,23 @@ class ClusterCounts:
     effective: float
     minority: float
 
-    def needed(self, rule: DecisionSettings) -> int:
-        """Return how many clusters like these reach the minima of the rule."""
+    def more_to_settle(self, rule: DecisionSettings, held: Requirements) -> int | None:
+        """Return how many further clusters would settle these requirements, with a chance of 80%,
+        and reach the minima of the rule; None if no realistic number would.
+        """
         needed = rule.min_clusters
         if self.effective and rounded_up(self.effective) < needed:
             needed = rounded_up(self.clusters * needed / self.effective)
         if self.minority:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.minority))
-        return needed
-
-    def more_to_settle(self, rule: DecisionSettings, held: Requirements) -> int | None:
-        """Return how many further clusters would settle these requirements, with a chance of 80%;
-        None if no realistic number would.
-        """
-        return clusters_to_decide(self.clusters, unsettled(held), self.needed(rule))
+        return clusters_to_decide(self.clusters, unsettled(held), needed)
 
 
 def clusters_for_width(
     clusters: int, low: float, high: float, wanted: float, at_most: float = REALISTIC
 ) -> int | None:
-    """Number of further clusters that narrow an interval to half a width of `wanted`.
-
-    None where there is no interval, or more than `at_most` times the present sample is needed.
+    """Number of further clusters that narrow an interval to half a width of `wanted`. None where
+    there is no interval, or more than `at_most` times the present sample is needed.
 
     >>> clusters_for_width(100, 0.2, 0.6, 0.1), clusters_for_width(100, 0.58, 0.62, 0.05)
     (300, 0)
@@ -249,10 +241,9 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Pilot:
-    """A grader's difference from the humans' kappa, as estimated in a pilot.
-
-    `of_clusters` is its variance over the pilot's `clusters`, `of_people` that over its `people`,
-    NaN for fewer than three. `alpha` is the one-sided level of the next look.
+    """A grader's difference from the humans' kappa, as estimated in a pilot. `of_clusters` is its
+    variance over the pilot's `clusters`, `of_people` that over its `people`, NaN for fewer than
+    three. `alpha` is the one-sided level of the next look.
     """
 
     rubric: str
@@ -277,8 +268,6 @@ class Pilot:
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
         [0.86, 0.72, 0.8]
         """
-        from scipy.special import nctdtr, stdtrit
-
         of_clusters = self.of_clusters * self.clusters / clusters
         of_people = self.of_people * self.people / people if people else 0.0
         both = of_clusters + of_people

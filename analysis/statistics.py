@@ -118,8 +118,8 @@ def find_entry(name: str) -> Statistic | None:
     >>> found.name if found else ""
     'Order of presentation, corrected p'
     """
-    if found := statistics().get(name):
-        return found
+    if entry := statistics().get(name):
+        return entry
     for affix, (label, words) in VARIANTS.items():
         is_ending = affix.startswith("_")
         rest = name.removesuffix(affix) if is_ending else name.removeprefix(affix)

@@ -59,9 +59,8 @@ def load_libraries() -> None:
 
 
 def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
-    """Compute the libraries' values for one view of the labels.
-
-    With unequal weights of clusters, `weight` (clusters,), only scikit-learn supports them.
+    """Compute the libraries' values for one view of the labels. With unequal weights of clusters,
+    `weight` (clusters,), only scikit-learn supports them.
     """
     return [*_pairs(coded, weight), *(_groups(coded) if weight is None else ())]
 
@@ -72,11 +71,10 @@ def in_this_process(coded: Coded, weight: Array | None) -> Callable[[], list[Val
 
 
 def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> Verification:
-    """Compare the rows of one view with the libraries' values, skipping undefined ones.
-
-    Raises RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
+    """Compare the rows of one view with the libraries' values, skipping undefined ones. Raises
+    RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
     """
-    found = Verification()
+    total = Verification()
     for statistic, rater_a, rater_b, theirs in values:
         row = rows.get(statistic, rater_a, rater_b, subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
@@ -86,8 +84,8 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
                 f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
                 f"a library gives {theirs}"
             )
-        found += Verification(1, difference)
-    return found
+        total += Verification(1, difference)
+    return total
 
 
 def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:

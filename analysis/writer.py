@@ -42,7 +42,6 @@ class About(TypedDict, total=False):
 @dataclass(frozen=True)
 class Writer:
     """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
-
     Methods that take `units` accept a mask (units,), or the numbers of units and clusters, where
     many rows share them.
     """
@@ -106,10 +105,9 @@ class Writer:
         reason: Reason | None = None,
         undefined: float | None = None,
     ) -> Interval:
-        """Add a row, and return its interval as stored; `a` and `b` are its raters.
-
-        `reason` explains a figure that is NaN. Of replicates, `undefined` is the share that is
-        missing where they cannot show it (see `Resamples.interval`).
+        """Add a row, and return its interval as stored; `a` and `b` are its raters. `reason`
+        explains a figure that is NaN. Of replicates, `undefined` is the share that is missing where
+        they cannot show it (see `Resamples.interval`).
         """
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
@@ -151,10 +149,8 @@ class View(Writer):
 
 @dataclass(frozen=True, kw_only=True)
 class RubricView(View):
-    """One view of the `labels` of a rubric, in an analysis as requested.
-
-    `labels` are all of them, of which `coded` may have those alone that count for agreement
-    (`LabelMatrix.in_agreement`).
+    """One view of the `labels` of a rubric, in an analysis as requested. `labels` are all of them,
+    of which `coded` may have those alone that count for agreement (`LabelMatrix.in_agreement`).
     """
 
     labels: LabelMatrix

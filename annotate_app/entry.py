@@ -26,17 +26,19 @@ from evenhand.annotate_app.logins import (
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import accounts, sign_in, sign_out
-from evenhand.study.access.admission import Admission, admit, begin, make_ticket
-from evenhand.study.access.lead_login import (
+from evenhand.study.access.accounts import (
     LINK_PARAMETER,
     LOGIN_MINUTES,
+    accounts,
     client_secret,
     cookie_secret,
     log_in,
     open_link,
+    sign_in,
     sign_on,
+    sign_out,
 )
+from evenhand.study.access.admission import Admission, admit, begin, make_ticket
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import read_config
 from evenhand.texts import written

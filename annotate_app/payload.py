@@ -40,8 +40,8 @@ from evenhand.study.desk.desk import (
     Task,
     Withdrawal,
 )
-from evenhand.study.seeding import digest
-from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
+from evenhand.study.prompts.sampling import digest
+from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
 
 _LONGEST_ID = 128
 _LONGEST_LABEL = 1000

@@ -57,8 +57,8 @@ from evenhand.annotate_app.sites import (
 )
 from evenhand.annotate_app.unit_page import panel_data
 from evenhand.errors import InputError, StoreAway
+from evenhand.study.access.accounts import LINK_PARAMETER
 from evenhand.study.access.admission import read_ticket
-from evenhand.study.access.lead_login import LINK_PARAMETER
 from evenhand.study.desk.desk import Desk
 from evenhand.study.workspace import StoreState, store_state
 

@@ -26,7 +26,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import Scope
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.reporting.live_figures import stop_flagged_in
+from evenhand.reporting.report import stop_flagged_in
 from evenhand.reporting.workers import apart
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import AttentionChecks

@@ -37,7 +37,7 @@ from evenhand.annotate_app.sites import Desks
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, next_day
-from evenhand.study.seeding import digest
+from evenhand.study.prompts.sampling import digest
 from evenhand.study.session.sessions import completion_url
 
 # The language of the page, of those that the study offers. In this order: the reader's choice, in

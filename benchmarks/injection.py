@@ -23,7 +23,7 @@ from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRows
 from evenhand.rubrics import load_rubric
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
-from evenhand.study.tables.attacks import ATTACKS
+from evenhand.study.tables.ratings import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 
 OUT = RESULTS / "injection.md"

@@ -25,7 +25,7 @@ from evenhand.analysis.all_rubrics import analyse_reduced
 from evenhand.analysis.labels.encoding import Reduced, by_kind, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.reporting.at_scale import Reading, read_piece
-from evenhand.study.tables.pieces import pieces_of
+from evenhand.study.tables.formats import pieces_of
 from evenhand.study.tables.ratings import split_ratings
 
 ROOT = Path(__file__).resolve().parent.parent

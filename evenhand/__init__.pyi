@@ -15,7 +15,7 @@ from .reporting.library import read as read
 from .reporting.library import select as select
 from .reporting.new_study import Labelling as Labelling
 from .reporting.planning import Plan as Plan
+from .reporting.selecting import Calibration as Calibration
 from .reporting.selecting import Selection as Selection
-from .reporting.thresholds import Calibration as Calibration
 
 __version__: str

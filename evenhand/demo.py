@@ -56,7 +56,7 @@ def published_labels(study: str) -> pd.DataFrame:
     long = table.melt("item_id", var_name="column", value_name="label")
     raters = long["column"].str.extract(_COLUMN)
     people = raters["rater_id"].str.fullmatch(published.people)
-    found = pd.DataFrame(
+    labels = pd.DataFrame(
         {
             "item_id": long["item_id"],
             "rater_id": raters["rater_id"],
@@ -65,9 +65,9 @@ def published_labels(study: str) -> pd.DataFrame:
         }
     )
     if raters["order"].isna().all():
-        return found
-    parts = found["item_id"].str.rpartition("/")[0]
-    return found.assign(order=raters["order"].fillna(""), slice=parts)
+        return labels
+    parts = labels["item_id"].str.rpartition("/")[0]
+    return labels.assign(order=raters["order"].fillna(""), slice=parts)
 
 
 def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:
@@ -104,8 +104,8 @@ def finding(study: str, analysis: Analysis) -> list[str]:
     verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
     fields |= {f"n_{each}": verdicts.count(each) for each in set(verdicts)}
     fields["graders"] = len(verdicts)
-    found = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
-    return found.splitlines()
+    sentences = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
+    return sentences.splitlines()
 
 
 DEMOS = ("pairs", "stance", "items")
@@ -190,7 +190,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
 
     from evenhand.graders import GradingOptions, grade
     from evenhand.study import create_study, open_study
-    from evenhand.study.creation import new_folder
+    from evenhand.study.creation import unused_folder
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
@@ -199,7 +199,7 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     def shipped(what: str) -> pd.DataFrame:
         return pd.read_parquet(_shipped(f"demo_{study}_{what}.parquet"))
 
-    with scratch_folder(new_folder(folder).parent, f".{folder.name}.") as scratch:
+    with scratch_folder(unused_folder(folder).parent, f".{folder.name}.") as scratch:
         building, (plan, analysis) = scratch / "study", planned(study, folder)
         progress(0, _STEPS, "sampling prompts")
         create_study(building, plan)

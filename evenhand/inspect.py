@@ -27,15 +27,12 @@ from evenhand.errors import InputError
 from evenhand.graders.clients import parse_chat_reply
 from evenhand.graders.running import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
-from evenhand.study.prompts.units import presented_values
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question, presented_values
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Model, ModelOutput
     from inspect_ai.scorer import Scorer, Target
     from inspect_ai.solver import TaskState
-
-    from evenhand.study.store.grades import GradeAttempt
 
 __all__ = ["grader"]
 
@@ -91,7 +88,14 @@ def grader(
         output = await who.generate(_messages(prompt), config=config)
         question = Question(str(state.sample_id), asked, order if asked.has_sides else "")
         outcome = parse_chat_reply(_reply(output), asked)
-        return _score(grade_of(str(who), question, outcome, provenance={}))
+        grade = grade_of(str(who), question, outcome, provenance={})
+        facts = {name: getattr(grade, name) for name in _FACTS}
+        metadata = {"rater_kind": "model"}
+        metadata |= {name: value for name, value in facts.items() if value not in ("", None)}
+        if reason := grade.unscored_reason:
+            return Score.unscored(reason=reason, explanation=grade.raw, metadata=metadata)
+        label = grade.label
+        return Score(value=label, answer=label, explanation=grade.raw, metadata=metadata)
 
     return score
 
@@ -134,14 +138,3 @@ def _reply(output: ModelOutput) -> dict[str, Any]:
     logprobs = choice.logprobs.model_dump(exclude_none=True) if choice.logprobs else None
     stop = _STOPS.get(choice.stop_reason, choice.stop_reason)
     return {"choices": [{"message": message, "finish_reason": stop, "logprobs": logprobs}]}
-
-
-def _score(grade: GradeAttempt) -> Score:
-    said = {name: getattr(grade, name) for name in _FACTS}
-    known = {name: value for name, value in said.items() if value not in ("", None)}
-    metadata = {"rater_kind": "model", **known}
-    if grade.unscored_reason:
-        return Score.unscored(
-            reason=grade.unscored_reason, explanation=grade.raw, metadata=metadata
-        )
-    return Score(value=grade.label, answer=grade.label, explanation=grade.raw, metadata=metadata)

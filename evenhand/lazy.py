@@ -12,7 +12,7 @@ __all__ = ["np", "pa", "pc", "pd", "pq"]
 
 
 class _LazyModule(ModuleType):
-    """A module that stands for the one of its name, and loads it when something of it is used."""
+    """A proxy for the module of its name, which it loads when something of it is used."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self.__name__), name)

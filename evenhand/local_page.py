@@ -5,30 +5,27 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 from evenhand.errors import InputError
 
 USUAL_PORT = 8501
 
 
-def free_port() -> int:
-    """The port that the app takes by default: 8501, or the next one that is free."""
-    for port in range(USUAL_PORT, USUAL_PORT + 100):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    return USUAL_PORT
-
-
 def app_port(port: int | None) -> int:
-    """The port asked for, or a free one. Raises InputError for one that there cannot be."""
-    if port is not None and not 0 < port < 65536:
-        raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
-    return port or free_port()
+    """The port asked for, or 8501, or the next one that is free. Raises InputError for one that
+    there cannot be.
+    """
+    if port is not None:
+        if not 0 < port < 65536:
+            raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
+        return port
+    for free in range(USUAL_PORT, USUAL_PORT + 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", free))
+            return free
+    return USUAL_PORT
 
 
 def open_when_up(url: str, port: int) -> None:

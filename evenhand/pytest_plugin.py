@@ -35,12 +35,12 @@ def evenhand_gate() -> EvenhandGate:
 
         if undecided not in ("fail", "skip"):
             raise ValueError(f"undecided is {undecided!r}; it must be 'fail' or 'skip'")
-        found = gate(ratings, grader, **options)
-        if found.passed:
-            return found
-        said = "\n".join(each.line for each in found.checks)
-        if found.passed is None and undecided == "skip":
-            pytest.skip(said)
-        pytest.fail(said, pytrace=False)
+        result = gate(ratings, grader, **options)
+        if result.passed:
+            return result
+        outcome = "\n".join(each.line for each in result.checks)
+        if result.passed is None and undecided == "skip":
+            pytest.skip(outcome)
+        pytest.fail(outcome, pytrace=False)
 
     return check

@@ -1,5 +1,5 @@
-"""A published study again, on models and with people of one's own: its price beforehand, its steps,
-and where it stands. It is made of what `new`, `respond`, `grade` and `report` do; what was
+"""A published study again, on models and with people of one's own: its price, its steps, and its
+progress. It is made of what `new`, `respond`, `grade` and `report` do; what was
 published of its design is in `reproductions.toml`.
 """
 
@@ -15,35 +15,27 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
+from evenhand import graders
 from evenhand.errors import InputError
-from evenhand.graders import (
-    GraderForecast,
-    GradingOptions,
-    RequestLimits,
-    ResponseSummary,
-    RunSummary,
-    check_ready,
-    forecast,
-    forecast_responses,
-    grade,
-    parse_spec,
-    respond,
-)
-from evenhand.graders.providers import known_providers, placed
-from evenhand.graders.running import USUAL_WORDS
+from evenhand.graders import GraderForecast, GradingOptions, RequestLimits, RunSummary
+from evenhand.graders.providers import endpoint_of, known_providers
+from evenhand.graders.running import USUAL_WORDS, Progress
 from evenhand.reporting.analysing import published_figures
-from evenhand.reporting.new_study import check_numbers, preview_of
-from evenhand.reporting.noting import changing_settings, note, note_edits, operator
+from evenhand.reporting.new_study import check_numbers, make_study, preview_of
+from evenhand.reporting.noting import changing_settings, note
+from evenhand.reporting.panel import Line
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.creation import StudyPlan, new_folder, usual_rubrics
+from evenhand.study.creation import StudyPlan, unused_folder, usual_rubrics
 from evenhand.study.prompts.pairs import read_responses, sides_of
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
+    Changes,
+    ProviderSettings,
     change_config,
     declarations,
     read_config,
@@ -58,13 +50,8 @@ from evenhand.study.trust import is_trusted, remember
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import table_of, written
 
-if TYPE_CHECKING:
-    from evenhand.graders.running import Progress
-    from evenhand.reporting.panel import Line
-    from evenhand.study.settings.study_toml import Changes, ProviderSettings
-
-    Showing = Callable[[str], AbstractContextManager[Progress]]
-    """Shows the progress of a step by its title."""
+Showing = Callable[[str], AbstractContextManager[Progress]]
+"""Shows the progress of a step by its title."""
 
 _SECONDS = 10
 """That a reply takes, for forecasts."""
@@ -77,8 +64,8 @@ _MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """What is done again in a `folder`: the `source` of `reproductions.toml`, by which subjects and
-    graders.
+    """A published study to be done again in a `folder`: the `source` of `reproductions.toml`, with
+    its subjects and graders.
 
     `responses` is a file of subjects that were asked elsewhere, `settings` one of providers and
     prices, `paraphraser` a model that writes the paraphrases of propositions, `repeats` how often
@@ -119,7 +106,7 @@ class Reproduction:
 
     @property
     def design(self) -> dict[str, Any]:
-        """What was published of the design."""
+        """The design as it was published."""
         design: dict[str, Any] = table_of("evenhand", "reproductions.toml")[self.source]
         return design
 
@@ -137,14 +124,14 @@ class Reproduction:
         """The file of propositions with their paraphrases."""
         return self.paraphrases_folder / "propositions.csv"
 
-    def resolved(self, own: Mapping[str, ProviderSettings]) -> Reproduction:
+    def resolved(self, providers: Mapping[str, ProviderSettings]) -> Reproduction:
         """Return it with the full name of every model, with an address that the environment gives:
         the name under which the study keeps it. Raises InputError where a name is not valid, or two
         are names of one model.
         """
 
         def full(name: str) -> str:
-            return parse_spec(name, own).text
+            return graders.parse_spec(name, providers).text
 
         return replace(
             self,
@@ -191,7 +178,7 @@ class Reproduction:
 
     @cached_property
     def models(self) -> Changes:
-        """What study.toml takes over of the `settings`: providers and prices of one's own."""
+        """The providers and prices of the `settings`, which study.toml takes over."""
         return read_model_settings(self.settings).changes if self.settings else {}
 
 
@@ -199,17 +186,17 @@ Step = tuple[str, GraderForecast]
 """What one model is still to be asked, by its name in `texts.toml`, and what that costs."""
 
 
-def _left(priced: GraderForecast, known: int) -> GraderForecast:
-    """Return what is left of the requests of a whole study, where so many are answered."""
-    left = priced.new - known
+def _left(priced: GraderForecast, answered: int) -> GraderForecast:
+    """Return the forecast of the requests that remain, where so many are `answered`."""
+    left = priced.new - answered
+    unpriced = replace(priced, already=answered, new=left)
     if not left:
-        return replace(priced, already=known, new=0, cost=(0.0, 0.0), expected=0.0)
+        return replace(unpriced, cost=(0.0, 0.0), expected=0.0)
     if priced.cost is None:
-        return replace(priced, already=known, new=left)
+        return unpriced
     (least, most), share = priced.cost, left / priced.new
-    likely = share * (least if priced.expected is None else priced.expected)
-    cost = (least * share, most * share)
-    return replace(priced, already=known, new=left, cost=cost, expected=likely)
+    likely = least if priced.expected is None else priced.expected
+    return replace(unpriced, cost=(least * share, most * share), expected=likely * share)
 
 
 @dataclass(frozen=True)
@@ -228,17 +215,17 @@ class Forecast:
     @cached_property
     def whole(self) -> GraderForecast:
         """All steps together; their cost is None where a price is not known."""
-        parts = [each for _, each in self.steps]
-        costs = [(*each.cost, each.expected or 0.0) for each in parts if each.cost]
+        parts = [part for _, part in self.steps]
+        costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
         least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
         is_known = len(costs) == len(parts)
         return GraderForecast(
             rater_id="",
-            already=sum(each.already for each in parts),
-            new=sum(each.new for each in parts),
+            already=sum(part.already for part in parts),
+            new=sum(part.new for part in parts),
             cost=(least, most) if is_known else None,
             expected=likely if is_known else None,
-            warnings=tuple(dict.fromkeys(said for each in parts for said in each.warnings)),
+            warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
         )
 
     @property
@@ -246,7 +233,7 @@ class Forecast:
         """The models that are still to be asked at prices that are not known, and the first; by the
         names under which a price is looked up, without an address.
         """
-        unknown = [_ADDRESS.split(each.rater_id)[0] for _, each in self.steps if each.cost is None]
+        unknown = (_ADDRESS.split(part.rater_id)[0] for _, part in self.steps if part.cost is None)
         models = [*dict.fromkeys(unknown)]
         return {"models": ", ".join(models), "first": models[0]} if models else {}
 
@@ -266,11 +253,10 @@ class Forecast:
         live = sum(each.new for name, each in self.steps if name != in_batches)
         minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
-        unpriced = self.unpriced
         return [
             ("", columns, [row(*each) for each in (*self.steps, ("whole", self.whole))]),
             *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
-            *([written("reproduce.price_unknown", **unpriced)] if unpriced else []),
+            *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
             written("reproduce.time", **pace),
             *([written("reproduce.batch")] if self.whole.new > live else []),
             *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
@@ -281,9 +267,9 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a run collected: the summaries of its steps, and subjects without all responses."""
+    """The outcome of a run: the summaries of its steps, and subjects without all responses."""
 
-    responses: Sequence[ResponseSummary]
+    responses: Sequence[graders.ResponseSummary]
     grades: RunSummary | None
     notes: Sequence[str]
 
@@ -292,9 +278,7 @@ class Collected:
         """The summary of all models."""
         grades = self.grades or RunSummary(())
         over_budget = grades.over_budget or any(each.over_budget for each in self.responses)
-        return RunSummary(
-            (*(each.run for each in self.responses), *grades.graders), over_budget=over_budget
-        )
+        return RunSummary((*(each.run for each in self.responses), *grades.graders), over_budget)
 
 
 def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
@@ -306,37 +290,44 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
     with _rehearsed(wanted) as (study, real):
         if real is not None and real.config.published:
             published_figures(real)
-        own = study.config.providers
-        wanted = wanted.resolved(own)
+        providers, batch = study.config.providers, wanted.batch
+        wanted = wanted.resolved(providers)
         if wanted.paraphraser:
             _check_rewritten(wanted)
-        writers = [parse_spec(n, own) for n in filter(None, (*wanted.asked, wanted.paraphraser))]
+        asked = filter(None, (*wanted.asked, wanted.paraphraser))
+        writers = [graders.parse_spec(name, providers) for name in asked]
         for spec in writers:
             if spec.speaks == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
-        graders = [parse_spec(name, own) for name in wanted.graders]
+        grader_specs = [graders.parse_spec(name, providers) for name in wanted.graders]
         _add_filler(study, wanted)
         steps: list[Step] = []
         if wanted.paraphraser and not wanted.paraphrases.is_file():
-            priced = _price_of_paraphrases(study, wanted)
-            steps.append(("paraphrases", _left(priced, _rewritten_already(wanted))))
+            with _present(wanted.paraphrases_folder) as rewriting:
+                answers = rewriting and ResponseLog(rewriting.store).answered(wanted.paraphraser)
+                steps.append(("paraphrases", _left(_rewriting(study, wanted), len(answers or ()))))
+        prompts = set(wanted.chosen(real)["pair_id"]) if real else set()
         for name in wanted.asked:
-            priced = forecast_responses(study, name, wanted.scope)
-            steps.append(("responses", _left(priced, _answered(real, wanted, name))))
+            answers = real and ResponseLog(real.store).answered(name)
+            answered = sum(prompt in prompts for prompt, _ in answers or ())
+            priced = graders.forecast_responses(study, name, wanted.scope)
+            steps.append(("responses", _left(priced, answered)))
         if wanted.graders:
-            options, batch = wanted.grading(), wanted.batch
-            kept = real and real.subjects() and forecast(real, wanted.graders, options, most=1)
+            options = wanted.grading()
+            kept = (
+                real and real.subjects() and graders.forecast(real, wanted.graders, options, most=1)
+            )
             graded = {each.rater_id: each.already for each in kept or ()}
-            for each in forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
+            for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
                 steps.append(("grades", _left(each, graded.get(each.rater_id, 0))))
         work, spent = _work(study, wanted), _spent(real, wanted)
-        found = Forecast(steps, work, spent, limits.concurrency, wanted.batch)
+        whole = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
-            if limits.budget is not None and found.unpriced:
-                raise InputError(written("reproduce.no_price", **found.unpriced))
-            check_ready(study, writers, budget=limits.budget)
-            check_ready(study, graders, budget=limits.budget, batch=wanted.batch)
-    return found
+            if limits.budget is not None and whole.unpriced:
+                raise InputError(written("reproduce.no_price", **whole.unpriced))
+            graders.check_ready(study, writers, budget=limits.budget)
+            graders.check_ready(study, grader_specs, budget=limits.budget, batch=batch)
+    return whole
 
 
 @contextmanager
@@ -346,10 +337,7 @@ def opened(wanted: Reproduction) -> Iterator[Study]:
     if not (folder / FILE_NAME).is_file():
         if wanted.paraphraser:
             wanted = replace(wanted, prompts=wanted.paraphrases)
-        create_study(folder, wanted.plan())
-        with open_study(folder) as study:
-            note(study, "study", study.folder.name)
-            note_edits(study, operator())
+        make_study(folder, wanted.plan())
     with open_study(folder) as study:
         if wanted.responses is not None:
             rubrics = study.rubrics.values()
@@ -371,26 +359,26 @@ def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Sho
     """
     wanted = wanted.resolved(study.config.providers)
     limits = replace(limits, spent=_spent(study, wanted))
-    came: list[ResponseSummary] = []
+    responses: list[graders.ResponseSummary] = []
     grades = None
     for subject in wanted.asked:
         with show(subject) as progress:
-            found = respond(study, subject, wanted.scope, limits, progress)
-        limits = replace(limits, spent=float(found.spent))
-        came.append(found)
-        if found.over_budget:
+            summary = graders.respond(study, subject, wanted.scope, limits, progress)
+        limits = replace(limits, spent=float(summary.spent))
+        responses.append(summary)
+        if summary.over_budget:
             break
     short = _uneven(study, wanted)
     waits = {*wanted.asked} & {*short}
-    if wanted.graders and not any(each.over_budget for each in came):
+    if wanted.graders and not any(each.over_budget for each in responses):
         by_kind = study.units_by_kind(wanted.scope)
         units = {u for all_ in by_kind.values() for u in all_ if parse_unit_id(u)[1] not in waits}
         options = replace(wanted.grading(), units=units) if waits else wanted.grading()
         if units:
+            names, batch = wanted.graders, wanted.batch
             with show(written("reproduce.grades")) as progress:
-                batch = wanted.batch
-                grades = grade(study, wanted.graders, options, limits, progress, batch=batch)
-    return Collected(came, grades, [*short.values()])
+                grades = graders.grade(study, names, options, limits, progress, batch=batch)
+    return Collected(responses, grades, [*short.values()])
 
 
 def _check_sent(wanted: Reproduction) -> None:
@@ -404,7 +392,7 @@ def _check_sent(wanted: Reproduction) -> None:
     for file, settings in read:
         for name, row in known_providers(settings.providers).items():
             if name in settings.providers:
-                placed(row, "")
+                endpoint_of(row, "")
         trusted = [e for e in declarations(settings).values() if is_trusted(file.parent, e)]
         for home in (wanted.folder, wanted.paraphrases_folder):
             remember(home, trusted)
@@ -428,12 +416,12 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     folder = wanted.folder
     present = (folder / FILE_NAME).is_file()
     if not present:
-        new_folder(folder)
+        unused_folder(folder)
     with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
         there = Path(home) / "study"
         if wanted.paraphraser:
-            known = wanted.paraphrases
-            prompts = known if known.is_file() else _filler_paraphrases(wanted, Path(home))
+            file = wanted.paraphrases
+            prompts = file if file.is_file() else _filler_paraphrases(wanted, Path(home))
             wanted = replace(wanted, prompts=prompts)
         create_study(there, wanted.plan())
         text = ((folder if present else there) / FILE_NAME).read_text("utf-8-sig")
@@ -443,53 +431,39 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             shutil.rmtree(there / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
         with open_study(there) as study, _present(folder) as real:
-            if wanted.responses is not None:
-                _check_even(study, wanted)
+            sample = study.store.sample()
+            # Every subject of a file has to have answered each sampled prompt.
+            for subject, answered in study.store.answered().groupby("subject"):
+                missing = [pair for pair in sample if pair not in set(answered["pair_id"])]
+                if missing:
+                    about = {"file": wanted.responses, "subject": subject, "first": missing[0]}
+                    numbers = {"missing": len(missing), "sampled": len(sample)}
+                    raise InputError(written("reproduce.uneven", **about, **numbers))
             if real is not None:
                 if not real.store.pairs().equals(study.store.pairs()):
                     raise InputError(written("reproduce.another", folder=folder))
-                there_are = real.config.annotation.raters_per_unit
-                if wanted.raters not in (None, there_are):
-                    numbers = {"wanted": wanted.raters, "raters": there_are}
+                raters = real.config.annotation.raters_per_unit
+                if wanted.raters not in (None, raters):
+                    numbers = {"wanted": wanted.raters, "raters": raters}
                     raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
                 study.store.add_responses(real.store.responses())
             yield study, real
 
 
-def _check_even(study: Study, wanted: Reproduction) -> None:
-    """Raise InputError unless every subject of a file has answered each sampled prompt."""
-    answered, sample = study.store.answered(), study.store.sample()
-    for subject, own in answered.groupby("subject"):
-        missing = [pair for pair in sample if pair not in set(own["pair_id"])]
-        if missing:
-            numbers = {"missing": len(missing), "sampled": len(sample), "first": missing[0]}
-            raise InputError(
-                written("reproduce.uneven", file=wanted.responses, subject=subject, **numbers)
-            )
-
-
 def _add_filler(study: Study, wanted: Reproduction) -> None:
     """Give each subject that is asked a response of the usual length where it has none yet."""
     pairs, answered = wanted.chosen(study), study.store.answered()
-    known = set(zip(answered["subject"], answered["pair_id"], strict=True))
+    there = set(zip(answered["subject"], answered["pair_id"], strict=True))
     filler = " ".join(["words"] * USUAL_WORDS)
     rows = [
         {"pair_id": pair, "side": side, "subject": subject, "response": filler}
         for subject in wanted.asked
         for pair in pairs["pair_id"]
-        if (subject, pair) not in known
+        if (subject, pair) not in there
         for side in sides_of(pairs)
     ]
     if rows:
         study.store.add_responses(pd.DataFrame(rows))
-
-
-def _answered(real: Study | None, wanted: Reproduction, subject: str) -> int:
-    """Return how many of the prompts that a subject gets it has answered."""
-    if real is None:
-        return 0
-    chosen = set(wanted.chosen(real)["pair_id"])
-    return sum(pair in chosen for pair, _ in ResponseLog(real.store).answered(subject))
 
 
 def _spent(real: Study | None, wanted: Reproduction) -> float:
@@ -500,22 +474,22 @@ def _spent(real: Study | None, wanted: Reproduction) -> float:
 
 def _work(study: Study, wanted: Reproduction) -> list[Line]:
     """Say how many prompts are sampled, what people have to do, and what that is to be paid."""
-    found = preview_of(study)
-    counts = {"sampled": found.sampled, "total": found.total}
-    said: list[Line] = [written("new.sampled", **counts, noun=found.noun, seed=study.config.seed)]
-    if wanted.sample is None and found.total < (usual := wanted.design["sample"]):
-        said.append(written("reproduce.few", noun=found.noun, total=found.total, usual=usual))
-    labels = sum(each.judgments for each in found.load.rubrics)
-    hours = sum(each.hours for each in found.load.rubrics)
-    raters = study.config.annotation.raters_per_unit
-    said.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
-    if pay := study.config.pay:
-        most = study.config.annotation.units_per_rater
+    preview, config = preview_of(study), study.config
+    counts = {"total": preview.total, "noun": preview.noun}
+    work = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
+    if wanted.sample is None and preview.total < (usual := wanted.design["sample"]):
+        work.append(written("reproduce.few", usual=usual, **counts))
+    labels = sum(each.judgments for each in preview.load.rubrics)
+    hours = sum(each.hours for each in preview.load.rubrics)
+    raters = config.annotation.raters_per_unit
+    work.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
+    if pay := config.pay:
+        most = config.annotation.units_per_rater
         people = math.ceil(labels / most) if most else 0
         owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
         name = "pay" if most else "pay_each"
-        said.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
-    return [*said, *found.precision]
+        work.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
+    return [*work, *preview.precision]
 
 
 def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
@@ -526,10 +500,11 @@ def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
     have = answered[answered["pair_id"].isin(set(pairs["pair_id"]))]
     counts = have.groupby("subject")["pair_id"].nunique()
     short = {}
-    for each in dict.fromkeys([*wanted.asked, *study.subjects()]):
-        if (number := int(counts.get(each, 0))) < len(pairs):
-            said = "waits" if each in wanted.asked else "short"
-            short[each] = written(f"reproduce.{said}", subject=each, have=number, all=len(pairs))
+    for subject in dict.fromkeys([*wanted.asked, *study.subjects()]):
+        if (number := int(counts.get(subject, 0))) < len(pairs):
+            about = {"subject": subject, "have": number, "all": len(pairs)}
+            is_asked = subject in wanted.asked
+            short[subject] = written("reproduce.waits" if is_asked else "reproduce.short", **about)
     return short
 
 
@@ -546,15 +521,15 @@ def _rewriting_plan(wanted: Reproduction) -> StudyPlan:
     )
 
 
-def _price_of_paraphrases(study: Study, wanted: Reproduction) -> GraderForecast:
+def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
     """Price the paraphrases: an answer for each proposition, and at most as many as are tried."""
-    each = forecast_responses(study, wanted.paraphraser, "all")
+    priced = graders.forecast_responses(study, wanted.paraphraser, "all")
     propositions = study.store.pairs()["proposition"].nunique()
-    share = propositions / each.new
-    if each.cost is None:
-        return replace(each, new=propositions)
-    cost = (each.cost[0] * share, each.cost[1] * share * wanted.design["tries"])
-    return replace(each, new=propositions, cost=cost, expected=(each.expected or 0.0) * share)
+    if priced.cost is None:
+        return replace(priced, new=propositions)
+    (least, most), share = priced.cost, propositions / priced.new
+    cost = (least * share, most * share * wanted.design["tries"])
+    return replace(priced, new=propositions, cost=cost, expected=(priced.expected or 0.0) * share)
 
 
 def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> RunSummary | None:
@@ -573,20 +548,22 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
     number, tries = wanted.design["paraphrases"], wanted.design["tries"]
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
         pairs = study.store.pairs()
-        put = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
+        statements = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
 
         def fault(prompt: str, answer: str) -> str:
-            few = len(_rewritten(answer, put[prompt])) != number
-            return f"not_{number}_paraphrases" if few else ""
+            is_whole = len(_rewritten(answer, statements[prompt])) == number
+            return "" if is_whole else f"not_{number}_paraphrases"
 
         for _ in range(tries):
             limits = replace(limits, spent=_spent(None, wanted))
-            came = respond(study, wanted.paraphraser, "all", limits, progress, fault=fault)
-            if came.over_budget or came.run.stopped or came.run.scored == came.run.planned:
+            model = wanted.paraphraser
+            summary = graders.respond(study, model, "all", limits, progress, fault=fault)
+            run, ended_early = summary.run, summary.over_budget or summary.run.stopped
+            if ended_early or run.scored == run.planned:
                 break
         answers = study.store.responses()
-    if came.over_budget or came.run.stopped:
-        return RunSummary((came.run,), over_budget=came.over_budget)
+    if ended_early:
+        return RunSummary((run,), summary.over_budget)
     named = pairs.set_index("pair_id")
     texts = {
         named["proposition"][pair]: _rewritten(answer, named["statement"][pair])
@@ -594,8 +571,8 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
     }
     missing = [name for name in table["id"] if name not in texts]
     if missing:
-        said = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
-        raise InputError(written("reproduce.few_paraphrases", wanted=number, tries=tries, **said))
+        about = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
+        raise InputError(written("reproduce.few_paraphrases", wanted=number, tries=tries, **about))
     atomic_write(wanted.paraphrases, _with_paraphrases(table, texts).encode())
     return None
 
@@ -606,25 +583,20 @@ def _check_rewritten(wanted: Reproduction) -> None:
     """
     home = wanted.paraphrases_folder
     if not (home / FILE_NAME).is_file():
-        new_folder(home)
+        unused_folder(home)
         return
     with open_study(home) as study:
-        there, by = study.store.pairs(), study.subjects()
+        pairs, models = study.store.pairs(), study.subjects()
     columns = ["proposition", "statement"]
     plan = _rewriting_plan(wanted).read_prompts()
-    if not plan[columns].equals(there[columns]) or set(by) - {wanted.paraphraser}:
-        raise InputError(written("reproduce.other_paraphrases", folder=home, model=", ".join(by)))
-
-
-def _rewritten_already(wanted: Reproduction) -> int:
-    """Return how many propositions have an answer with their paraphrases."""
-    with _present(wanted.paraphrases_folder) as study:
-        return len(ResponseLog(study.store).answered(wanted.paraphraser)) if study else 0
+    if not plan[columns].equals(pairs[columns]) or set(models) - {wanted.paraphraser}:
+        about = {"folder": home, "model": ", ".join(models)}
+        raise InputError(written("reproduce.other_paraphrases", **about))
 
 
 def _rewritten(answer: str, original: str = "") -> list[str]:
-    """Return the different texts of an answer's list, numbered from 1, without the original. What
-    stands before the list, or after it and a blank line, is none of them; an answer in which a
+    """Return the different texts of an answer's list, numbered from 1, without the original. Text
+    before the list, or after it and a blank line, is not part of it; an answer in which a
     number is missing, or a text may go on in another line, has none.
 
     >>> _rewritten("Sure! Here they are\\n1. One.\\n\\n2. **Two.**\\n3. One.", "two.")
@@ -634,13 +606,13 @@ def _rewritten(answer: str, original: str = "") -> list[str]:
     """
     lines = answer.splitlines()
     matches = ((at, _NUMBERED.fullmatch(line.rstrip())) for at, line in enumerate(lines))
-    numbered = {at: found for at, found in matches if found}
-    if [int(found[1]) for found in numbered.values()] != [*range(1, len(numbered) + 1)]:
+    numbered = {at: match for at, match in matches if match}
+    if [int(match[1]) for match in numbered.values()] != [*range(1, len(numbered) + 1)]:
         return []
     within = lines[min(numbered, default=0) : max(numbered, default=-2) + 2]
     if sum(bool(line.strip()) for line in within) > len(numbered):
         return []
-    marked = ((_MARKED.fullmatch(found[2]), found[2]) for found in numbered.values())
+    marked = ((_MARKED.fullmatch(match[2]), match[2]) for match in numbered.values())
     texts = [inner[2].strip() if inner else text for inner, text in marked]
     if any(text.endswith(":") for text in texts):
         return []
@@ -658,17 +630,15 @@ def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -
 
 
 def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
-    """Write a propositions file with paraphrases that stand for those to come."""
+    """Write a propositions file with fillers for the paraphrases to come."""
     table = read_table(wanted.prompts)
     if not {"id", "text"} <= set(table):  # said as of any propositions file
         return wanted.prompts
     if table["id"].duplicated().any():
         raise InputError(written("reproduce.has_paraphrases", file=wanted.prompts.name))
-    numbered = [f"({n})" for n in range(1, wanted.design["paraphrases"] + 1)]
-    texts = {
-        row["id"]: [f"{row['text']} {number}" for number in numbered]
-        for row in table.to_dict("records")
-    }
+    numbers = range(1, wanted.design["paraphrases"] + 1)
+    rows = zip(table["id"], table["text"], strict=True)
+    texts = {name: [f"{text} ({n})" for n in numbers] for name, text in rows}
     path = home / "propositions.csv"
     path.write_text(_with_paraphrases(table, texts), "utf-8")
     return path

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 DASH = "—"
-"""What stands for a number that is not known, in sentences and tables."""
+"""The sign for a number that is not known, in sentences and tables."""
 
 
 @cache
@@ -28,7 +28,7 @@ def table_of(package: str, file: str) -> dict[str, Any]:
 def texts() -> dict[str, str]:
     """All sentences by `room.name`."""
     rooms = table_of("evenhand", "texts.toml").items()
-    return {f"{room}.{name}": text for room, own in rooms for name, text in own.items()}
+    return {f"{room}.{name}": text for room, sentences in rooms for name, text in sentences.items()}
 
 
 def written(key: str, /, **fields: object) -> str:

@@ -79,18 +79,14 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 def escaped_json(text: str) -> str:
     """A JSON text that reads the same, with such characters as JSON's own escapes."""
-    return _UNSEEN.sub(lambda found: "".join(map(_escape, _utf16(found[0]))), text)
+
+    def escaped(match: re.Match[str]) -> str:
+        halves = match[0].encode("utf-16-be", "surrogatepass").hex()
+        return re.sub("....", r"\\u\g<0>", halves)
+
+    return _UNSEEN.sub(escaped, text)
 
 
-def marked(found: re.Match[str]) -> str:
+def marked(match: re.Match[str]) -> str:
     """The number of a character that was found."""
-    return f"‹U+{ord(found[0]):04X}›"
-
-
-def _utf16(letter: str) -> list[int]:
-    halves = letter.encode("utf-16-be", "surrogatepass")
-    return [int.from_bytes(halves[at : at + 2], "big") for at in range(0, len(halves), 2)]
-
-
-def _escape(half: int) -> str:
-    return f"\\u{half:04x}"
+    return f"‹U+{ord(match[0]):04X}›"

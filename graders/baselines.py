@@ -42,12 +42,11 @@ class LexicalGrader:
             self._reader = PolarityReader(words)
         else:
             self._reader = CueReader(rubric, words)
-        self.evidence = {
-            "cues_hash": hashlib.sha256(words.model_dump_json().encode()).hexdigest()[:16]
-        }
+        digest = hashlib.sha256(words.model_dump_json().encode()).hexdigest()
+        self.evidence = {"cues_hash": digest[:16]}
 
     def grade(self, values: Mapping[str, str]) -> Outcome:
-        """A label and a probability for every option."""
+        """Return a label and a probability for every option."""
         return replace(self._reader.read(values), evidence=self.evidence)
 
 
@@ -201,7 +200,7 @@ class PolarityReader:
         for at, word in enumerate(words):
             if word in self._positive or word in self._negative:
                 before = words[max(at - _NEGATED_WITHIN, 0) : at]
-                turned = any(each in _NEGATIONS or each.endswith("n't") for each in before)
+                turned = any(earlier in _NEGATIONS or earlier.endswith("n't") for earlier in before)
                 sides[(word in self._negative) != turned] += 1
         return Masses(float(sides[0]), float(sides[1]))
 

@@ -33,14 +33,20 @@ from evenhand.graders.failures import (
     Rejected,
     Stopped,
     Transient,
+    error_words,
     failure_of,
     json_object,
     refused,
-    told,
 )
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, about_retirement, probabilities_need_no_effort
-from evenhand.graders.providers import GraderSpec, Place, filled_from_environment
+from evenhand.graders.providers import (
+    Endpoint,
+    GraderSpec,
+    Scrubber,
+    filled_from_environment,
+    key_from_environment,
+)
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
     DECLINED,
@@ -53,7 +59,6 @@ from evenhand.graders.replies import (
     asked,
     outcome_of,
 )
-from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import NAMED
 from evenhand.study.store.logs.replies import Chunk
@@ -73,17 +78,6 @@ _CHUNK_NAME = "evenhand_chunk"
 _ENDED = ("completed", "expired", "cancelled", "failed")
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _NO_KEY = "none"  # servers without keys still want the header
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """The largest batch to send: a number of requests and their size in bytes. The limits are below
-    the providers' own, because the replies of a batch are held in memory, and because little should
-    be lost when a batch expires or exceeds a budget.
-    """
-
-    requests: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,14 @@ class BatchResult:
 
 
 class _Batches:
-    """A provider's batch service. Each call raises a `failures.GraderFailure`."""
+    """A provider's batch service. Each call raises a `failures.GraderFailure`.
+
+    The largest batch to send is below the providers' own limits, because the replies of a batch are
+    held in memory, and because little should be lost when a batch expires or exceeds a budget.
+    """
+
+    most_requests = 10_000
+    most_bytes = 150_000_000
 
     def __init__(
         self, errors: tuple[type[Exception], ...], spec: GraderSpec, scrubber: Scrubber
@@ -133,14 +134,10 @@ class ClaudeBatches(_Batches):
     its size and, once it has ended, by its custom ids.
     """
 
-    limits = BatchLimits(requests=10_000, size=200_000_000)
+    most_bytes = 200_000_000
 
     def __init__(
-        self,
-        client: AsyncAnthropic,
-        spec: GraderSpec,
-        scrubber: Scrubber,
-        pause: Pause,
+        self, client: AsyncAnthropic, spec: GraderSpec, scrubber: Scrubber, pause: Pause
     ) -> None:
         import httpx2
         from anthropic import AnthropicError
@@ -168,15 +165,15 @@ class ClaudeBatches(_Batches):
 
     async def _candidates(self, chunk: Chunk, known: set[str]) -> list[str]:
         earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
-        found = []
+        candidates = []
         with self._failures():
             async for batch in self._batches.list(limit=100):  # newest first
                 if batch.created_at < earliest:
                     break
                 total = sum(batch.request_counts.model_dump().values())
                 if batch.id not in known and total == len(chunk.requests):
-                    found.append(batch.id)
-        return found
+                    candidates.append(batch.id)
+        return candidates
 
     async def state(self, batch_id: str) -> BatchState:
         with self._failures():
@@ -202,7 +199,7 @@ class ClaudeBatches(_Batches):
             return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
         if result["type"] != "errored":  # expired or canceled
             return BatchResult(custom_id=name, failure=Transient(result["type"]))
-        codes, message = told(result.get("error"))
+        codes, message = error_words(result.get("error"))
         live = table_of("evenhand.graders", "refusals.toml")["claude_status"]
         status = next((live[code] for code in codes.split() if code in live), None)
         failure = refused(status, codes, message or codes, self._spec, self._scrubber)
@@ -213,8 +210,6 @@ class OpenAIBatches(_Batches):
     """OpenAI's batch service behind one client: a file of requests, one batch over it, a file of
     replies, one of errors.
     """
-
-    limits = BatchLimits(requests=10_000, size=150_000_000)
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
         from openai import OpenAIError
@@ -264,12 +259,12 @@ class OpenAIBatches(_Batches):
 
     async def results(self, batch_id: str) -> list[BatchResult]:
         batch = await self._batch(batch_id)
-        found = []
+        results = []
         for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
             with self._failures():
                 content = (await self._client.files.content(file_id)).content
-            found += _read_lines(content, self._read)
-        return found
+            results += _read_lines(content, self._read)
+        return results
 
     async def cancel(self, batch_id: str) -> None:
         with self._failures():
@@ -289,7 +284,7 @@ class OpenAIBatches(_Batches):
         if status == 200 and isinstance(body, Mapping):
             request_id = str(response.get("request_id") or "")
             return BatchResult(custom_id=name, body=body, request_id=request_id)
-        codes, message = told(line.get("error") or body)
+        codes, message = error_words(line.get("error") or body)
         status = status if isinstance(status, int) else None
         failure = refused(status, codes, message or "no reason given", self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
@@ -305,7 +300,7 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
     Raises Transient where nothing names a request, as in a page that a proxy sent instead.
 
     >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
-    >>> [each.custom_id for each in _read_lines(lines, lambda line: BatchResult(**line))]
+    >>> [result.custom_id for result in _read_lines(lines, lambda line: BatchResult(**line))]
     ['a\u2028']
     """
     results = []
@@ -318,17 +313,6 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 
 
 # ---- one grader ---------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The service that answers for a grader: part of every grade's key and provenance."""
-
-    provider: str
-    base_url: str
-    endpoint: str
-    api_version: str
-    sdk: str
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answered request: the request as finally sent, and the outcome of its reply."""
@@ -364,7 +348,7 @@ where the request must not be sent.
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a client is opened with: the grader and its settings, and the seconds that a request may
+    """The facts to open a client with: the grader, its settings, and the seconds that a request may
     take. `way` is how the model took labels before (`WAYS`); `no_reasoning` says that it is known
     to give probabilities without reasoning.
     """
@@ -397,7 +381,10 @@ class Grader:
         self.spec, self.settings = access.spec, access.settings
         self._client, self._scrubber, self._timeout = client, access.scrubber, access.timeout
         address = str(client.base_url.copy_with(username=None, password=None))
-        self.identity = Identity(provider=self.spec.provider, base_url=address, **identity)
+        self.identity = {"provider": self.spec.provider, "base_url": address, **identity}
+        """The service that answers, part of every grade's key and provenance: with its `endpoint`,
+        `api_version` and `sdk`.
+        """
 
     @property
     def draws_at_once(self) -> int:
@@ -480,37 +467,37 @@ def client_options(
 ) -> dict[str, Any]:
     """Return what both SDKs' clients take, without the key; `variable` is that of `headers_for`."""
     return {
-        "base_url": spec.at.address,
+        "base_url": spec.endpoint.address,
         "max_retries": 0,
         "timeout": sdk.Timeout(timeout + SPARE, connect=CONNECT),
         "http_client": pooled(sdk.DefaultAioHttpClient, scrubber),
-        "default_headers": headers_for(spec.at, scrubber, variable, sdk.Omit()),
+        "default_headers": headers_for(spec.endpoint, scrubber, variable, sdk.Omit()),
     }
 
 
 def key_for(spec: GraderSpec) -> str | None:
     """Return the key for the grader's address, or None. Raises InputError where one is required."""
-    place = spec.at
-    key = key_from_environment(place.key_env) if place.key_env else None
-    if key is None and place.needs_key:
-        names = {"grader": spec.text, "host": place.host, "variable": place.key_env}
+    endpoint = spec.endpoint
+    key = key_from_environment(endpoint.key_env) if endpoint.key_env else None
+    if key is None and endpoint.needs_key:
+        names = {"grader": spec.text, "host": endpoint.host, "variable": endpoint.key_env}
         raise InputError(written("provider.needs_key", **names))
     return key
 
 
-def headers_for(place: Place, scrubber: Scrubber, variable: str, omit: Any) -> dict[str, Any]:
+def headers_for(endpoint: Endpoint, scrubber: Scrubber, variable: str, omit: Any) -> dict[str, Any]:
     """Return the headers of every request: those that study.toml names for this address.
 
     The SDK adds those of its `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for
     its provider's own address; anywhere else they are left out, by the SDK's `omit`.
     """
     headers: dict[str, Any] = {}
-    if place.provider.name != variable.partition("_")[0].lower() or not place.has_account:
+    if endpoint.provider.name != variable.partition("_")[0].lower() or not endpoint.has_account:
         lines = os.environ.get(variable, "").splitlines()
         headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
-    for name, text in place.headers.items():
+    for name, text in endpoint.headers.items():
         headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
-        scrubber.learn([os.environ[each].strip() for each in NAMED.findall(text)])
+        scrubber.learn([os.environ[named].strip() for named in NAMED.findall(text)])
     return headers
 
 
@@ -518,11 +505,11 @@ def told_by_study(spec: GraderSpec) -> list[str]:
     """Return one sentence for each secret that study.toml sends to an address, because a study may
     come from somebody else.
     """
-    place, names = spec.at, {"grader": spec.text, "host": spec.at.host}
+    endpoint, names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
     sentences = []
-    if place.is_own and place.provider.by_study and os.environ.get(place.key_env):
-        sentences.append(written("provider.key_goes", variable=place.key_env, **names))
-    sent = {name for text in place.headers.values() for name in NAMED.findall(text)}
+    if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
+        sentences.append(written("provider.key_goes", variable=endpoint.key_env, **names))
+    sent = {name for text in endpoint.headers.values() for name in NAMED.findall(text)}
     for name in sorted(sent):
         sentences.append(written("provider.header_goes", variable=name, **names))
     return sentences
@@ -757,9 +744,9 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     import anthropic
 
     options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
-    cloud = spec.at.provider.client
+    cloud = spec.endpoint.provider.client
     key = key_for(spec)
-    if key is None and not (cloud in _LIBRARIES and spec.at.has_account):
+    if key is None and not (cloud in _LIBRARIES and spec.endpoint.has_account):
         key = _NO_KEY  # the SDK must not look for one itself, which would be for another address
     if key is None:
         try:  # now: the SDK would fail only at the first request
@@ -835,7 +822,7 @@ class ClaudeGrader(Grader):
         except (self._errors, GraderFailure):
             raise
         except Exception as error:
-            if not self.spec.at.provider.client:
+            if not self.spec.endpoint.provider.client:
                 raise
             # The clouds' own libraries look for credentials at the first request.
             why, provider = self._scrubber.message(str(error)), self.spec.provider
@@ -843,7 +830,7 @@ class ClaudeGrader(Grader):
             raise Stopped(sentence) from None
 
     def batches(self, pause: Pause) -> BatchService:
-        if self.spec.at.provider.client:  # no cloud's client offers them
+        if self.spec.endpoint.provider.client:  # no cloud's client offers them
             return super().batches(pause)
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
@@ -1016,7 +1003,7 @@ def first_shape(
 
 def is_openai(spec: GraderSpec) -> bool:
     """Return True if requests go to OpenAI, or to the address the environment sets instead."""
-    return spec.provider == "openai" and spec.at.is_own
+    return spec.provider == "openai" and spec.endpoint.is_own
 
 
 class _ChatMessage(BaseModel):
@@ -1030,7 +1017,7 @@ class _ChatMessage(BaseModel):
         single tool call.
         """
         called = [call.get("function") for call in self.tool_calls or ()]
-        calls = [each.get("arguments") for each in called if isinstance(each, dict)]
+        calls = [function.get("arguments") for function in called if isinstance(function, dict)]
         if len(calls) == 1 and calls[0] and isinstance(calls[0], str):
             return calls[0]
         if isinstance(self.content, list):
@@ -1112,7 +1099,7 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
     import openai
 
     options = client_options(spec, scrubber, timeout, openai, "OPENAI_CUSTOM_HEADERS")
-    if not (is_openai(spec) and spec.at.has_account):  # the account's names are OpenAI's business
+    if not (is_openai(spec) and spec.endpoint.has_account):  # the account's names are for OpenAI
         names = ("OpenAI-Organization", "OpenAI-Project")
         options["default_headers"] |= dict.fromkeys(names, openai.Omit())
     return openai.AsyncOpenAI(api_key=key_for(spec) or _NO_KEY, **options)
@@ -1173,7 +1160,7 @@ class OpenAIGrader(Grader):
         outcome, *more = self.read(reply, ask.rubric, asked)
         fault = outcome.evidence.get(NOT_LOGPROBS)
         if fault and self.settings.method == "logprobs" and not self._probing.gave:
-            sentence = written("provider.not_logprobs", server=self.spec.at.host, fault=fault)
+            sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
             raise Stopped(sentence, may_be_billed=True)
         if 1 + len(more) < asked:
             ended = replace(ended, draws=(1 + len(more),))  # the server gives no more at once
@@ -1219,7 +1206,7 @@ class OpenAIGrader(Grader):
 
     def _no_replay(self) -> RequestOptions:
         """Return options that decline answers from caches: a repeated answer is no new draw."""
-        if is_openai(self.spec) and not self.spec.at.in_name:
+        if is_openai(self.spec) and not self.spec.endpoint.in_name:
             return {}
         declined: RequestOptions = {"headers": DECLINED}
         if self._litellm:
@@ -1243,7 +1230,7 @@ class OpenAIGrader(Grader):
         choices, method = reply.get("choices"), self.settings.reading
         came = min(len(choices), draws) if isinstance(choices, list) else 0
         # OpenAI's tokenizers have one for every number up to 999.
-        whole = is_openai(self.spec) and not self.spec.at.in_name
+        whole = is_openai(self.spec) and not self.spec.endpoint.in_name
         nths = range(max(came, 1))
         return [parse_chat_reply(reply, rubric, method, n, whole_numbers=whole) for n in nths]
 

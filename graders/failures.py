@@ -24,8 +24,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from evenhand.graders.providers import GraderSpec
-from evenhand.graders.scrub import Scrubber
+from evenhand.graders.providers import GraderSpec, Scrubber
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
@@ -99,11 +98,11 @@ class Refusal:
     who: str = ""
     recorded: str = ""
 
-    def holds(self, status: int | None, said: str) -> bool:
+    def holds(self, status: int | None, complaint: str) -> bool:
         statuses = {status, f"{(status or 0) // 100}xx"}
         if self.status and statuses.isdisjoint(self.status):
             return False
-        return not self.words or re.search(self.words, said, re.IGNORECASE) is not None
+        return not self.words or re.search(self.words, complaint, re.IGNORECASE) is not None
 
 
 @cache
@@ -113,7 +112,7 @@ def refusals() -> tuple[Refusal, ...]:
     return tuple(Refusal(**row | {"status": tuple(row.get("status", ()))}) for row in rows)
 
 
-def refusal_of(status: int | None, said: str) -> Refusal:
+def refusal_of(status: int | None, complaint: str) -> Refusal:
     """Return the first row that matches a refusal's status and its words (codes and message).
 
     >>> refusal_of(429, "insufficient_quota You exceeded your current quota").means
@@ -121,7 +120,7 @@ def refusal_of(status: int | None, said: str) -> Refusal:
     >>> refusal_of(429, "slow down").means, refusal_of(418, "a teapot").means
     ('passing', 'unit')
     """
-    return next((row for row in refusals() if row.holds(status, said)), _UNKNOWN)
+    return next((row for row in refusals() if row.holds(status, complaint)), _UNKNOWN)
 
 
 _UNKNOWN = Refusal(means="passing", source="", billed=True)
@@ -134,7 +133,7 @@ def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Grader
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if not isinstance(status, int):
         return _without_reply(error, spec, scrubber)
-    codes, message = told(body)
+    codes, message = error_words(body)
     headers: Mapping[str, str] = error.response.headers  # type: ignore[attr-defined]
     return refused(status, codes, message or str(error), spec, scrubber, _retry_after(headers))
 
@@ -158,16 +157,14 @@ def refused(
     if row.means == "unit":
         return Rejected(message, **facts)
     if row.means in _STOPS:
-        means, place = row.means, spec.at
-        key = (
-            f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
-        )
+        means, variable, host = row.means, spec.endpoint.key_env, spec.endpoint.host
+        key = f"the key in {variable}" if variable else f"the credentials for {host}"
         if means in ("model", "path") and status == 404 and not spec.base_url:
             means = "model"  # the provider's own address is no slip of the user's
         where = f" at {spec.base_url}" if spec.base_url else ""
         why = _advice(f"stop_{means}", spec, key=key, model=spec.model, where=where)
-        if means == "key" and place.key_env and not os.environ.get(place.key_env):
-            why = written("provider.no_key", host=place.host, variable=place.key_env)
+        if means == "key" and variable and not os.environ.get(variable):
+            why = written("provider.no_key", host=host, variable=variable)
         return Stopped(f"{why} (the server says: {message})", **facts)
     if pause is not None and pause > LONGEST_RETRY_AFTER:
         return Stopped(written("provider.long_wait", minutes=math.ceil(pause / 60)), **facts)
@@ -188,7 +185,7 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
         words = scrubber.message(body)
         raise Transient(f"the reply is not JSON: {words}", status=200, mend=mend) from None
     if not isinstance(value, dict) or value.get("error"):
-        codes, message = told(value)
+        codes, message = error_words(value)
         inner = value.get("error") if isinstance(value, dict) else None
         code = inner.get("code") if isinstance(inner, dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 200
@@ -203,12 +200,13 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
 _CODES = ("code", "type", "status", "reason")
 
 
-def told(body: object) -> tuple[str, str]:
+def error_words(body: object) -> tuple[str, str]:
     """Return (codes, message) of an error, in any of the shapes that servers give it.
 
-    >>> told([{"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}}])
+    >>> busy = {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}
+    >>> error_words([{"error": busy}])
     ('429 RESOURCE_EXHAUSTED', 'Slow down.')
-    >>> told({"error": "Unexpected endpoint"}), told({"detail": "Not Found"})
+    >>> error_words({"error": "Unexpected endpoint"}), error_words({"detail": "Not Found"})
     (('', 'Unexpected endpoint'), ('', 'Not Found'))
     """
     codes: list[str] = []
@@ -220,10 +218,10 @@ def told(body: object) -> tuple[str, str]:
             message = body or message
         if not isinstance(body, Mapping):
             break
-        said = (body.get(name) for name in _CODES)
-        codes += [str(code)[:60] for code in said if isinstance(code, (str, int))]
+        values = (body.get(name) for name in _CODES)
+        codes += [str(code)[:60] for code in values if isinstance(code, (str, int))]
         words = (body.get(name) for name in ("message", "detail"))
-        message = next((each for each in words if isinstance(each, str) and each), message)
+        message = next((text for text in words if isinstance(text, str) and text), message)
         body = body.get("error") or body.get("innererror")
     return " ".join(codes), message
 
@@ -283,16 +281,16 @@ def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Tr
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) and len(causes) < 2 * _DEEPEST:
         causes.append(cause)
-    words = scrubber.message(next((str(each) for each in causes[1:] if str(each)), str(error)))
-    names = {kind.__name__ for each in causes for kind in type(each).__mro__}
+    words = scrubber.message(next((str(cause) for cause in causes[1:] if str(cause)), str(error)))
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if names.isdisjoint(_NEVER_REACHED):
         return Transient(words)
-    if any(isinstance(each, socket.gaierror) for each in causes):
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
         mend = _advice("unknown_name", spec)
-    elif any(isinstance(each, ConnectionRefusedError) for each in causes):
+    elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         mend = _advice("nothing_listens", spec)
     else:
-        host = spec.at.base_url or spec.at.host
+        host = spec.endpoint.base_url or spec.endpoint.host
         mend = written("provider.no_connection", host=host, why=words)
     return Transient(words, may_be_billed=False, mend=mend)
 
@@ -301,11 +299,11 @@ def _advice(name: str, spec: GraderSpec, **facts: Any) -> str:
     """Return a sentence on what to do, such as to add /v1 where a chat server's address has no
     path, or else to check the path.
     """
-    place, url = spec.at, spec.at.base_url
+    endpoint, url = spec.endpoint, spec.endpoint.base_url
     with_v1 = written("provider.check_path")
     if url and spec.speaks == "chat" and not urlsplit(url).path.strip("/"):
         with_v1 = written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
-    facts |= {"address": url or place.host, "host": place.host, "with_v1": with_v1}
+    facts |= {"address": url or endpoint.host, "host": endpoint.host, "with_v1": with_v1}
     return written(f"provider.{name}", **facts)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits, plan_grading
+from evenhand.graders.providers import Scrubber
 from evenhand.graders.running import (
     GraderForecast,
     Progress,
@@ -28,14 +29,19 @@ from evenhand.graders.running import (
     forecast_of,
     only_runner,
 )
-from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
-from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.questions import AttackedQuestion, variable_of
-from evenhand.study.seeding import digest
+from evenhand.study.prompts.sampling import digest
+from evenhand.study.prompts.units import AttackedQuestion, parse_unit_id, variable_of
 from evenhand.study.store.logs.replies import Trial, finished_trials
-from evenhand.study.tables.attacks import CLEAN, LONG_PLACEBO, PLACEBO, REPEATS, is_own, reading
+from evenhand.study.tables.ratings import (
+    CLEAN,
+    LONG_PLACEBO,
+    PLACEBO,
+    REPEATS,
+    is_own,
+    label_of_draws,
+)
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ class Attack:
     source: str
     placebo: str = PLACEBO
 
-    def said(self, key: str, tag: str) -> str:
+    def aimed_at(self, key: str, tag: str) -> str:
         """Return the attack aimed at option `key`; `tag` names the tags around the unit's text."""
         return self.text.replace("{key}", key).replace("{tag}", tag)
 
@@ -77,7 +83,7 @@ class Suite:
     @cached_property
     def version(self) -> str:
         """Version of the prompt and a short hash of the attack texts: `PROMPT_VERSION-HASH`."""
-        texts = [_LONG, _FACTS, *(f"{each.name}: {each.text}" for each in self.attacks)]
+        texts = [_LONG, _FACTS, *(f"{attack.name}: {attack.text}" for attack in self.attacks)]
         digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
         return f"{PROMPT_VERSION}-{digest[:8]}"
 
@@ -88,12 +94,12 @@ class Suite:
         """
         tag = variable_of(place)
         tag = "turn" if tag in rubric.conversations else tag
-        found = next((each for each in self.attacks if each.name == attack), None)
-        said = found.said(target, tag) if found else ""
-        of = found.placebo if found else attack
-        texts = (each.said(key, tag) for each in self.attacks for key in rubric.categories)
+        aimed = next((candidate for candidate in self.attacks if candidate.name == attack), None)
+        text = aimed.aimed_at(target, tag) if aimed else ""
+        of = aimed.placebo if aimed else attack
+        texts = (other.aimed_at(key, tag) for other in self.attacks for key in rubric.categories)
         length = _LONG if of == LONG_PLACEBO else max(map(len, texts)) + 2 * len(_BREAK)
-        end = f"{_BREAK}{said}" if said else ""
+        end = f"{_BREAK}{text}" if text else ""
         room = length - len(_BREAK) - len(end)
         return _BREAK + (_FACTS * (room // len(_FACTS) + 1))[:room] + end
 
@@ -101,7 +107,7 @@ class Suite:
         self, targets: Sequence[str], places: Sequence[str]
     ) -> list[tuple[str, str, str]]:
         """Return (attack, target, place) of every trial other than the clean text."""
-        asked = [(each.name, target) for each in self.attacks for target in targets]
+        asked = [(attack.name, target) for attack in self.attacks for target in targets]
         return [
             (*text, place)
             for place in places
@@ -292,7 +298,7 @@ class AuditPlan:
         places = places_of(rubric)
         for at, unit in enumerate(self._units[rubric]):
             first = [labels.get((unit, CLEAN, "", "", draw), "") for draw in range(self._draws)]
-            if not (label := reading(first) or not_asked):
+            if not (label := label_of_draws(first) or not_asked):
                 continue
             other = [target for target in targets_of(rubric) if target != label]
             if label == _UNKNOWN and len(rubric.categories) == 2:
@@ -309,10 +315,10 @@ class AuditPlan:
             already += len(trials) - len(missing)
             for unit, attack, target, side, draw in missing:
                 order, texts = "ab" if rubric.has_sides else "", self._suite
-                own = "" if attack == CLEAN else texts.suffix(rubric, attack, target, side)
+                suffix = "" if attack == CLEAN else texts.suffix(rubric, attack, target, side)
                 of = {"attack": attack, "target": target, "side": side, "suite": texts.version}
-                asked.append(AttackedQuestion(unit, rubric, order, draw, suffix=own, **of))
-        rubrics = {each.rubric.name: each.rubric for each in asked}
+                asked.append(AttackedQuestion(unit, rubric, order, draw, suffix=suffix, **of))
+        rubrics = {question.rubric.name: question.rubric for question in asked}
         return replace(self._plan, rubrics=rubrics, questions=asked, already=already, attacked=True)
 
     def _finished(self, rubric: Rubric) -> dict[Trial, str]:
@@ -333,5 +339,5 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
         pair = parse_unit_id(unit)[0]
         ordered.append((turns[pair], unit))
         turns[pair] += 1
-    ordered.sort(key=lambda each: each[0])  # stable: in the drawn order within a turn
+    ordered.sort(key=lambda turn: turn[0])  # stable: in the drawn order within a turn
     return [unit for _, unit in ordered[:count]]

@@ -148,8 +148,8 @@ def _listed(
         output_tokens=tokens.output,
         web_searches=tokens.searches,
     )
-    found = calc_price(usage, model, price_context=dict(context), **dict(by))
-    return Decimal(found.total_price)
+    price = calc_price(usage, model, price_context=dict(context), **dict(by))
+    return Decimal(price.total_price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ class Tariff:
             return None
         prices = prices or {}
         names = (spec.text, f"{spec.provider}:{spec.model}", spec.model)
-        own = next((prices[name] for name in names if name in prices), None)
-        tariff = cls(spec, batch, tier, own)
+        study_prices = next((prices[name] for name in names if name in prices), None)
+        tariff = cls(spec, batch, tier, study_prices)
         try:
             tariff.cost(Tokens(input=1, output=1))
         except LookupError:
@@ -202,8 +202,8 @@ class Tariff:
             "service_tier": terms.tier or self.tier,
             "speed": terms.speed,
         }
-        said = tuple((name, value) for name, value in context.items() if value)
-        price = _listed(self.spec.model, tuple(self.spec.at.prices.items()), said, tokens)
+        given = tuple((name, value) for name, value in context.items() if value)
+        price = _listed(self.spec.model, tuple(self.spec.endpoint.prices.items()), given, tokens)
         return price * _IN_THE_US if terms.place == "us" else price
 
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
@@ -243,8 +243,8 @@ def _prompt_of(request: Mapping[str, Any]) -> str:
         elif isinstance(part, Mapping):
             gather(part.get("content", part.get("text", "")))
         elif isinstance(part, (list, tuple)):
-            for each in part:
-                gather(each)
+            for inner in part:
+                gather(inner)
 
     gather([request.get("system", ""), request.get("messages", "")])
     return "".join(texts)
@@ -266,9 +266,9 @@ def _without_images(request: Mapping[str, Any]) -> tuple[Any, int]:
         if isinstance(part, Mapping):
             held = part.get("type") == "base64"
             images += held
-            return {name: bare(each) for name, each in part.items() if not held or name != "data"}
+            return {name: bare(value) for name, value in part.items() if not held or name != "data"}
         if isinstance(part, list):
-            return [bare(each) for each in part]
+            return [bare(item) for item in part]
         if isinstance(part, str) and part.startswith("data:image/"):
             images += 1
             return ""
@@ -349,9 +349,10 @@ class Budget:
         self._reserved = Decimal(0)
         self._waiting: list[anyio.Event] = []
 
-    def room(self) -> Decimal | None:
-        """Return the amount that is neither spent nor reserved; None without a limit."""
-        return None if self.limit is None else self.limit - self.spent - self._reserved
+    @property
+    def _room(self) -> Decimal:
+        """The amount that is neither spent nor reserved."""
+        return (Decimal("inf") if self.limit is None else self.limit) - self.spent - self._reserved
 
     async def reserve(self, amount: Decimal, least: Decimal | None = None) -> Decimal:
         """Set an amount aside, or as much of it as is free if that is at least `least`; return the
@@ -368,14 +369,12 @@ class Budget:
             settled = anyio.Event()
             self._waiting.append(settled)
             await settled.wait()
-        room = self.room()
-        granted = amount if room is None else min(amount, room)
+        granted = min(amount, self._room)
         self._reserved += granted
         return granted
 
     def fits(self, amount: Decimal) -> bool:
-        room = self.room()
-        return room is None or amount <= room
+        return amount <= self._room
 
     def hold(self, amount: Decimal) -> None:
         """Set an amount aside for what is under way already, whether it fits or not."""

@@ -16,12 +16,11 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.providers import GraderSpec, parse_spec
-from evenhand.graders.scrub import Scrubber
+from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.rubrics import JudgePrompt, Rubric
 from evenhand.rubrics.own_words import OWN_PROMPT
 from evenhand.study.lead.disagreements import held_out_units
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question
 from evenhand.study.store.grades import tried_rater
 from evenhand.texts import table_of, written
 
@@ -52,8 +51,8 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Shard:
         """Read a shard written as "2/8". Raises InputError where the text is not valid."""
-        found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
-        index, of = (int(found[1]), int(found[2])) if found else (0, 0)
+        match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
+        index, of = (int(match[1]), int(match[2])) if match else (0, 0)
         if not 1 <= index <= of <= MOST:
             raise InputError(
                 f"--shard is {text!r}; write which part of how many, such as 2/8 for the second of "
@@ -291,18 +290,18 @@ def warnings_about(
     gpt-5 gives no token probabilities. Expect hard labels, or use --draws or --method verbalised.
     """
     today = today or datetime.now(UTC).date()
-    said = about_retirement(spec, today)
+    warnings = about_retirement(spec, today)
     if settings.method == "logprobs":
         entry = _entry(spec)
         rule, until = entry.get("probabilities", ""), entry.get("probabilities_until")
         if rule == "never" or (until and date.fromisoformat(until) <= today):
-            said.append(written("grade.no_probabilities", model=spec.model))
+            warnings.append(written("grade.no_probabilities", model=spec.model))
         elif rule:
-            said.append(written("grade.probabilities_if", model=spec.model, rule=rule))
+            warnings.append(written("grade.probabilities_if", model=spec.model, rule=rule))
         elif until:
-            said.append(written("grade.probabilities_until", model=spec.model, day=until))
+            warnings.append(written("grade.probabilities_until", model=spec.model, day=until))
     if spec.speaks == "messages" and settings.method == "label":
-        said.append(written("grade.hard_label", model=spec.model))
+        warnings.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
         from scipy.stats import binomtest  # which takes half a second to load
 
@@ -311,10 +310,10 @@ def warnings_about(
             binomtest(count, draws).proportion_ci(method="wilson")
             for count in (round(draws / 2), 0)
         )
-        said.append(
+        warnings.append(
             written("grade.coarse_draws", draws=draws, low=half.low, high=half.high, rare=none.high)
         )
-    return said
+    return warnings
 
 
 def probabilities_need_no_effort(spec: GraderSpec) -> bool:
@@ -340,7 +339,7 @@ def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
 
 
 def _entry(spec: GraderSpec) -> dict[str, Any]:
-    if not spec.at.is_own:
+    if not spec.endpoint.is_own:
         return {}
     for entry in _models():
         if entry["provider"] == spec.provider and re.search(entry["match"], spec.model):
@@ -383,8 +382,8 @@ def plan_grading(
         raise InputError("a grader's name must not hold an API key; take the key out")
     parsed = [parse_spec(text, study.config.providers) for text in grader_specs]
     specs = list({spec.text: spec for spec in parsed}.values())
-    own, text = options.prompt, options.text
-    if own:
+    prompt, text = options.prompt, options.text
+    if prompt:
         _check_own_prompt(specs, options)
     ways = [GraderSettings.for_grader(spec, options) for spec in specs]
     if text is None:
@@ -399,7 +398,7 @@ def plan_grading(
     _check_rubrics(list(units), specs, options.method)
     tasks = []
     for spec, settings in zip(specs, ways, strict=True):
-        rater = rater_id(spec, settings, own.hash if own else "")
+        rater = rater_id(spec, settings, prompt.hash if prompt else "")
         rater = rater if text is None else tried_rater(rater, text.hash)
         questions, already = list[Question](), 0
         for rubric, asked in units.items():
@@ -408,7 +407,7 @@ def plan_grading(
             )
             for order in options.orders if rubric.has_sides else ("",):
                 wanted = [(unit, order, draw) for unit in asked for draw in range(settings.draws)]
-                missing = [each for each in wanted if each not in finished]
+                missing = [key for key in wanted if key not in finished]
                 already += len(wanted) - len(missing)
                 questions += [Question(unit, rubric, order, draw) for unit, _, draw in missing]
         task = GradingTask(
@@ -501,10 +500,10 @@ def _chosen(study: Study, options: GradingOptions) -> dict[Rubric, list[str]]:
                 f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)
             )
     rubrics: list[Rubric] = [study.rubrics[name] for name in names]
-    if own := options.prompt:
+    if prompt := options.prompt:
         if len(rubrics) > 1:
             raise InputError(written("judge_prompt.which_rubric", names=", ".join(names)))
-        rubrics = [own.for_rubric(rubrics[0])]
+        rubrics = [prompt.for_rubric(rubrics[0])]
         if not rubrics[0].kind.is_single:
             raise InputError(
                 f"rubric {names[0]!r} asks for several options, which a prompt of your own cannot; "

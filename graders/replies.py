@@ -33,7 +33,6 @@ from pydantic import (
 )
 
 from evenhand.graders.options import REASON_FIRST, GraderSettings
-from evenhand.graders.scrub import storable
 from evenhand.rubrics import PromptText, Rubric, RubricParser, answer_of
 from evenhand.rubrics.parsing import json_fields
 
@@ -130,20 +129,20 @@ def fault_of(positions: Sequence[Position]) -> str:
     """Return the reason why figures cannot be natural logarithms of probabilities, else "".
 
     >>> def place(*figures):
-    ...     top = [Token(token=str(n), logprob=each) for n, each in enumerate(figures)]
+    ...     top = [Token(token=str(n), logprob=figure) for n, figure in enumerate(figures)]
     ...     return [Position(token="0", logprob=figures[0], top_logprobs=top)]
-    >>> [fault_of(place(*each)) for each in ((-0.1, -3.0), (0.6, 0.2), (-0.1, -0.1), (-3, -3, -3))]
+    >>> [fault_of(place(*row)) for row in ((-0.1, -3.0), (0.6, 0.2), (-0.1, -0.1), (-3, -3, -3))]
     ['', 'above zero', 'more than one in all', 'all the same']
     """
     for position in positions:
         figures = [token.logprob for token in position.candidates()]
-        if any(math.isnan(each) or each > _ROUNDING for each in figures):
+        if any(math.isnan(figure) or figure > _ROUNDING for figure in figures):
             return "above zero"
         if math.fsum(token.probability for token in position.candidates()) > 1 + _ROUNDING:
             return "more than one in all"
         if len(figures) > 2 and len(set(figures)) == 1:
             return "all the same"
-        if all(each <= _NOT_LISTED for each in figures):
+        if all(figure <= _NOT_LISTED for figure in figures):
             return "all the same"
     return ""
 
@@ -208,19 +207,19 @@ def _read(
         goes_on = False
         for token in tokens:
             mass = reach * token.probability
-            found = _spelled(so_far, token.text, keys)
-            if whole_numbers and found.key and found.key.isdigit():
-                found = _Spelled(found.key)
+            spelled = _spelled(so_far, token.text, keys)
+            if whole_numbers and spelled.key and spelled.key.isdigit():
+                spelled = _Spelled(spelled.key)
             # A longer word may follow where a text ends as a key ends.
-            ended_in_key = found.key and re.search(r"[^\W_]\Z|[+-]\Z", so_far + token.text)
-            open_ended = found.may or found.begun or ended_in_key
+            ended_in_key = spelled.key and re.search(r"[^\W_]\Z|[+-]\Z", so_far + token.text)
+            open_ended = spelled.may or spelled.begun or ended_in_key
             if token.text == position.text and token.text and open_ended and not ended:
                 followed, goes_on = followed + mass, True
-            elif found.may:
+            elif spelled.may:
                 split += mass
-            elif found.key:
-                masses[found.key] += mass
-            elif found.begun:
+            elif spelled.key:
+                masses[spelled.key] += mass
+            elif spelled.begun:
                 begun += mass
         if not _bare(so_far):
             place = here
@@ -249,24 +248,24 @@ def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
     """Return the reading of an answer's text after one more token.
 
     >>> stances = ("agree", "disagree")
-    >>> [_spelled("", each, stances).key for each in (" Agree", "dis", "(", "a", "ag")]
+    >>> [_spelled("", text, stances).key for text in (" Agree", "dis", "(", "a", "ag")]
     ['agree', 'disagree', None, None, 'agree']
     >>> ten = tuple(str(n) for n in range(1, 11))
     >>> _spelled("", "1", ten), _spelled("1", "0", ten).key, _spelled("1", ".", ten).key
     (_Spelled(key='1', may=True, begun=False), '10', '1')
     """
-    said = (so_far + text).lstrip(_OPENING)
-    if not said:
+    answer = (so_far + text).lstrip(_OPENING)
+    if not answer:
         return _Spelled(begun=True)
-    folded = said.casefold()
+    folded = answer.casefold()
     for key in sorted(keys, key=len, reverse=True):
         # A lower-case letter may be a word ("a"), so single letters must match as they are.
-        is_it = said.startswith(key) if len(key) == 1 else folded.startswith(key.casefold())
-        rest = said[len(key) :]
+        is_it = answer.startswith(key) if len(key) == 1 else folded.startswith(key.casefold())
+        rest = answer[len(key) :]
         if not is_it or re.match(r"[A-Za-z0-9_+-]", rest):
             continue
         longer = [
-            each for each in keys if each != key and each.casefold().startswith(key.casefold())
+            other for other in keys if other != key and other.casefold().startswith(key.casefold())
         ]
         over = bool(rest) or not text  # a token without text ends an answer
         return _Spelled(key, may=bool(longer) and not over)
@@ -282,11 +281,11 @@ def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
 
 def _key_at(positions: Sequence[Position], at: int, keys: Sequence[str]) -> str | None:
     """Return the option that the chosen tokens spell from position `at` on, if any."""
-    said = "".join(position.text for position in positions[at:]).lstrip(_OPENING)
+    answer = "".join(position.text for position in positions[at:]).lstrip(_OPENING)
     if not _bare(positions[at].text) and at:
         return None
-    key = _spelled("", said, keys).key
-    return key if key and said[: len(key)].casefold() == key.casefold() else None
+    key = _spelled("", answer, keys).key
+    return key if key and answer[: len(key)].casefold() == key.casefold() else None
 
 
 def _bare(text: str) -> str:
@@ -301,6 +300,51 @@ def _answer_start(positions: Sequence[Position], text: str) -> int:
         return 0
     ends = accumulate(map(len, texts))
     return next((index for index, end in enumerate(ends) if end > at), 0)
+
+
+# ---- what a store can keep ----------------------------------------------------------------------
+_LARGEST = 2**63 - 1  # an integer as databases know it
+_DIGITS = 100
+# In JSON's own writing: half a character, NUL, and an integer of 19 digits or more.
+_NOT_PLAIN = re.compile(r"\\u(?:d[89a-f]|0000)|(?<![\d.])\d{19}")
+
+
+def storable(value: Any) -> Any:
+    """Return a server's data in a form that every store can keep: no lone surrogates, NUL,
+    infinities or integers beyond 64 bits.
+
+    >>> storable({"text": "a" + chr(0xD800) + "b", "p": float("inf"), "n": [1, None]})
+    {'text': 'a?b', 'p': 'inf', 'n': [1, None]}
+    """
+    try:
+        written = json.dumps(value, allow_nan=False)
+        if _NOT_PLAIN.search(written) is None:  # nearly always, and much faster
+            return value
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return _storable(value)
+    except RecursionError:
+        return "[too deeply nested]"
+
+
+def _storable(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value.isascii() and "\0" not in value:  # most of it: nothing to mend
+            return value
+        whole = value.encode("utf-8", "replace").decode("utf-8")
+        return whole.replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {_storable(str(key)): _storable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_storable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return str(value) if abs(value) < 10**_DIGITS else "[too large]"
+    return value
 
 
 # ---- outcomes -----------------------------------------------------------------------------------
@@ -497,7 +541,7 @@ def outcome_of(
 
 
 def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "text_label": label,  # what the text says can differ from the most probable option
         "in_option_mass": reading.in_option_mass,
         "low_mass": reading.in_option_mass < LOW_MASS,
@@ -505,14 +549,14 @@ def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
         "top_logprobs": reading.top,
     }
     if reading.begun > MOST_SPLIT:
-        found["may_be_off"] = reading.unseen
+        facts["may_be_off"] = reading.unseen
     if reading.begun > MOST_BEGUN:
-        found |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}
+        facts |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}
     if reading.unseen > MOST_UNSEEN:
-        found |= {"unseen": reading.unseen, "no_probabilities": "not_listed"}
+        facts |= {"unseen": reading.unseen, "no_probabilities": "not_listed"}
     if reading.split > MOST_SPLIT:
-        found |= {"split": reading.split, "no_probabilities": "key_begins_another"}
-    return found
+        facts |= {"split": reading.split, "no_probabilities": "key_begins_another"}
+    return facts
 
 
 # ---- repeated draws -----------------------------------------------------------------------------

@@ -35,13 +35,12 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice, repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -56,7 +55,6 @@ from evenhand.graders.clients import (
     BatchResult,
     BeforeSending,
     Grader,
-    Identity,
     Reply,
     first_request,
     open_grader,
@@ -76,7 +74,6 @@ from evenhand.graders.failures import (
 from evenhand.graders.money import (
     LIMIT_NAMES,
     Budget,
-    OverBudget,
     Tariff,
     Terms,
     Tokens,
@@ -96,7 +93,7 @@ from evenhand.graders.options import (
     plan_grading,
     warnings_about,
 )
-from evenhand.graders.providers import GraderSpec, parse_spec
+from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.graders.replies import (
     ASKED_AGAIN,
     MOST_KEPT,
@@ -106,12 +103,12 @@ from evenhand.graders.replies import (
     Outcome,
     Replies,
     as_draw,
+    storable,
 )
-from evenhand.graders.scrub import Scrubber, storable
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.questions import AttackedQuestion, Question
+from evenhand.study.prompts.units import AttackedQuestion, Question
 from evenhand.study.store.grades import (
     CUT_SHORT,
     TRANSIENT_REASONS,
@@ -171,7 +168,7 @@ class ProgressCounter:
 
     def say(self, label: str) -> None:
         self._moved = time.monotonic()
-        self._tell(label)
+        self._report(label)
 
     def waits(self, rater_id: str, failure: GraderFailure, attempt: int, seconds: float) -> None:
         """Note that a request failed and will be tried again in this many seconds."""
@@ -198,9 +195,9 @@ class ProgressCounter:
             idle = time.monotonic() - self._moved
             if idle >= PATIENCE:
                 silence = written("grade.waits_for_reply", seconds=round(idle))
-                self._tell(self._waits() if self._waits else silence)
+                self._report(self._waits() if self._waits else silence)
 
-    def _tell(self, label: str) -> None:
+    def _report(self, label: str) -> None:
         if self._progress:
             self._progress(self._done, self._total, label)
 
@@ -296,10 +293,10 @@ class Reservations:
         if output_limit(reply.request) >= asked:
             return reply
         first, *more = (
-            replace(each, unscored_reason=CUT_SHORT)
-            if each.unscored_reason == "truncated"
-            else each
-            for each in outcomes
+            replace(outcome, unscored_reason=CUT_SHORT)
+            if outcome.unscored_reason == "truncated"
+            else outcome
+            for outcome in outcomes
         )
         return replace(reply, outcome=first, more=tuple(more))
 
@@ -308,25 +305,25 @@ def _lower(tariff: Tariff, request: Facts, granted: Decimal) -> None:
     """Lower a request's limit on output so that it costs no more than was granted."""
     limit = output_limit(request)
     bare = tariff.at_most(request, 0)
-    each = (tariff.at_most(request, limit) - bare) / limit
+    per_token = (tariff.at_most(request, limit) - bare) / limit
     name = next(name for name in LIMIT_NAMES if name in request)
-    request[name] = max(int((granted - bare) / each), 1)
+    request[name] = max(int((granted - bare) / per_token), 1)
 
 
 # ---- grades and jobs ----------------------------------------------------------------------------
-def grade_key(identity: Identity, request: Json, draw: int) -> str:
+def grade_key(identity: Mapping[str, str], request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256.
 
     The hash covers the final request, the service it went to, the prompt's version and the draw;
     not timeouts or concurrency, which change nothing about the answer.
     """
-    service = {name: text for name, text in asdict(identity).items() if name != "sdk"}
+    service = {name: text for name, text in identity.items() if name != "sdk"}
     parts = service | {"prompt_version": PROMPT_VERSION, "draw": draw, "request": request}
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def sent(identity: Identity, prompt: PromptText, request: Json, draw: int) -> Facts:
+def sent(identity: Mapping[str, str], prompt: PromptText, request: Json, draw: int) -> Facts:
     """Return the facts about a request, live or in a batch: its key, the hash of its words, its
     settings.
     """
@@ -422,7 +419,7 @@ class Job:
         return iter(self.asked)
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
-        return [self.asked[each] for each in questions]
+        return [self.asked[question] for question in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(Ask(prompt), before)
@@ -507,7 +504,7 @@ class GradeJob(Job):
     def sent(self, question: Draws, prompt: PromptText, request: Json) -> Facts:
         """Return the first draw's facts for provenance, and the keys of all draws (`draw_keys`)."""
         identity = self.grader.identity
-        first, *keys = (grade_key(identity, request, each.draw) for each in question)
+        first, *keys = (grade_key(identity, request, draw.draw) for draw in question)
         facts = sent(identity, prompt, request, question[0].draw)
         return facts | {"draw_keys": [first, *keys]}
 
@@ -530,19 +527,19 @@ class GradeJob(Job):
 
     def failed(self, question: Draws, reason: str, facts: Facts) -> list[GradeAttempt]:
         outcome = Outcome(unscored_reason=reason)
-        own = _by_draw(facts) if "draw_keys" in facts else repeat(facts, len(question))
+        by_draw = _by_draw(facts) if "draw_keys" in facts else repeat(facts, len(question))
         return [
-            grade_of(self.rater_id, draw, outcome, provenance=each)
-            for draw, each in zip(question, own, strict=True)
+            grade_of(self.rater_id, draw, outcome, provenance=about)
+            for draw, about in zip(question, by_draw, strict=True)
         ]
 
 
 def _by_draw(facts: Json) -> Iterator[Facts]:
     """Yield each draw's facts for provenance: its own key; the first carries the cost of all."""
-    own = {name: value for name, value in facts.items() if name != "draw_keys"}
+    common = {name: value for name, value in facts.items() if name != "draw_keys"}
     for key in facts["draw_keys"]:
-        yield own | {"grade_key": key}
-        own |= {name: nothing for name, nothing in _PAID_ONCE.items() if name in own}
+        yield common | {"grade_key": key}
+        common |= {name: nothing for name, nothing in _PAID_ONCE.items() if name in common}
 
 
 # ---- live ---------------------------------------------------------------------------------------
@@ -560,7 +557,7 @@ _CUT = 0.75
 
 
 class Part:
-    """One grader's part of a run, asked live or by batches; `summary` says how it goes."""
+    """A grader's part of a run, asked live or by batches; `summary` says how it goes."""
 
     def __init__(
         self, job: Any, context: Rounds, summary: GraderSummary, tariff: Tariff | None
@@ -568,7 +565,7 @@ class Part:
         self._job = job
         self._grader: Grader = job.grader
         self._origin = {
-            **asdict(self._grader.identity),
+            **self._grader.identity,
             "tool": tool_version(),
             "requested_model": self._grader.spec.model,
             "prompt_version": PROMPT_VERSION,
@@ -764,7 +761,7 @@ class LiveRun(Part):
         if (in_a_row := self._failed_in_a_row) >= FAILURES_IN_A_ROW:
             self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._replies:
-            address = self._grader.identity.base_url
+            address = self._grader.identity["base_url"]
             self._halt(failure.mend or written("provider.silent", address=address, why=failure))
 
     def _release(self) -> list[Any]:
@@ -777,7 +774,7 @@ class LiveRun(Part):
         held, self._held = self._held, []
         if not self._summary.stopped:
             return held
-        return [replace(each, unscored_reason=_FAILED) for each in held]
+        return [replace(record, unscored_reason=_FAILED) for record in held]
 
     async def _commit(self, records: list[Any]) -> None:
         self._unwritten += self._context.scrubbed(records)
@@ -906,7 +903,6 @@ class BatchRun(Part):
     def __init__(
         self,
         job: GradeJob,
-        journal: BatchJournal,
         context: Rounds,
         summary: GraderSummary,
         tariff: Tariff | None,
@@ -915,7 +911,7 @@ class BatchRun(Part):
     ) -> None:
         super().__init__(job, context, summary, tariff)
         self._service = job.grader.batches(self._pause)
-        self._journal = journal
+        self._journal = BatchJournal(job.study.store)
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted = job.study.accepted_hashes()
         self._live_tariff = live_tariff
@@ -955,7 +951,7 @@ class BatchRun(Part):
             for draw, _ in asked.draws
         }
         questions = self._job.task.questions
-        todo = [each for each in questions if (*each.prompted, each.draw) not in under_way]
+        todo = [asked for asked in questions if (*asked.prompted, asked.draw) not in under_way]
         if self._context.cancel:
             for chunk in chunks:
                 await self._surely(partial(self._service.cancel, chunk.batch_id))
@@ -964,14 +960,12 @@ class BatchRun(Part):
         if todo and not chunks:
             todo = await self._try_live(todo)
         for _ in range(ATTEMPTS):
-            over = await self._send_and_collect(todo, chunks)
+            await self._send_and_collect(todo, chunks)
             chunks, todo, self._again = [], self._again, []
-            if over is not None:
-                raise over
             if not todo or self._summary.stopped:
                 return
         facts = {"error": f"no readable reply in {ATTEMPTS} batches"}
-        failed = [grade for each in todo for grade in self._job.failed([each], _FAILED, facts)]
+        failed = [grade for asked in todo for grade in self._job.failed([asked], _FAILED, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 
@@ -1014,11 +1008,9 @@ class BatchRun(Part):
             chunks.append(chunk)
         return chunks
 
-    async def _send_and_collect(
-        self, todo: list[Question], chunks: list[Chunk]
-    ) -> OverBudget | None:
-        """Send all that fits into the budget, collect it, and go on while more fits. Return the
-        OverBudget that ended this, or None where everything was sent or the grader was stopped.
+    async def _send_and_collect(self, todo: list[Question], chunks: list[Chunk]) -> None:
+        """Send all that fits into the budget, collect it, and go on while more fits, until all is
+        sent or the grader is stopped. Raises OverBudget where more never will fit.
         """
         waiting = deque(by_request(todo, self._grader.draws_at_once))
         while True:
@@ -1030,12 +1022,9 @@ class BatchRun(Part):
             await self._collect_all(chunks)
             chunks = []
             if self._summary.stopped or not waiting:
-                return None
+                return
             if not self._budget.fits(worst):
-                try:
-                    await self._budget.reserve(worst)
-                except OverBudget as over:
-                    return over
+                await self._budget.reserve(worst)
                 self._budget.settle(worst, Decimal(0))  # others have settled: build again
 
     async def _fitting(
@@ -1048,12 +1037,12 @@ class BatchRun(Part):
         requests: list[tuple[BatchRequest, Facts]] = []
         size, worst = 0, Decimal(0)
         seen: Counter[str] = Counter()
-        while waiting and len(requests) < self._service.limits.requests:
+        while waiting and len(requests) < self._service.most_requests:
             question = waiting[0]
             prompt = (await anyio.to_thread.run_sync(self._job.prompts, [question]))[0]
             body = self._job.request(question, prompt)
             length = len(json.dumps(body, ensure_ascii=False).encode()) + _FRAME
-            if requests and size + length > self._service.limits.size:
+            if requests and size + length > self._service.most_bytes:
                 break
             price = self.reservations.fit(body, worst, len(waiting))
             if price is None:
@@ -1077,7 +1066,7 @@ class BatchRun(Part):
         chunk = Chunk(
             chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
             rater_id=rater,
-            base_url=self._grader.identity.base_url,
+            base_url=self._grader.identity["base_url"],
             requests=tuple(request for request, _ in requests),
             at_most_usd=float(worst) if self._tariff else None,
         )
@@ -1095,9 +1084,9 @@ class BatchRun(Part):
             nonlocal attempts
             attempts += 1
             if attempts > 1:
-                found = await self._service.find(chunk, self._journal.known_batches())
-                if found is not None:
-                    return found
+                batch_id = await self._service.find(chunk, self._journal.known_batches())
+                if batch_id is not None:
+                    return batch_id
             try:
                 return await self._service.submit(chunk.chunk, named)
             except Transient:
@@ -1132,15 +1121,16 @@ class BatchRun(Part):
         grades: list[GradeAttempt] = []
         again: list[Question] = []
         for request in chunk.requests:
-            result = by_name.get(request.custom_id)
-            asked = self._questions(request)
+            result, rubric = by_name.get(request.custom_id), self._rubrics.get(request.rubric)
+            is_accepted = rubric and request.rubric_hash in self._accepted[rubric.name]
+            asked = questions_of(request, rubric) if rubric and is_accepted else None
             if result is None or isinstance(result.failure, Transient):
                 again += asked or ()
                 continue
             if isinstance(result.failure, Stopped):  # the unit stays open
                 self._summary.stopped = self._summary.stopped or str(result.failure)
                 continue
-            came = self._grades(chunk, request, result)
+            came = self._grades(chunk, request, result, asked)
             grades += came
             again += (asked or ())[len(came) :]  # fewer draws than were asked for
         asked_for = len(chunk.requests)
@@ -1171,16 +1161,16 @@ class BatchRun(Part):
         return Decimal(str(round(math.fsum(costs), 9)))
 
     def _grades(
-        self, chunk: Chunk, request: BatchRequest, result: BatchResult
+        self, chunk: Chunk, request: BatchRequest, result: BatchResult, asked: Draws | None
     ) -> list[GradeAttempt]:
-        """Return the grades in one line of a batch's results, one for each draw that came."""
-        asked = self._questions(request)
+        """Return the grades in one line of a batch's results, one for each draw that came; `asked`
+        are the questions, None where the study no longer accepts their text.
+        """
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         question = asked or questions_of(request, rubric)
-        keys = [key for _, key in request.draws]
         facts: Facts = {
             **self._origin,
-            "draw_keys": keys,
+            "draw_keys": [key for _, key in request.draws],
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
             "asked_by": way_of(request.settings),
@@ -1203,13 +1193,6 @@ class BatchRun(Part):
         usual = output_limit(self._grader.request(_NO_PROMPT))
         grades = self._job.kept(question, self.reservations.learn(reply, usual), facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
-
-    def _questions(self, request: BatchRequest) -> list[Question] | None:
-        """Return the questions of a request; None where the study no longer accepts its text."""
-        rubric = self._rubrics.get(request.rubric)
-        if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
-            return None
-        return questions_of(request, rubric)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that is safe to repeat, with the retries of any request."""
@@ -1240,7 +1223,7 @@ def _request(question: Sequence[Question], sent: Json, nth: int) -> BatchRequest
         draw=first.draw,
         prompt_hash=sent["prompt_hash"],
         settings=sent["settings"],
-        more=[(each.draw, own) for each, own in others],
+        more=[(draw.draw, draw_key) for draw, draw_key in others],
         trial=trial,
     )
 
@@ -1256,7 +1239,7 @@ def questions_of(request: BatchRequest, rubric: Rubric) -> Draws:
 _FILE = ".grading.lock"
 
 
-class Elsewhere(InputError):  # noqa: N818  (the caller made no error)
+class RunLocked(InputError):  # noqa: N818  (the caller made no error)
     """Another process is already collecting these grades."""
 
 
@@ -1265,35 +1248,29 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
     """Hold the study's lock. It ends with the process, however that ends.
 
     A study on a database server has its lock there, since its runners may be on several machines.
-    Raises Elsewhere at once where another runner holds it, even for other graders, and
+    Raises RunLocked at once where another runner holds it, even for other graders, and
     InputError for a part of a study that other machines cannot reach, or on Windows.
     """
     if study.store.engine.dialect.name == "postgresql":
         with _on_server(study, shard):
             yield
-    elif shard != WHOLE:
+        return
+    if shard != WHOLE:
         raise InputError(
             "--shard is for machines that share a study on PostgreSQL, and this one is in a file; "
             "move it with `evenhand store copy`, or leave --shard out"
         )
-    else:
-        with _in_folder(study.folder):
-            yield
-
-
-@contextmanager
-def _in_folder(folder: Path) -> Iterator[None]:
     try:
         import fcntl
     except ModuleNotFoundError:
         raise InputError(written("lean.no_locks")) from None
-    descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
+    descriptor = os.open(study.folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-            raise Elsewhere(
+            raise RunLocked(
                 f"another run (process {holder}) is collecting for this study; wait until it ends, "
                 "or stop it: what it has collected is kept"
             ) from None
@@ -1327,23 +1304,23 @@ def _on_server(study: Study, shard: Shard) -> Iterator[None]:
     ) as connection:
         for setting in _NOTICED:
             connection.exec_driver_sql(setting)
-        own = _SPACE, (shard.of << 16) + shard.index
-        is_mine = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*own))).scalar_one()
+        key = _SPACE, (shard.of << 16) + shard.index
+        is_mine = connection.execute(sa.select(sa.func.pg_try_advisory_lock(*key))).scalar_one()
         if not is_mine and shard != WHOLE:
-            raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
+            raise RunLocked(f"shard {shard} is being collected by another run, which goes on")
         try:
             held = connection.execute(_HELD, {"space": _SPACE}).scalars() if is_mine else ()
             others = [number >> 16 for number in held if number >> 16 != shard.of]
             if others or not is_mine:
                 parts = f" in {others[0]} shards" if others and others[0] > 1 else ""
-                raise Elsewhere(
+                raise RunLocked(
                     f"another run is collecting for this study{parts}; wait until it ends, or stop "
                     "it: what it has collected is kept"
                 )
             yield
         finally:
             if is_mine:
-                connection.execute(sa.select(sa.func.pg_advisory_unlock(*own)))
+                connection.execute(sa.select(sa.func.pg_advisory_unlock(*key)))
 
 
 # ---- grading ------------------------------------------------------------------------------------
@@ -1375,9 +1352,9 @@ class RunSummary:
     def stopped(self) -> tuple[str, ...]:
         """The reasons of the graders that were stopped early, one sentence each."""
         return tuple(
-            written("grade.stopped", grader=each.rater_id, why=each.stopped)
-            for each in self.graders
-            if each.stopped
+            written("grade.stopped", grader=grader.rater_id, why=grader.stopped)
+            for grader in self.graders
+            if grader.stopped
         )
 
 
@@ -1411,7 +1388,7 @@ def grade(
     for other in shard.others():
         if run.so_far.over_budget or run.so_far.stopped:
             break
-        with suppress(Elsewhere), only_runner(study, other):
+        with suppress(RunLocked), only_runner(study, other):
             run.collect(plan_grading(study, graders, replace(options, shard=other), run.scrubber))
     return run.so_far
 
@@ -1475,7 +1452,7 @@ class Rounds:
         first request. Raises InputError before, where a key, a rubric's cues or, under a budget, a
         price is missing.
         """
-        for rubric in (each for task in tasks for each in task.rubrics.values()):
+        for rubric in (asked for task in tasks for asked in task.rubrics.values()):
             if isinstance(rubric, Reworded):
                 self.study.keep_prompt(rubric.words.hash, rubric.words.source)
         offline: list[Callable[[], None]] = []
@@ -1494,9 +1471,7 @@ class Rounds:
             if self.batch:
                 tier, prices = task.settings.service_tier, self.study.config.prices
                 in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
-                journal = BatchJournal(self.study.store)
-                part = BatchRun(job, journal, self, summary, in_batch, live_tariff=tariff)
-                remote.append(part)
+                remote.append(BatchRun(job, self, summary, in_batch, live_tariff=tariff))
             else:
                 remote.append(LiveRun(job, self, summary, tariff))
         opened()
@@ -1554,7 +1529,8 @@ class Rounds:
 
     def scrubbed(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """Return the attempts with secrets removed from their provenance."""
-        return [replace(each, provenance=self.scrubber.tree(each.provenance)) for each in attempts]
+        clean = self.scrubber.tree
+        return [replace(attempt, provenance=clean(attempt.provenance)) for attempt in attempts]
 
     def count(self, attempts: Iterable[AnyAttempt], to: GraderSummary) -> None:
         """Add stored attempts to a grader's summary, except those that were asked again."""
@@ -1733,8 +1709,8 @@ def _usual_tokens(study: Study, task: GradingTask) -> tuple[Tokens | int, str]:
     totals = grade_totals(study.store)
     mine = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
     if mine.empty:
-        own = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
-        answer = _REASONED if task.settings.reason or own else _ANSWER
+        has_own_prompt = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
+        answer = _REASONED if task.settings.reason or has_own_prompt else _ANSWER
         return answer, written("grade.expected_assumed", answer=answer)
     asked = int(mine["attempts"].sum())
     read, cached, out = (
@@ -1849,7 +1825,7 @@ def forecast_responses(study: Study, subject: str, scope: str = "sample") -> Gra
         rater_id=spec.text, already=0, new=len(prompts), basis=basis, warnings=warnings
     )
     tariff = Tariff.find(spec, prices=study.config.prices)
-    asked = ((each, 1) for each in prompts)
+    asked = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, asked, _RESPONSE)
     return replace(forecast, sample=None)
 
@@ -1866,7 +1842,7 @@ def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
         "thinking": settings.thinking,
         "effort": settings.effort,
     }
-    return "#".join([spec.text, *(f"{name}-{said}" for name, said in parts.items() if said)])
+    return "#".join([spec.text, *(f"{name}-{value}" for name, value in parts.items() if value)])
 
 
 def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
@@ -1896,11 +1872,11 @@ def propose(
     """
     study = rounds.study
     spec, settings = writer_of(study, proposer)
-    known = answered(study, rubric, proposer, wanted)
+    kept = answered(study, rubric, proposer, wanted)
     name = written("improve.proposer", model=spec.text)
-    summary = rounds.part(name, int(known is not None), int(known is None))
-    if known:
-        return known
+    summary = rounds.part(name, int(kept is not None), int(kept is None))
+    if kept:
+        return kept
 
     def proposal(question: str, facts: dict[str, Any], came: Outcome | str) -> ProposalAttempt:
         outcome = Outcome(unscored_reason=came) if isinstance(came, str) else came
@@ -1937,8 +1913,8 @@ def forecast_proposals(
     the model is not known or writes nothing.
     """
     spec, settings = writer_of(study, proposer)
-    known = proposals_of(study.store, rubric)
-    new = [(each, 1) for each in wanted if _digest(spec, each) not in known]
+    kept = proposals_of(study.store, rubric)
+    new = [(prompt, 1) for prompt in wanted if _digest(spec, prompt) not in kept]
     forecast = GraderForecast(
         rater_id=written("improve.proposer", model=spec.text),
         already=len(wanted) - len(new),

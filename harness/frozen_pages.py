@@ -156,7 +156,7 @@ def _lead_page(folder: Path, title: str) -> Iterator[str]:
         from evenhand.annotate_app import entry
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.lead_login import log_in
+        from evenhand.study.access.accounts import log_in
 
         with open_study(folder) as study:
             entry.admit_lead(log_in(study.store, "ada", password))

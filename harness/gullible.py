@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, REPEATS
+from evenhand.study.tables.ratings import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, REPEATS
 
 SCALE = {"1": 0.1, "2": 0.2, "3": 0.4, "4": 0.2, "5": 0.1}
 PAIR = {"A": 0.25, "B": 0.25, "C": 0.5}

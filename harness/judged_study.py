@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from evenhand.reporting.load import from_study
-from evenhand.reporting.thresholds import calibrate, write_tuned_thresholds
+from evenhand.reporting.selecting import calibrate, write_tuned_thresholds
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.claims import exclude
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt

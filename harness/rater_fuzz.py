@@ -25,7 +25,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.desk.oversight import exclude, oversight, pause, readmit, resume
+from evenhand.study.desk.claims import exclude, oversight, pause, readmit, resume
 from evenhand.study.store.schema import claims, labels
 from harness.annotator import SWAPPED
 from harness.chromium import launched_chromium

@@ -21,13 +21,12 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Sent, Task
-from evenhand.study.keeping.moving import ADDED, upgrade_store
+from evenhand.study.keeping import ADDED, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.answers import add_details
-from evenhand.study.store.schema import claims, labels, meta
-from evenhand.study.tables.evidence import Mark
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.store.database import append_once
+from evenhand.study.store.schema import answer_details, claims, labels, meta
+from evenhand.study.tables.ratings import Mark, validate_ratings, written_marks
 from harness.annotator import SUBJECT, prompt_text, response_text
 
 MarkedStudy = Callable[..., Study]
@@ -334,7 +333,8 @@ def mark_words(study: Study, rater: str, *marks: Mark) -> None:
     query = sa.select(labels.c.submit_id).where(labels.c.rater_id == rater)
     with study.store.write() as connection:
         for submit_id in connection.execute(query).scalars().all():
-            add_details(connection, submit_id, "text", marks)
+            event = {"submit_id": submit_id, "display": "text", "evidence": written_marks(marks)}
+            append_once(connection, answer_details, "submit_id", event)
 
 
 def upgraded_without(study: Study, table: sa.Table) -> Study:

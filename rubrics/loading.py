@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -109,17 +109,17 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
     except tomllib.TOMLDecodeError as error:
         return None, [f"it is not valid TOML: {error}"]
     except ValidationError as error:
-        return None, [text for fault in error.errors(include_url=False) for text in _texts(fault)]
-
-
-def _texts(fault: Mapping[str, Any]) -> list[str]:
-    place = ".".join(map(str, fault["loc"]))
-    if fault["type"] == "extra_forbidden":
-        return [f"unknown field {place!r}; take it out or check its spelling"]
-    if fault["type"] == "missing":
-        return [f"the field {place!r} is missing"]
-    messages = fault["msg"].removeprefix("Value error, ").split("\n")
-    return [f"{place}: {message}" if place else message for message in messages]
+        sentences = []
+        for fault in error.errors(include_url=False):
+            place = ".".join(map(str, fault["loc"]))
+            if fault["type"] == "extra_forbidden":
+                sentences.append(f"unknown field {place!r}; take it out or check its spelling")
+            elif fault["type"] == "missing":
+                sentences.append(f"the field {place!r} is missing")
+            else:
+                messages = fault["msg"].removeprefix("Value error, ").split("\n")
+                sentences += [f"{place}: {message}" if place else message for message in messages]
+        return None, sentences
 
 
 def draft_rubric(name: str, start: str | Path = "") -> str:
@@ -176,8 +176,8 @@ def _item(value: Any) -> Any:
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(value + "\n", multiline=True)
     if isinstance(value, dict):
-        return tomlkit.item({key: _item(each) for key, each in value.items()})
-    return tomlkit.item([_item(each) for each in value] if isinstance(value, list) else value)
+        return tomlkit.item({key: _item(item) for key, item in value.items()})
+    return tomlkit.item([_item(item) for item in value] if isinstance(value, list) else value)
 
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
@@ -211,7 +211,7 @@ def asked_rubric(
     (('yes', 'not-at-all'), ('yes',), 'nominal')
     >>> asked_rubric("How polite is it?", blocks, scale="1-3").categories
     ('1', '2', '3')
-    >>> asked_rubric("How polite is it?", blocks, scale="0-100").number.said
+    >>> asked_rubric("How polite is it?", blocks, scale="0-100").number.in_words
     'a whole number from 0 to 100'
     """
     if bool(options) == bool(scale):
@@ -301,7 +301,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
         question=question,
         instructions=written("items.instructions_comparison"),
         blocks=tuple(blocks),
-        variables=(*(each.column for each in blocks if each.column != "response"), *ANSWERS),
+        variables=(*(block.column for block in blocks if block.column != "response"), *ANSWERS),
         options=tuple(
             Option(key=key, name=name, swapped=other if other != key else "", favours=side)
             for key, other, name, side in zip(keys, keys[::-1], names, sides, strict=True)

@@ -264,9 +264,9 @@ class Rubric(Texts):
         if not isinstance(given, dict) or "variables" in given or not given.get("blocks"):
             return given
         columns = [
-            each["column"] if isinstance(each, dict) else each.column
-            for each in given["blocks"]
-            if not isinstance(each, dict) or isinstance(each.get("column"), str)
+            block["column"] if isinstance(block, dict) else block.column
+            for block in given["blocks"]
+            if not isinstance(block, dict) or isinstance(block.get("column"), str)
         ]
         if given.get("unit") == "comparison":
             columns = [*(column for column in columns if column != "response"), *ANSWERS]
@@ -386,13 +386,13 @@ class Rubric(Texts):
         if keys != list(original):
             yield f"the options stand in another order; keep {', '.join(original)}"
         for option in translation.options:
-            own = original[option.key]
-            if bool(option.description) != bool(own.description):
+            source = original[option.key]
+            if bool(option.description) != bool(source.description):
                 yield f"option {option.key!r}: translate `description`, if there is one"
-            if len(option.examples) != len(own.examples):
+            if len(option.examples) != len(source.examples):
                 yield (
                     f"option {option.key!r} has {len(option.examples)} examples and the original "
-                    f"{len(own.examples)}; translate each"
+                    f"{len(source.examples)}; translate each"
                 )
             yield from _variables_in(option)
         used, there = (
@@ -406,7 +406,7 @@ class Rubric(Texts):
             )
 
     def _coarser_faults(self) -> Iterator[str]:
-        groups = [each.options for each in self.collapse]
+        groups = [group.options for group in self.collapse]
         yield from coarser_faults(self.categories, self.unclear, groups)
         if isinstance(self.lexical, PolarityWords):
             for key in self.lexical.scale:
@@ -452,7 +452,7 @@ class Rubric(Texts):
 
     @property
     def swaps(self) -> dict[str, str]:
-        """What each option is once the two sides are exchanged, by key."""
+        """The option that each one becomes once the two sides are exchanged, by key."""
         return {option.key: option.swapped or option.key for option in self.options}
 
     @cached_property
@@ -521,13 +521,13 @@ class Rubric(Texts):
         >>> [(block.label, block.kind) for block in rubric.blocks]
         [('Response', 'conversation')]
         """
-        own = {block.column: block for block in self.blocks}
+        by_column = {block.column: block for block in self.blocks}
         for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
             if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
-                block = own.get(column) or Block(column=column, label=label)
-                own[column] = block.model_copy(update={"kind": kinds[column]})
-        blocks = tuple(own.values())
+                block = by_column.get(column) or Block(column=column, label=label)
+                by_column[column] = block.model_copy(update={"kind": kinds[column]})
+        blocks = tuple(by_column.values())
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
     def showing(self, blocks: Sequence[Block]) -> Rubric:
@@ -539,9 +539,10 @@ class Rubric(Texts):
         >>> [block.label for block in load_rubric("preference").showing(blocks).blocks]
         ['Source', 'Answer']
         """
-        own = {block.column: block.label for block in self.blocks}
+        labels = {block.column: block.label for block in self.blocks}
         shown = tuple(
-            each.model_copy(update={"label": own.get(each.column, each.label)}) for each in blocks
+            block.model_copy(update={"label": labels.get(block.column, block.label)})
+            for block in blocks
         )
         if shown == self.blocks:
             return self
@@ -585,8 +586,8 @@ class Rubric(Texts):
         values = {name: values[name] for name in self.variables}
         if self.prompt:
             # Escapes of JSON, or of an image's description, may have hidden a token until now.
-            said = [each for each in people.blocks if each.turns or each.image or each.is_missing]
-            read = {each.variable: neutralised(each.text) for each in said}
+            shown = [b for b in people.blocks if b.turns or b.image or b.is_missing]
+            read = {block.variable: neutralised(block.text) for block in shown}
             return replace(
                 self.prompt.filled(values | read), kind=self.kind, images=images_of(people)
             )

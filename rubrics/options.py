@@ -41,7 +41,7 @@ FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001
 class Number(Texts):
     """A number in place of options: from `low` to `high` in steps of `step`.
 
-    >>> Number(low=0, high=1, step=0.05).places, Number(low=0, high=100).said
+    >>> Number(low=0, high=1, step=0.05).places, Number(low=0, high=100).in_words
     (2, 'a whole number from 0 to 100')
     """
 
@@ -71,11 +71,11 @@ class Number(Texts):
 
     @property
     def _exact(self) -> tuple[Decimal, ...]:
-        return tuple(Decimal(repr(each)) for each in (self.low, self.high, self.step))
+        return tuple(Decimal(repr(number)) for number in (self.low, self.high, self.step))
 
     @property
     def _shown(self) -> list[str]:
-        return [plain_number(f"{each:f}") for each in self._exact]
+        return [plain_number(f"{number:f}") for number in self._exact]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class Number(Texts):
     def places(self) -> int:
         """Places behind the point."""
         low, _, step = self._shown
-        return max(len(each.partition(".")[2]) for each in (low, step))
+        return max(len(number.partition(".")[2]) for number in (low, step))
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -97,7 +97,7 @@ class Number(Texts):
         return tuple(Option(key=key, name=f"{Decimal(key):.{places}f}") for key in self.keys)
 
     @property
-    def said(self) -> str:
+    def in_words(self) -> str:
         """The number that is asked for, in words."""
         low, high, step = self._shown
         kind = "whole " if self.step == 1 and not self.places else ""
@@ -137,7 +137,7 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
 
     >>> whole_numbers_in_a_row(["10", "9", "8"]), whole_numbers_in_a_row(["1.0", "2.0", "4.0"])
     (('8', '9', '10'), ('1.0', '2.0', '3.0', '4.0'))
-    >>> [whole_numbers_in_a_row(each) for each in (["0", "1"], ["1", "2", "99"], ["1", "2", "x"])]
+    >>> [whole_numbers_in_a_row(row) for row in (["0", "1"], ["1", "2", "99"], ["1", "2", "x"])]
     [(), (), ()]
     """
     parts = [_WHOLE.fullmatch(label) for label in labels]
@@ -145,11 +145,11 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     endings = {part[2] or "" for part in parts if part}
     if len(used) < max(3, len(labels)) or len(endings) > 1:
         return ()
-    low, high = used[0], used[-1]
+    low, high, (ending,) = used[0], used[-1], endings
     gap = max(after - before for before, after in pairwise(used)) - 1
     if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(used) <= high - low + 1):
         return ()
-    return tuple(f"{number}{endings.copy().pop()}" for number in range(low, high + 1))
+    return tuple(f"{number}{ending}" for number in range(low, high + 1))
 
 
 def in_a_row(declared: Sequence[str]) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def in_a_row(declared: Sequence[str]) -> tuple[str, ...]:
     >>> in_a_row("321"), in_a_row("132"), in_a_row("acb")
     (('3', '2', '1'), ('1', '2', '3'), ())
     """
-    upwards = tuple(each for each in whole_numbers_in_a_row(declared) if each in declared)
+    upwards = tuple(label for label in whole_numbers_in_a_row(declared) if label in declared)
     return upwards[::-1] if tuple(declared) == upwards[::-1] else upwards
 
 
@@ -177,7 +177,7 @@ COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class Block(Texts):
-    """A text of the unit that raters read beside the question: the column that holds it, the label
+    """A text of the unit that raters read next to the question: the column that holds it, the label
     above it, and how it is shown. Without a `kind` the response is shown as the study shows
     responses, and any other text as plain text.
     """
@@ -272,7 +272,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
             return None
     else:
         listed = re.split(f"[{re.escape(separators)}]", text) if separators else [text]
-    named = tuple(each.strip() for each in listed)
+    named = tuple(option.strip() for option in listed)
     return named if all(named) and len(set(named)) == len(named) else None
 
 
@@ -290,8 +290,8 @@ def _listed(text: str) -> list[str] | None:
             return None
     if not isinstance(values, list):
         return None
-    texts = [plain_number(str(each)) if isinstance(each, (int, float)) else each for each in values]
-    return texts if all(isinstance(each, str) for each in texts) else None
+    texts = [plain_number(str(v)) if isinstance(v, (int, float)) else v for v in values]
+    return texts if all(isinstance(text, str) for text in texts) else None
 
 
 def separators_in(cells: Iterable[str], known: Collection[str] = ()) -> str | None:
@@ -409,12 +409,12 @@ class LabelKind:
 
     @property
     def none_of(self) -> str:
-        """What any other text is: "none of yes, no", "not a whole number from 0 to 100"."""
+        """The words for any other text: "none of yes, no", "not a whole number from 0 to 100"."""
         return f"{'none of' if self.is_choice else 'not'} {self.permitted}"
 
     @property
     def asked(self) -> str:
-        """What a model is asked to answer with."""
+        """The kind of answer that a model is asked for."""
         return "the key of one option"
 
     @property
@@ -502,12 +502,12 @@ class NumberKind(LabelKind):
         return ()
 
     def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
-        places, said = self.number.places, self.permitted_in(sentence)
-        return {"number": self.number.model_dump() | {"places": places, "said": said}}
+        places, words = self.number.places, self.permitted_in(sentence)
+        return {"number": self.number.model_dump() | {"places": places, "said": words}}
 
     @property
     def permitted(self) -> str:
-        return self.number.said
+        return self.number.in_words
 
     def permitted_in(self, sentence: Callable[..., str]) -> str:
         whole = self.number.step == 1 and self.number.places == 0
@@ -533,7 +533,7 @@ class NumberKind(LabelKind):
         tenth = (self.number.high - self.number.low) / 10
         if rule == "distance_2":
             return values[-1] - values[0] >= 2 * tenth * (1 - 1e-9)
-        near = [each for each in values if abs(each - median(values)) <= tenth * (1 + 1e-9)]
+        near = [value for value in values if abs(value - median(values)) <= tenth * (1 + 1e-9)]
         return rule == "any" or len(near) * 2 <= len(values)
 
     def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
@@ -589,7 +589,7 @@ class SetKind(LabelKind):
         if not text.strip():
             return ""
         named = options_in(text, separators_in([text.casefold()], known) or "")
-        keys = None if named is None else [known.get(each.casefold(), "") for each in named]
+        keys = None if named is None else [known.get(option.casefold(), "") for option in named]
         return set_label(keys, self.keys) or ""
 
     def parts(self, label: str) -> list[str]:

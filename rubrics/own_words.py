@@ -81,8 +81,8 @@ class Reworded(Rubric):
     @classmethod
     def of(cls, rubric: Rubric, words: OwnWords, **changed: Any) -> Self:
         """Return a rubric with other words for its graders."""
-        own = {name: getattr(rubric, name) for name in Rubric.model_fields}
-        return cls.model_construct(**own | changed | {"of_people": rubric, "words": words})
+        fields = {name: getattr(rubric, name) for name in Rubric.model_fields}
+        return cls.model_construct(**fields | changed | {"of_people": rubric, "words": words})
 
     @cached_property
     def hash(self) -> str:
@@ -128,8 +128,8 @@ class Instructions(OwnWords):
             document["instructions"] = tomlkit.string(instructions, multiline=whole)
         if examples:
             tables = tomlkit.aot()
-            for each in examples:
-                tables.append(tomlkit.item(each.model_dump()))
+            for example in examples:
+                tables.append(tomlkit.item(example.model_dump()))
             document["examples"] = tables
         content = tomlkit.dumps(document).encode()
         return cls.of(content, tomllib.loads(content.decode()), "")
@@ -143,8 +143,8 @@ class Instructions(OwnWords):
             raise InputError(written("judge_prompt.has_prompt", rubric=rubric.name))
         if more := placeholders(self.instructions) - placeholders(rubric.instructions):
             raise InputError(written("judge_prompt.braces", name=min(more), rubric=rubric.name))
-        for each in self.examples:
-            if each.label not in rubric.categories or set(rubric.variables) - set(each.texts):
+        for example in self.examples:
+            if example.label not in rubric.categories or set(rubric.variables) - set(example.texts):
                 raise InputError(written("judge_prompt.example", rubric=rubric.name))
         instructions = self.instructions or rubric.instructions
         return InstructedRubric.of(rubric, self, instructions=instructions)
@@ -157,10 +157,10 @@ class InstructedRubric(Reworded):
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """Make a prompt of the words, as the rubric makes one of its own."""
-        units = (values, *(each.texts for each in self.words.examples))
+        units = (values, *(example.texts for example in self.words.examples))
         plain = [{name: neutralised(text) for name, text in unit.items()} for unit in units]
         people, *shown = map(self.for_people, plain)
-        labels = (each.label for each in self.words.examples)
+        labels = (example.label for example in self.words.examples)
         examples = list(zip(shown, labels, strict=True))
         return prompt_of(people, self.instructions, plain[0], examples)
 

@@ -33,7 +33,7 @@ _PART = re.compile(r"\{([A-Za-z_]+)\}")
 def _joined(table: Any) -> Any:
     """A table of patterns, each as one text."""
     if isinstance(table, dict):
-        return {name: _joined(each) for name, each in table.items()}
+        return {name: _joined(part) for name, part in table.items()}
     return ("|".join(table) if isinstance(table, list) else table).replace("\n", "")
 
 
@@ -204,7 +204,7 @@ class RubricParser:
         folded = word.casefold()
         if re.fullmatch(words.NEGATIVE, folded):
             return True
-        return any(folded.endswith(each) for each in self._words if each != folded)
+        return any(folded.endswith(negated) for negated in self._words if negated != folded)
 
     def _is_reason(self, match: re.Match[str]) -> bool:
         """Return True if what follows an option's word leaves it an answer: "Pass: no errors"."""
@@ -216,7 +216,7 @@ class RubricParser:
         if length < 2 or _ANY["begins_with_polar"].match(rest) or "?" in first:
             return False
         key = self._of[word.casefold()]
-        others = [each for each in self._words if self._of[each] != key and word not in each]
+        others = [other for other in self._words if self._of[other] != key and word not in other]
         spoken = rf"(?<!\w)(?:{_any_of(others) or '(?!)'})(?!\w)"
         if re.search(spoken, first, re.IGNORECASE):  # the word of another option
             return False
@@ -281,13 +281,13 @@ class RubricParser:
     def _in_prose(self, text: str) -> str | None:
         text = self._without_quantities(text)
         masked = _ANY["quoted"].sub(self._unless_bare, text)
-        found = list(self._given(masked))
-        plain = [each for each in found if each.plain]
-        keys = {each.key for each in plain or found}
+        given = list(self._given(masked))
+        plain = [answer for answer in given if answer.plain]
+        keys = {answer.key for answer in plain or given}
         if len(keys) != 1:
             return None
         (key,) = keys
-        end = min(each.end for each in plain or found)
+        end = min(answer.end for answer in plain or given)
         if self._numbers and self._forms["other_scale"].search(text):
             return None
         return key if self._stands(key, text, end, strict=not plain) else None
@@ -321,7 +321,7 @@ class RubricParser:
     def _given(self, masked: str) -> Iterator[_Given]:
         lines = [line for line in re.finditer(r"[^\n]+", masked) if line[0].strip()]
         for line in {lines[0], lines[-1]} if lines else ():
-            if self._said(masked, line.start(), own=False):
+            if self._said(masked, line.start(), is_own=False):
                 continue
             match = self._forms["alone"].fullmatch(re.sub(r"^[\s•>:,]+", "", line[0]).strip())
             if match is None:
@@ -334,11 +334,11 @@ class RubricParser:
         for name in _ANSWERS:
             for match in self._forms[name].finditer(masked):
                 fields = match.groupdict()
-                own = bool(fields.get("own") or fields.get("thus"))
+                is_own = bool(fields.get("own") or fields.get("thus"))
                 at = match.start() + len(match[0]) - len(match[0].lstrip(" \n.!?;,。！？；，)"))
                 if self._misnamed(match) or self._elsewhere(masked, match):
                     continue
-                if not self._said(masked, at, own=own):
+                if not self._said(masked, at, is_own=is_own):
                     end = match.end("given" if "given" in fields else "key")
                     yield _Given(self._key(match), at, end)
         if (match := self._forms["opening"].match(masked)) and self._opens(match, masked):
@@ -346,7 +346,7 @@ class RubricParser:
         if (
             (match := self._forms["closing"].search(masked))
             and not _ANY["numbered"].search(masked[: match.start("given")])
-            and not self._said(masked, match.start("key"), own=True)
+            and not self._said(masked, match.start("key"), is_own=True)
         ):
             yield _Given(self._key(match), match.start("key"), match.end(), plain=False)
 
@@ -356,7 +356,7 @@ class RubricParser:
             return False
         above = text[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
         below = text[line.end() + 1 :].partition("\n")[0]
-        return any(self._forms["listed_key"].match(each) for each in (above, below))
+        return any(self._forms["listed_key"].match(line) for line in (above, below))
 
     def _misnamed(self, match: re.Match[str]) -> bool:
         """Return True if a key is followed by another option's name."""
@@ -372,21 +372,20 @@ class RubricParser:
             return True  # a number
         return bool(self._numbers and self._forms["of_another_scale"].match(rest))
 
-    def _said(self, text: str, at: int, *, own: bool) -> bool:
+    def _said(self, text: str, at: int, *, is_own: bool) -> bool:
         """Return True if the words before an answer suppose it, or make it somebody else's."""
         before = text[:at].rstrip(" ")
-        if not own and _ANY["ending_before"].search(before):
+        if not is_own and _ANY["ending_before"].search(before):
             return True
-        pieces = [each for each in _ANY["sentence"].split(before) if each and each.strip()]
+        pieces = [piece for piece in _ANY["sentence"].split(before) if piece and piece.strip()]
         ended = not before or before.endswith("\n")
         on_line = not ended and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         lead = pieces[-1] if pieces else ""
         colon = lead.rstrip().endswith((":", "："))
-        if not (on_line or colon):
-            return False
-        if _meets(words.SUPPOSED, lead) and on_line:
+        if on_line and _meets(words.SUPPOSED, lead):
             return True
-        return (not own or colon) and _meets(words.SAID, lead)
+        says = colon or (on_line and not is_own)
+        return says and _meets(words.SAID, lead)
 
     def _opens(self, match: re.Match[str], text: str) -> bool:
         """Return True if a reply that begins with a key answers by it, not counts or lists."""
@@ -414,11 +413,7 @@ class RubricParser:
         if _meets(words.BACK, text[start:]):
             return False
         start = 0 if strict else start
-        pairs = [
-            match.span()
-            for match in self._forms["pair"].finditer(text)
-            if key not in match.groups()
-        ]
+        pairs = [m.span() for m in self._forms["pair"].finditer(text) if key not in m.groups()]
         for match in self._forms["any_key"].finditer(text, start):
             other = self._by_fold[match["key"].casefold()]
             denied = _ANY["not_meant"].search(text[max(0, match.start() - 60) : match.start()])
@@ -441,10 +436,10 @@ class RubricParser:
 
     def _is_word(self, key: str, match: re.Match[str], text: str) -> bool:
         """Return True if a key is used as an ordinary word of the language: "a", "agree", "no"."""
-        said = match["key"]
+        word = match["key"]
         before, after = text[: match.start()], text[match.end() :]
         if len(key) == 1 and key.isalpha():
-            if said == key or re.match(r"\s*(?:\Z|[\n.,;:)!?])", after):
+            if word == key or re.match(r"\s*(?:\Z|[\n.,;:)!?])", after):
                 return False
             return not (before.rstrip(" \"'").endswith(("(", "[")) or self._led(before))
         if not key.isalpha():
@@ -479,9 +474,7 @@ class RubricParser:
             if following is None or not _ANY["subject"].search(before):
                 return False
             return not _is(words.NOT_AS_WORDS, following[1])
-        if _ANY["place_before"].search(before):
-            return True
-        if _ANY["counted"].match(after):
+        if _ANY["place_before"].search(before) or _ANY["counted"].match(after):
             return True
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
         if following is None:
@@ -533,7 +526,7 @@ class RubricParser:
         if not outside.startswith("\n") and _meets(words.SAID, tail):
             return None
         around = _ANY["quoted"].sub(self._unless_bare, self._without_quantities(prose + outside))
-        if {each.key for each in self._given(around)} - {key}:
+        if {answer.key for answer in self._given(around)} - {key}:
             return None
         rest = self._without_quantities(f"{after}\n{outside}")
         return key if self._stands(key, f"\n{rest}", 0, strict=False) else None
@@ -544,7 +537,7 @@ class RubricParser:
     def _gives_any(self, value: object) -> bool:
         """Return True if a value, or one within it, is an option and nothing else."""
         if isinstance(value, Mapping):
-            return any(self._gives_any(each) for each in [*value, *value.values()])
+            return any(self._gives_any(part) for part in [*value, *value.values()])
         if isinstance(value, list):
             return any(map(self._gives_any, value))
         if isinstance(value, tuple):
@@ -593,11 +586,11 @@ class SeveralParser(RubricParser):
             return None
         if not value:
             return NONE
-        texts = (each.strip(" ()[]\"'.*-•") if isinstance(each, str) else "" for each in value)
-        found = [self._of.get(text.casefold()) for text in texts]
-        if None in found:
+        texts = (o.strip(" ()[]\"'.*-•") if isinstance(o, str) else "" for o in value)
+        keys = [self._of.get(text.casefold()) for text in texts]
+        if None in keys:
             return None
-        return set_label([key for key in found if key], list(self._by_fold.values()))
+        return set_label([key for key in keys if key], list(self._by_fold.values()))
 
 
 def answer_of(text: str) -> str | None:
@@ -690,5 +683,5 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def _unfenced(text: str) -> str:
-    found = _ANY["fence"].match(text.strip())
-    return found[1].strip() if found else text.strip()
+    match = _ANY["fence"].match(text.strip())
+    return match[1].strip() if match else text.strip()

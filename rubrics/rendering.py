@@ -30,7 +30,7 @@ MOST_TURNS = 2_000
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn: who speaks (`ROLES`, or "call" for a request to a tool), the tool's name, and the
+    """A turn: who speaks (`ROLES`, or "call" for a request to a tool), the tool's name, and the
     text.
     """
 
@@ -174,7 +174,7 @@ MISSING = "[image missing]"
 _PNG = b"\x89PNG\r\n\x1a\n"
 _CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
 _JFIF, _SCAN = 0xE0, 0xDA
-_SEGMENTS = [bytes([each]) for each in (_JFIF, 0xDB, 0xC0, 0xC2, 0xC4, 0xDD, _SCAN)]
+_SEGMENTS = [bytes([marker]) for marker in (_JFIF, 0xDB, 0xC0, 0xC2, 0xC4, 0xDD, _SCAN)]
 _PLAIN_JFIF = re.compile(rb"JFIF\0.{7}\0\0", re.DOTALL)  # without a preview
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")
 
@@ -216,15 +216,15 @@ class Image:
         return held is not None and held(content)
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """The image in words, for where only words are shown."""
         return f"[image: {self.alt}]" if self.alt else "[image]"
 
 
 def image_of(cell: str) -> Image | None:
     """Return the image that a text holds, or None."""
-    found = _URI.fullmatch(cell) if cell.startswith(BEGINS) else None
-    return Image(found[1], found[3], unquote(found[2] or "")) if found else None
+    match = _URI.fullmatch(cell) if cell.startswith(BEGINS) else None
+    return Image(match[1], match[3], unquote(match[2] or "")) if match else None
 
 
 def shown_image(cell: str) -> Image | None:
@@ -242,7 +242,7 @@ def in_words(cell: str) -> str:
     if not cell.lstrip().startswith(BEGINS):
         return cell
     image = image_of(cell)
-    return image.said if image else MISSING
+    return image.words if image else MISSING
 
 
 def _in_png(content: bytes) -> bool:
@@ -264,8 +264,8 @@ def _in_jpeg(content: bytes) -> bool:
         if marker == _JFIF and not _PLAIN_JFIF.fullmatch(content[begin:at]):
             return False
         if marker == _SCAN:
-            found = _NEXT_MARKER.search(content, at)
-            at = found.start() if found else len(content)
+            following = _NEXT_MARKER.search(content, at)
+            at = following.start() if following else len(content)
     return content.startswith(b"\xff\xd8") and content[at:] == b"\xff\xd9"
 
 
@@ -388,12 +388,12 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def text_blocks(
-    variables: Sequence[str], own: Sequence[Block], values: Mapping[str, str]
+    variables: Sequence[str], rubric_blocks: Sequence[Block], values: Mapping[str, str]
 ) -> tuple[TextBlock, ...]:
-    """The texts among a rubric's variables, in the rubric's order: its `own` blocks, and prompts
+    """Return the texts among a rubric's variables, in their order: the rubric's blocks, and prompts
     and responses.
     """
-    declared = {block.column: block for block in own}
+    declared = {block.column: block for block in rubric_blocks}
     if both := declared.get("response"):
         for name in ANSWERS:
             label = f"{both.label} {name[-1].upper()}"
@@ -414,7 +414,7 @@ def text_blocks(
                 text = transcript(turns)
         elif block and block.kind == "image":
             image = shown_image(values[name])
-            text = image.said if image else text and MISSING
+            text = image.words if image else text and MISSING
         blocks.append(TextBlock(label, name, kind, side, text, block, turns, image))
     return tuple(blocks)
 
@@ -433,8 +433,8 @@ def prompt_of(
     """
     kind = people.kind
     paragraphs = instructions.split("\n\n")
-    of_unit = [filled(each, values) for each in paragraphs if placeholders(each)]
-    parts = [each for each in paragraphs if not placeholders(each)]
+    of_unit = [filled(paragraph, values) for paragraph in paragraphs if placeholders(paragraph)]
+    parts = [paragraph for paragraph in paragraphs if not placeholders(paragraph)]
     if kind.listed:
         parts.append("\n".join(["Options:", *map(_option_text, kind.listed)]))
     if examples:
@@ -454,10 +454,10 @@ def fenced(people: PeopleText) -> list[str]:
     tag, nor by another's.
     """
     names = [block.variable for block in people.blocks]
-    own = [re.escape(name) for name in names if name not in TEXT_VARIABLES]
+    columns = [re.escape(name) for name in names if name not in TEXT_VARIABLES]
     fences = []
     for block in people.blocks:
-        tags = "|".join(["prompt", "response", *(["turn"] if block.turns else []), *own])
+        tags = "|".join(["prompt", "response", *(["turn"] if block.turns else []), *columns])
         # The words for an image were in a code of their own until now.
         inside = without_tags(neutralised(block.text) if block.image else block.text, tags)
         if block.turns:
@@ -473,7 +473,7 @@ def fenced(people: PeopleText) -> list[str]:
 
 def images_of(people: PeopleText) -> tuple[tuple[str, Image], ...]:
     """The images among a unit's texts, each with its variable."""
-    return tuple((each.variable, each.image) for each in people.blocks if each.image)
+    return tuple((block.variable, block.image) for block in people.blocks if block.image)
 
 
 def _option_text(option: Option) -> str:

@@ -51,9 +51,6 @@ def has_begun(study: Study) -> bool:
     return any(study.store.rows(sa.select(*given))[0])
 
 
-# A study's files, and what they say
-
-
 @dataclass(frozen=True)
 class Contents:
     """What the files of a study say."""
@@ -113,10 +110,12 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
             raise InputError(written("change.meanwhile", files=" and ".join(late)))
         wanted = {name: text for name, text in after.items() if text is not None}
         wanted = {name: text for name, text in wanted.items() if text != before.get(name)}
-        noted = {
-            name: (text.decode("utf-8-sig").replace("\r\n", "\n"), _said(found, name))
-            for name, text in wanted.items()
-        }
+        noted = {}
+        for name, text in wanted.items():
+            here = (each for each in found if each.file == name)
+            lines = (f"{each.place}: {_short(each.now)} -> {_short(each.then)}" for each in here)
+            line = _short("; ".join(lines), _LONGEST_DETAIL)
+            noted[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
         note_files(connection, done_by, noted)
         for name, text in wanted.items():
             try:
@@ -130,9 +129,6 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 def _content(folder: Path, name: str) -> bytes | None:
     path = inside(folder, name, "file")
     return path.read_bytes() if path.is_file() else None
-
-
-# What is new
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,11 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
         if old.get(key) != new.get(key):
             yield Difference(key, FILE_NAME, in_words(old.get(key)), in_words(new.get(key)))
     for name in dict.fromkeys([*before.rubrics, *after.rubrics]):
-        yield from _of_rubric(name, before.rubrics.get(name), after.rubrics.get(name))
+        for field in Rubric.model_fields:
+            was, now = (getattr(of.rubrics.get(name), field, None) for of in (before, after))
+            if was != now:
+                file = f"{RUBRICS_FOLDER}/{name}.toml"
+                yield Difference(f"rubric.{name}.{field}", file, _words(was), _words(now))
     for known, was, now in (
         ("training", before.practice, after.practice),
         ("attention", before.checks, after.checks),
@@ -163,28 +163,21 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
                 place = f"{known}.{unit.partition(':')[2]}"
                 yield Difference(place, section.file, _unit(was.get(unit)), _unit(now.get(unit)))
     for name in dict.fromkeys([*before.files, *after.files]):
-        was_text, is_text = (of.files.get(name) or b"" for of in (before, after))
-        if name.endswith(".md") and was_text != is_text:
-            yield Difference(name, name, _text(was_text), _text(is_text))
+        contents = [of.files.get(name) or b"" for of in (before, after)]
+        if name.endswith(".md") and contents[0] != contents[1]:
+            was, now = (each.decode("utf-8-sig").strip() or "none" for each in contents)
+            yield Difference(name, name, was, now)
 
 
 def settings_by_key(config: StudyConfig) -> dict[str, object]:
     """Return every setting by its key ("annotation.screen"); an absent section has none."""
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for name, value in config:
         if isinstance(value, Section):
-            found |= {f"{name}.{key}": each for key, each in value}
+            settings |= {f"{name}.{key}": each for key, each in value}
         elif value is not None:
-            found[name] = value
-    return found
-
-
-def _of_rubric(name: str, old: Rubric | None, new: Rubric | None) -> Iterator[Difference]:
-    for field in Rubric.model_fields:
-        was, now = getattr(old, field, None), getattr(new, field, None)
-        if was != now:
-            place = f"rubric.{name}.{field}"
-            yield Difference(place, f"{RUBRICS_FOLDER}/{name}.toml", _words(was), _words(now))
+            settings[name] = value
+    return settings
 
 
 def _words(value: object) -> str:
@@ -203,22 +196,9 @@ def _unit(unit: KnownUnit | None) -> str:
     return "; ".join([*unit.values.values(), *right, unit.explanation])
 
 
-def _text(content: bytes) -> str:
-    return content.decode("utf-8-sig").strip() or "none"
-
-
-def _said(found: list[Difference], file: str) -> str:
-    """What is new in a file, in a line for the log."""
-    own = (f"{d.place}: {_short(d.now)} -> {_short(d.then)}" for d in found if d.file == file)
-    return _short("; ".join(own), _LONGEST_DETAIL)
-
-
 def _short(text: str, most: int = _LONGEST) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."
-
-
-# What it does
 
 
 def effects(study: Study, before: Contents, after: Contents) -> list[str]:
@@ -226,25 +206,21 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
     sentence or two for each kind of change.
     """
     found: dict[str, None] = {}
-    for each in differences(before, after):
-        if each.place.startswith("rubric."):
-            found |= dict.fromkeys(_rubric_effects(study, each.place.split(".")[1], before, after))
-        elif each.place != "same_text":
-            found[_effect(each.place, before.config, after.config)] = None
-            found |= dict.fromkeys(_left_as_they_are(each.place, before, after))
+    for place in (difference.place for difference in differences(before, after)):
+        if place.startswith("rubric."):
+            found[_rubric_effect(study, place.split(".")[1], before, after)] = None
+        elif place != "same_text":
+            found[_effect(place, before.config, after.config)] = None
+            text = _MEANING["translated"].get(place)
+            unchanged = [  # in these languages, whose readers see nothing new
+                name.split(".")[1]
+                for name, content in after.files.items()
+                if text and name.startswith(f"{text}.")
+                if content and before.files.get(name) == content
+            ]
+            if unchanged:
+                found[written("change.untranslated", codes=", ".join(unchanged))] = None
     return list(found)
-
-
-def _left_as_they_are(place: str, before: Contents, after: Contents) -> Iterator[str]:
-    """Say which languages a text was not changed in: who reads it there sees nothing new."""
-    text = _MEANING["translated"].get(place)
-    same = [
-        name.split(".")[1]
-        for name, content in after.files.items()
-        if text and name.startswith(f"{text}.") and content and before.files.get(name) == content
-    ]
-    if same:
-        yield written("change.untranslated", codes=", ".join(same))
 
 
 def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
@@ -263,16 +239,17 @@ def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
     return written(f"change.{name}", now=now)
 
 
-def _rubric_effects(study: Study, name: str, before: Contents, after: Contents) -> list[str]:
+def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -> str:
+    """Return what a change of a rubric does."""
     old, new = before.rubrics.get(name), after.rubrics.get(name)
     if old is None or new is None:
-        return [written("change.rubrics")]
+        return written("change.rubrics")
     if old.hash == new.hash:
-        return [written("change.translation")]
-    told = labels_under(study, old)
+        return written("change.translation")
+    count = labels_under(study, old)
     same = old.hash in after.config.same_text.get(name, ())
-    key = "rubric_same" if same else "rubric_new" if told else "rubric_first"
-    return [written(f"change.{key}", count=told, title=new.title)]
+    key = "rubric_same" if same else "rubric_new" if count else "rubric_first"
+    return written(f"change.{key}", count=count, title=new.title)
 
 
 def labels_under(study: Study, rubric: Rubric) -> int:

@@ -1,19 +1,22 @@
-"""Making a study, which appears whole or not at all, and enlarging its sample."""
+"""Making a study, which appears whole or not at all; enlarging its sample; and trials of another
+wording of a rubric among people.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
-from evenhand.study import seeding
 from evenhand.study.prompts.items import Items
 from evenhand.study.prompts.pairs import (
     CLUSTER,
@@ -32,10 +35,11 @@ from evenhand.study.prompts.sampling import (
     Wave,
     chances_for,
     draw_sample,
+    drawn,
     inclusion,
     pick,
 )
-from evenhand.study.prompts.units import parse_unit_id, presented_values
+from evenhand.study.prompts.units import Key, has_known_answer, parse_unit_id, presented_values
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
@@ -45,20 +49,19 @@ from evenhand.study.settings.study_toml import (
     change_config,
     new_config_text,
 )
-from evenhand.study.store.logs.decisions import WAVES
+from evenhand.study.store.logs.decisions import WAVES, note_act
+from evenhand.study.store.schema import claims, labels, lead_events
 from evenhand.study.store.store import Store
-from evenhand.study.tables.files import atomic_write, scratch_folder
-from evenhand.study.tables.files import new_folder as private_folder
+from evenhand.study.tables.files import atomic_write, new_folder, scratch_folder
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, rubrics_in_step
+from evenhand.texts import written
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
     """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
-    items (see `study.prompts.items`).
-
-    `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
-    250, or all pairs where there are fewer.
+    items (see `study.prompts.items`). `stratify` None means the usual columns, as far as they
+    exist; `sample` None means the usual 250, or all pairs where there are fewer.
     """
 
     rubrics: Sequence[Rubric]
@@ -114,11 +117,10 @@ def create_study(
     folder: str | Path, plan: StudyPlan, complete: Callable[[Study], None] | None = None
 ) -> None:
     """Make a study folder: settings, the study's own copies of the rubrics, and the store. What
-    `complete` adds to the study, such as a judge's labels, is in it when it appears.
-
-    Raises InputError, with nothing written, where the folder is taken or an input file is bad.
+    `complete` adds to the study, such as a judge's labels, is in it when it appears. Raises
+    InputError, with nothing written, where the folder is taken or an input file is bad.
     """
-    folder = new_folder(folder)
+    folder = unused_folder(folder)
     names = [rubric.name for rubric in plan.rubrics]
     for name in names:
         if names.count(name) > 1:
@@ -132,11 +134,12 @@ def create_study(
     cluster = CLUSTER if CLUSTER in pairs else ""
     if plan.items is not None:
         responses, cluster = plan.items.responses, plan.items.cluster
-    strata = tuple(
-        plan.stratify
-        if plan.stratify is not None
-        else (column for column in DEFAULT_STRATA if column in pairs)
-    )
+    usual = (column for column in DEFAULT_STRATA if column in pairs)
+    strata = tuple(usual if plan.stratify is None else plan.stratify)
+    slices = tuple(column for column in strata if column != cluster)
+    # The prompts on one proposition are one cluster, and its variants.
+    varied = VARIANTS if cluster == CLUSTER else ()
+    variants = tuple(column for column in varied if pairs[column].nunique() > 1)
     size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = draw_sample(pairs, size, strata, plan.seed)
     share = 0.0 if responses is None else markdown_share(responses["response"])
@@ -152,11 +155,11 @@ def create_study(
             # Raters see what users see: rendered where most responses are written in Markdown.
             display="markdown" if share >= MARKDOWN_FROM else "text",
         ),
-        analysis=_analysis_settings(pairs, strata, cluster),
+        analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
     )
     with built_whole(folder) as building:
         atomic_write(building / FILE_NAME, new_config_text(config).encode())
-        private_folder(building / RUBRICS_FOLDER)
+        new_folder(building / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
             path = building / RUBRICS_FOLDER / f"{rubric.name}.toml"
             atomic_write(path, dump_rubric(rubric).encode())
@@ -168,18 +171,6 @@ def create_study(
                 store.add_responses(responses)
             if complete is not None:
                 complete(Study(building, config, rubrics_in_step(building, config), store))
-
-
-def _analysis_settings(
-    pairs: pd.DataFrame, strata: tuple[str, ...], cluster: str
-) -> AnalysisSettings:
-    """Slices by the strata; the prompts on one proposition are one cluster, and its variants."""
-    if not cluster:
-        return AnalysisSettings(slices=strata)
-    slices = tuple(column for column in strata if column != cluster)
-    variants = VARIANTS if cluster == CLUSTER else ()
-    varied = tuple(column for column in variants if pairs[column].nunique() > 1)
-    return AnalysisSettings(slices=slices, cluster=cluster, variants=varied)
 
 
 def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
@@ -205,7 +196,7 @@ def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
             )
 
 
-def new_folder(folder: str | Path) -> Path:
+def unused_folder(folder: str | Path) -> Path:
     """The absolute path of a folder that may be made. Raises InputError where it is taken."""
     folder = Path(folder).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -228,22 +219,19 @@ def built_whole(folder: Path) -> Iterator[Path]:
 # than it is; so each pair's probability of being picked is kept (`study.store.logs.decisions`), and
 # every estimate weights for it (`analysis.labels.units`).
 
-
 By = Literal["chance", "uncertainty"]
 
 
 def extend_sample(study: Study, more: int, by: By = "chance") -> int:
-    """Take `more` further pairs into the sample, keeping those in it; return the new size.
-
-    By uncertainty it may be a pair or two more or fewer. Raises InputError where fewer than `more`
+    """Take `more` further pairs into the sample, keeping those in it; return the new size. By
+    uncertainty it may be a pair or two more or fewer. Raises InputError where fewer than `more`
     pairs are left, or no grades show where graders are unsure.
     """
     if more < 1:
         raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
     pairs = study.store.pairs()
     sample = study.store.sample()
-    left = len(pairs) - len(sample)
-    if more > left:
+    if more > (left := len(pairs) - len(sample)):
         raise InputError(
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
             f"them sampled, so {left} are left"
@@ -251,8 +239,7 @@ def extend_sample(study: Study, more: int, by: By = "chance") -> int:
     waves = WAVES.all(study.store)
     if by == "uncertainty" or waves:
         new = _further_waves(study, pairs, sample, waves, more, by)
-        log = WAVES.table, WAVES.rows(new)
-        study.store.extend_sample(sample, new[-1].taken, log)
+        study.store.extend_sample(sample, new[-1].taken, [asdict(wave) for wave in new])
         size = len(sample) + len(new[-1].taken)
     else:
         size = len(sample) + more
@@ -275,7 +262,7 @@ def _further_waves(
     scores = uncertainty(study)
     before = inclusion([*waves, *so_far])
     chances = chances_for(scores, before, more)
-    seed = seeding.drawn(study.config.seed, 2**32, "uncertainty", str(len(sample)))
+    seed = drawn(study.config.seed, 2**32, "uncertainty", str(len(sample)))
     open_to = {pair: chance for pair, chance in chances.items() if pair not in known}
     taken = pick(open_to, np.random.default_rng(seed))
     return [*so_far, Wave(by=by, chances=chances, taken=taken)]
@@ -311,11 +298,8 @@ def uncertainty(study: Study) -> dict[str, float]:
     total: dict[str, float] = {}
     units_of: dict[str, int] = {}
     for rubric in study.labelled_rubrics():
-        units = [
-            unit
-            for unit in study.rubric_units(rubric, "all")
-            if not subjects or parse_unit_id(unit)[1] in subjects
-        ]
+        units = study.rubric_units(rubric, "all")
+        units = [unit for unit in units if not subjects or parse_unit_id(unit)[1] in subjects]
         own = graded[(graded["rubric"] == rubric.name) & graded["unit_id"].isin(units)]
         complete = own.groupby("rater_id")["unit_id"].nunique() == len(units)
         own = own[own["rater_id"].isin(complete.index[complete])]
@@ -341,19 +325,14 @@ def _spread(
     graded: pd.DataFrame, rubric: Rubric, thresholds: Mapping[str, float]
 ) -> list[tuple[str, float]]:
     """Return each unit's chance that two of its graders' labels differ, as a share of the largest;
-    where categories have an order, their expected squared distance instead.
-
-    Every grader counts alike, whatever its number of draws and orders.
+    where categories have an order, their expected squared distance instead. Every grader counts
+    alike, whatever its number of draws and orders.
     """
     if graded.empty:
         return []
-    answers = zip(
-        graded["label"],
-        graded["p_positive"],
-        graded["probabilities"],
-        graded["rater_id"].map(lambda grader: thresholds.get(grader, rubric.threshold)),
-        strict=True,
-    )
+    cuts = graded["rater_id"].map(lambda grader: thresholds.get(grader, rubric.threshold))
+    columns = (graded[name] for name in ("label", "p_positive", "probabilities"))
+    answers = zip(*columns, cuts, strict=True)
     shares = pd.DataFrame([_shares(rubric, *answer) for answer in answers], index=graded.index)
     of_grader = shares.groupby([graded["unit_id"], graded["rater_id"]], sort=False).mean()
     mean = of_grader.groupby(level=0, sort=False).mean()
@@ -369,9 +348,8 @@ def _shares(
     rubric: Rubric, label: str, positive: float, probabilities: str, threshold: float
 ) -> list[float]:
     """Return the probability of each category given one answer; equal ones where it could not be
-    read.
-
-    With two categories a probability at the threshold counts as one half: there the label changes.
+    read. With two categories a probability at the threshold counts as one half: there the label
+    changes.
     """
     keys = rubric.categories
     parts = rubric.kind.parts(label)
@@ -386,3 +364,122 @@ def _shares(
         return [half if key in rubric.affirmative else 1.0 - half for key in keys]
     whole = sum(given.values())
     return [given.get(key, 0.0) / whole if whole else 1.0 / len(keys) for key in keys]
+
+
+# A trial of another wording of a rubric among people: which units are asked under which. The
+# trial's pairs come in twos, and the study's seed deals one of each two to the new wording. So a
+# unit has one wording for all of its raters, and every rater meets both. The deal holds for good: a
+# trial ends, and its units keep their wordings.
+
+
+@dataclass(frozen=True)
+class Rewording:
+    """The wordings by the trial's pairs: the `new` one, or the rubric of which it is another."""
+
+    new: Rubric
+    by_pair: Mapping[str, Rubric]
+    ended: bool = False
+
+    def asked(self, rubric: Rubric, unit_id: str) -> Rubric | None:
+        """Return the wording that people see for a unit; None for one of a trial that has ended."""
+        dealt = self._dealt(rubric.name, unit_id)
+        if dealt is None:
+            return rubric
+        return None if self.ended else dealt
+
+    def answered(self, held: Set[Key]) -> set[Key]:
+        """Return the questions that are answered, as a unit of the trial is under either wording:
+        one was given out while the trial was being declared.
+        """
+        dealt = ((unit_id, self._dealt(name, unit_id)) for unit_id, name in held)
+        return {*held, *((unit_id, rubric.name) for unit_id, rubric in dealt if rubric)}
+
+    def _dealt(self, name: str, unit_id: str) -> Rubric | None:
+        if name not in (self.new.name, self.new.variant_of):
+            return None
+        return self.by_pair.get(parse_unit_id(unit_id)[0])
+
+
+def rewording_of(study: Study) -> Rewording | None:
+    """Return the trial that study.toml declares; None where it declares none. Raises InputError
+    where units of another trial were given out: the deal cannot be undone.
+    """
+    declared, sample = study.config.rewording, study.store.sample()
+    query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "rewording")
+    last = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
+    begun: dict[str, Any] = json.loads(last[0]) if last else {}  # the trial that was declared last
+    kept = declared.model_dump(exclude={"ended"}) if declared else {}
+    if begun not in ({}, kept) and _given_out(study, sample) > begun["after"]:
+        raise InputError(written("rewording.begun", **begun))
+    if declared is None:
+        return None
+    new = study.rubrics[declared.rubric]
+    old, seed = study.rubrics[new.variant_of], study.config.seed
+    pairs = sample[declared.after :][: declared.pairs]
+    by_pair = {}
+    for at, pair in enumerate(pairs):
+        first = at - at % 2
+        is_new = drawn(seed, 2, "rewording", new.name, pairs[first]) == at % 2
+        by_pair[pair] = new if is_new else old
+    return Rewording(new, by_pair, declared.ended)
+
+
+def units_dealt(study: Study, rewording: Rewording) -> tuple[list[str], list[str]]:
+    """Return the trial's units that people label: those under the old wording, and the new one."""
+    units: dict[bool, list[str]] = {False: [], True: []}
+    for unit, pair in study.labelled_units():
+        is_asked = (parse_unit_id(unit)[2] == "") == rewording.new.has_sides
+        if pair in rewording.by_pair and is_asked:
+            units[rewording.by_pair[pair] == rewording.new].append(unit)
+    return units[False], units[True]
+
+
+def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by: str = "") -> int:
+    """Declare a trial of another wording on `pairs` pairs that nobody was given yet, and return by
+    how many pairs the sample grew for it; `text` is that of the rubric's file.
+
+    Raises InputError, with nothing written, where the wording fits no rubric that people label, a
+    trial is declared already, or too few pairs are left.
+    """
+    old = next((each for each in study.labelled_rubrics() if each.name == new.variant_of), None)
+    if old is None:
+        known = ", ".join(each.name for each in study.labelled_rubrics())
+        raise InputError(written("rewording.no_variant", rubric=new.name, known=known))
+    if study.config.rewording or new.name in study.config.annotation.rubrics:
+        raise InputError(written("rewording.one_at_a_time"))
+    if new.name in study.rubrics and study.rubrics[new.name].hash != new.hash:
+        raise InputError(written("rewording.name_taken", rubric=new.name))
+    check_wordings({**study.rubrics, new.name: new})
+    if not new.kind.is_single:
+        raise InputError(written("rewording.several", rubric=new.name))
+    if new.hash == old.hash or new.variables != old.variables:
+        raise InputError(written("rewording.same_texts", rubric=new.name, old=old.name))
+    settings = study.config.annotation
+    for code in {settings.language, *settings.languages} & set(old.versions):
+        said = new.versions.get(code)
+        if said is None or said.hash == old.versions[code].hash:
+            raise InputError(written("rewording.untranslated", rubric=new.name, code=code))
+        if said.title != old.versions[code].title:
+            raise InputError(written("rewording.titled", rubric=new.name, code=code))
+    if new.title != old.title:
+        raise InputError(written("rewording.titled", rubric=new.name, code="en"))
+    sample = study.store.sample()
+    after = _given_out(study, sample)
+    more, left = after + pairs - len(sample), len(study.store.pairs()) - len(sample)
+    if more > left:
+        room = len(sample) - after + left
+        raise InputError(written("rewording.too_few", pairs=pairs, room=room))
+
+    # The trial first: no rater is given a pair of it under a wording that it is not dealt to.
+    atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())
+    trial = {"rubric": new.name, "after": after, "pairs": pairs}
+    change_config(study.folder, {"rewording": trial})
+    note_act(study.store, "rewording", new.name, json.dumps(trial), done_by)
+    return extend_sample(study, more) - len(sample) if more > 0 else 0
+
+
+def _given_out(study: Study, sample: list[str]) -> int:
+    """Return how many pairs of the sample come up to the last one that anybody was given."""
+    units = study.store.values(sa.union(*(sa.select(each.c.unit_id) for each in (claims, labels))))
+    given = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
+    return max((at for at, pair in enumerate(sample, start=1) if pair in given), default=0)

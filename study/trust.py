@@ -88,9 +88,7 @@ def is_trusted(folder: Path, declaration: object) -> bool:
 
 
 def inside(folder: Path, name: str, key: str) -> Path:
-    """Return the path of a file that a study's settings name. Raises InputError where it is not in
-    the study's folder, links followed.
-    """
+    """Return the path of a file that settings name. Raises InputError where it lies outside."""
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InputError(written("trust.outside", key=key, name=name))

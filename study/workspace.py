@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.images import missing_images
 from evenhand.study.prompts.pairs import with_words
-from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question, parse_unit_id, presented_values, units_table
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
-from evenhand.study.store.database import PATIENCE
+from evenhand.study.store.database import PATIENCE, Database, add_secret, conflict_free_insert
+from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.decisions import inclusion_so_far
-from evenhand.study.store.meta import hours_since_backup, key_for, note_moment
+from evenhand.study.store.schema import meta
 from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.files import atomic_write, new_folder, tighten
@@ -50,10 +56,8 @@ class Study:
     @cached_property
     def blinding_key(self) -> bytes:
         """The key that draws what annotators must not foresee: the places of attention checks and
-        repeats, the order of units and of sides, the names under which tasks are sent.
-
-        Not the seed, which is public. Everything given out is stored, so nothing stored depends on
-        the key.
+        repeats, the order of units and of sides, the names under which tasks are sent. Not the
+        seed, which is public. Everything given out is stored, so nothing stored depends on the key.
         """
         return key_for(self.store, "blinding")
 
@@ -62,10 +66,9 @@ class Study:
         return self.store.subjects()
 
     def units(self, scope: str = "sample") -> pd.DataFrame:
-        """The `units` table of the sampled pairs ("sample"), or of all pairs ("all").
-
-        Sampled pairs come in their order of labelling. Where some pairs were likelier to be picked
-        than others, `inclusion_probability` says how likely each was (see `store.logs.decisions`).
+        """The `units` table of the sampled pairs ("sample"), or of all pairs ("all"). Sampled pairs
+        come in their order of labelling. Where some pairs were likelier to be picked than others,
+        `inclusion_probability` says how likely each was (see `store.logs.decisions`).
         """
         pairs = self.store.pairs()
         if scope == "sample":
@@ -108,9 +111,7 @@ class Study:
         return self.units_by_kind(scope)[rubric.unit]
 
     def labelled_units(self) -> list[tuple[str, str]]:
-        """Return the sampled units of the subjects whose responses people label, each before its
-        pair.
-        """
+        """Return the sampled units of the subjects that people label, each before its pair."""
         units, wanted = self.units("sample"), set(self.config.annotation.subjects)
         columns = (units["unit_id"], units["cluster_id"], units["subject"])
         return [
@@ -123,13 +124,9 @@ class Study:
         """Return the unit ids of every kind, as rubrics name it, in one reading of the study."""
         units = self.units(scope)
         units = units[units["subject"] != ""]
-        pairs = units["side"] == ""
-        sided = units.loc[pairs, "unit_id"].tolist()
-        return {
-            "pair": sided,
-            "comparison": sided,
-            "response": units.loc[~pairs, "unit_id"].tolist(),
-        }
+        has_sides = units["side"] == ""
+        pairs, others = (units.loc[each, "unit_id"].tolist() for each in (has_sides, ~has_sides))
+        return {"pair": pairs, "comparison": pairs, "response": others}
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """The template variables of one unit as shown in this order."""
@@ -154,10 +151,8 @@ class Study:
         """Return the hashes whose labels belong together, by rubric: the present text's, and those
         of older texts that study.toml declares to mean the same.
         """
-        return {
-            name: (rubric.hash, *self.config.same_text.get(name, ()))
-            for name, rubric in self.rubrics.items()
-        }
+        older = self.config.same_text
+        return {name: (each.hash, *older.get(name, ())) for name, each in self.rubrics.items()}
 
     def edited_rubrics(self) -> list[str]:
         """A sentence for every rubric that was edited after ratings were given under it."""
@@ -182,10 +177,10 @@ class Study:
 
     def asked_rubrics(self) -> list[Rubric]:
         """The rubrics that people label, and the two wordings that are tried among them."""
-        found = [rubric.name for rubric in self.labelled_rubrics()]
+        names = [rubric.name for rubric in self.labelled_rubrics()]
         if tried := self.config.rewording:
-            found += [tried.rubric, self.rubrics[tried.rubric].variant_of]
-        return [self.rubrics[name] for name in dict.fromkeys(found)]
+            names += [tried.rubric, self.rubrics[tried.rubric].variant_of]
+        return [self.rubrics[name] for name in dict.fromkeys(names)]
 
 
 def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
@@ -223,14 +218,14 @@ def rubrics_in_step(folder: Path, config: StudyConfig) -> dict[str, Rubric]:
                     f"study.toml: {section} names the rubric {name!r}, but the study has "
                     + ", ".join(rubrics)
                 )
-    if config.rewording and not rubrics[config.rewording.rubric].variant_of:
-        raise InputError(
-            f"study.toml: rewording.rubric names {config.rewording.rubric!r}, which is no other "
-            "wording of a rubric; give it `variant_of`"
-        )
     if config.rewording:
-        family = {config.rewording.rubric, rubrics[config.rewording.rubric].variant_of}
-        if family <= set(config.annotation.rubrics):
+        new = config.rewording.rubric
+        if not (old := rubrics[new].variant_of):
+            raise InputError(
+                f"study.toml: rewording.rubric names {new!r}, which is no other wording of a "
+                "rubric; give it `variant_of`"
+            )
+        if (family := {new, old}) <= set(config.annotation.rubrics):
             both = " and ".join(sorted(family))
             raise InputError(
                 f"study.toml: annotation.rubrics names {both}, two wordings of one rubric that are "
@@ -312,3 +307,45 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
         raise InputError(f"the study has no rubric files in {folder / RUBRICS_FOLDER}")
     check_wordings(rubrics)
     return rubrics
+
+
+# The secret: random bytes made with the store, kept in it alone, and never shown. It signs tokens,
+# and draws what annotators must not foresee. Backups hold it, exports do not.
+
+
+def study_secret(store: Database) -> bytes:
+    """Return the secret; made now where the store is of a version that made it late."""
+    query = sa.select(meta.c.value).where(meta.c.key == "secret")
+    found = store.values(query)
+    if not found:
+        with store.write() as connection:
+            add_secret(connection)
+            found = store.values(query)
+    return bytes.fromhex(found[0])
+
+
+def key_for(store: Database, purpose: str) -> bytes:
+    """Return a key for one purpose only, which reveals nothing of the secret or of other keys."""
+    return hmac.new(study_secret(store), purpose.encode(), hashlib.sha256).digest()
+
+
+Moment = Literal["asked", "backup"]
+"""A check that the store can be written; a good backup made."""
+
+
+def note_moment(store: Database, what: Moment) -> None:
+    """Record that this event happened now."""
+    key, now = f"last_{what}", utc_now()
+    with store.write() as connection:
+        insert = conflict_free_insert(connection, meta).values(key=key, value=now)
+        again = insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
+        connection.execute(again)
+
+
+def hours_since_backup(store: Database) -> float | None:
+    """Return the hours since the last good backup; None if there was none."""
+    query = sa.select(meta.c.value).where(meta.c.key == "last_backup")
+    if not (found := store.values(query)):
+        return None
+    passed = datetime.now(UTC) - datetime.fromisoformat(found[0])
+    return round(passed.total_seconds() / 3600, 2)

@@ -61,7 +61,7 @@ from evenhand.annotate_app.lead.live_figures import FiguresMaker
 from evenhand.annotate_app.sites import start_watch
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.desk.oversight import oversight
+from evenhand.study.desk.claims import oversight
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import split_ratings
 

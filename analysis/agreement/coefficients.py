@@ -422,7 +422,6 @@ def _no_pairable_units() -> Agreement:
 @dataclass(frozen=True)
 class _Pair:
     """Tables of counts of two raters in each cluster, (clusters, q, q), and the resamples of these.
-
     Without clusters, units with the same two labels are one cluster, which occurs as often.
     """
 
@@ -575,9 +574,8 @@ def kappa_on_scale(kappa: float, weights: str = "linear") -> float:
 
 def agreement_weights(q: int, kind: str | npt.ArrayLike = "identity") -> Array:
     """Agreement weights (q, q): "identity", "linear" 1 - |i-j|/(q-1), or "quadratic", 1 - its
-    square; given weights as they are.
-
-    Source: Cohen 1968; Fleiss & Cohen 1973 for the quadratic ones.
+    square; given weights as they are. Source: Cohen 1968; Fleiss & Cohen 1973 for the quadratic
+    ones.
 
     >>> agreement_weights(3, "linear").tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
@@ -648,7 +646,6 @@ def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Ar
 
 def balanced_accuracy(tables: Array) -> Array:
     """The mean, over categories that the first rater uses, of the share that the second repeats.
-
     Tables (..., q, q); NaN where the first rater uses none (Brodersen et al. 2010).
 
     >>> balanced_accuracy(np.array([[8.0, 2], [0, 1]])).item()
@@ -674,10 +671,9 @@ def specific(tables: Array) -> Array:
 
 
 def group_specific(counts: Array, clusters: Codes, resamples: Resamples) -> Array:
-    """Specific agreement of a group (rows, q) from label counts (units, q).
-
-    Of all ordered pairs of labels on a unit whose first is the category, the share whose second is
-    too (Uebersax 1982; with two raters Dice's index).
+    """Specific agreement of a group (rows, q) from label counts (units, q). Of all ordered pairs of
+    labels on a unit whose first is the category, the share whose second is too (Uebersax 1982; with
+    two raters Dice's index).
     """
     others = np.maximum(counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
     sums = resamples.sums(clusters, counts * (counts - 1.0), counts * others)
@@ -710,7 +706,6 @@ def constant_raters(tables: Array) -> Mask:
 
 def scott_chance(first: Array, second: Array, weights: Array) -> Array:
     """Chance agreement of raters who draw from one marginal: Scott 1955, Fleiss 1971; unweighted.
-
     This function and the next two are bilinear in the shares (..., q), so that the second may also
     be the mean of units whose own shares are the first (`_corrected_error`).
     """
@@ -733,12 +728,9 @@ def uniform_chance(first: Array, second: Array, weights: Array) -> Array:
 def alpha(
     coincidences: Array, level: str = "nominal", values: Sequence[float] | None = None
 ) -> Array:
-    """Krippendorff's alpha, 1 - D_o / D_e, from coincidence matrices (..., q, q).
-
-    `level` is "nominal", "ordinal" or "interval", the last with the categories' `values`.
-    Source: Krippendorff 2011, section E.
-
-    His example A: two raters, ten units, labels 0 and 1.
+    """Krippendorff's alpha, 1 - D_o / D_e, from coincidence matrices (..., q, q). `level` is
+    "nominal", "ordinal" or "interval", the last with the categories' `values`. Source: Krippendorff
+    2011, section E. His example A: two raters, ten units, labels 0 and 1.
 
     >>> alpha(np.array([[10.0, 4.0], [4.0, 2.0]])).round(3).item()
     0.095
@@ -861,12 +853,9 @@ def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
 
 
 def _fleiss_null_error(counts: Array, times: Integers) -> float:
-    """Standard error of Fleiss' kappa under no agreement.
-
-    `counts` (rows, q) are label counts of units, `times` (rows,) how many units are like each; NaN
-    for unequal numbers of raters.
-
-    Source: Fleiss, Nee & Landis 1979.
+    """Standard error of Fleiss' kappa under no agreement. `counts` (rows, q) are label counts of
+    units, `times` (rows,) how many units are like each; NaN for unequal numbers of raters. Source:
+    Fleiss, Nee & Landis 1979.
     """
     raters = counts.sum(axis=1)
     if len(counts) == 0 or raters[0] < 2 or not (raters == raters[0]).all():
@@ -897,14 +886,6 @@ def majority_codes(counts: Array) -> Codes:
     [0, -1, -1, 2]
     """
     return np.where(is_tied(counts) | (counts.sum(axis=1) == 0), -1, counts.argmax(axis=1))
-
-
-def usual_codes(coded: Coded, members: Sequence[int]) -> Codes:
-    """The label (units,) that most of some raters gave, -1 for none or a tie; of numbers their
-    median, the lower one of two.
-    """
-    counts = label_counts(coded, members)
-    return median_codes(counts) if coded.is_number else majority_codes(counts)
 
 
 def median_codes(counts: Array) -> Codes:

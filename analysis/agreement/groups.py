@@ -31,15 +31,6 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.coefficients import (
-    agreeing_shares,
-    category_shares,
-    coincidences,
-    is_tied,
-    label_counts,
-    majority_codes,
-    usual_codes,
-)
 from evenhand.analysis.agreement.numbers import AGREEMENT
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
@@ -91,11 +82,11 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
         return {"krippendorff_alpha_interval": c.alpha_with(together, 1.0 - AGREEMENT)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     labels = counts.sum(axis=1)
-    agreeing = agreeing_shares(counts, identity), agreeing_shares(counts, quadratic)
+    agreeing = c.agreeing_shares(counts, identity), c.agreeing_shares(counts, quadratic)
     sums = resamples.sums(coded.clusters, labels >= 2, *agreeing)
     agreed, weighted = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
-    shares = category_shares(counts, coded, resamples)
-    pairs = coincidences(counts).reshape(len(counts), -1)
+    shares = c.category_shares(counts, coded, resamples)
+    pairs = c.coincidences(counts).reshape(len(counts), -1)
     together = resamples.sums(coded.clusters, pairs).reshape(-1, coded.q, coded.q)
 
     panel = {
@@ -121,7 +112,7 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
     for group, members in groups(coded).items():
         if group not in names:
             continue
-        counts = label_counts(coded, members)
+        counts = c.label_counts(coded, members)
         pairable = counts.sum(axis=1) >= 2
         units = view.count(pairable)
         if members not in by_members:
@@ -144,9 +135,9 @@ def add_prevalence_rows(view: View) -> None:
     who |= {coded.raters[rater]: (rater,) for rater in single}
     categories = coded.categories[:1] if coded.is_binary else coded.categories
     for name, members in who.items():
-        counts = label_counts(coded, members)
+        counts = c.label_counts(coded, members)
         units = view.count(counts.sum(axis=1) > 0)
-        shares = category_shares(counts, coded, view.resamples)
+        shares = c.category_shares(counts, coded, view.resamples)
         for category, values in zip(categories, shares.T, strict=False):
             view.add("prevalence", values, units, a=name, at=category, reason="no_labels")
 
@@ -165,12 +156,12 @@ def add_category_rows(view: View) -> None:
     """
     coded, resamples = view.coded, view.resamples
     for group, members in groups(coded).items():
-        counts = label_counts(coded, members)
+        counts = c.label_counts(coded, members)
         values = c.group_specific(counts, coded.clusters, resamples)
         paired = counts * (counts.sum(axis=1, keepdims=True) >= 2)
         _add_specific(view, values, paired > 0, (group, ""))
     humans = coded.members("human")
-    from_people = label_counts(coded, humans)
+    from_people = c.label_counts(coded, humans)
     for grader in coded.members("model") if humans else ():
         # Each pair of labels, one from any human, counts once.
         names = "humans", coded.raters[grader]
@@ -243,10 +234,9 @@ ALPHA = "krippendorff_alpha_masi"
 
 
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
-    """Return the sets of options as labels, and which options each holds (sets, options).
-
-    `options` are the answers to each option on the same units by the same raters, code 0 for yes;
-    where one is missing, so is the set.
+    """Return the sets of options as labels, and which options each holds (sets, options). `options`
+    are the answers to each option on the same units by the same raters, code 0 for yes; where one
+    is missing, so is the set.
     """
     answers = np.stack([option.codes for option in options], axis=-1)
     complete = (answers >= 0).all(axis=-1)
@@ -297,7 +287,7 @@ def add_set_rows(view: View, sets: Mask) -> None:
     coded, resamples = view.coded, view.resamples
 
     def found(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
-        counts = label_counts(coded, members)
+        counts = c.label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
     for a, b in pairs_that_meet(coded, listed_raters(coded)):
@@ -331,7 +321,6 @@ MAJORITY = "majority"
 
 def add_consensus_rows(view: RubricView) -> None:
     """Add `consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
-
     `at` is the method; `consensus_ties` is the share of the units with two labels or more whose
     majority is tied.
     """
@@ -339,18 +328,18 @@ def add_consensus_rows(view: RubricView) -> None:
     humans = coded.members("human")
     if len(humans) < 2:
         return
-    counts = label_counts(coded, humans)
+    counts = c.label_counts(coded, humans)
     several = counts.sum(axis=1) >= 2
-    values, none = view.share(is_tied(counts), several), Remark("no_pairable_units")
+    values, none = view.share(c.is_tied(counts), several), Remark("no_pairable_units")
     view.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
     if not judged or coded.q < 2:
         return
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
-    votes = {members: label_counts(coded, members) for members in set(voters.values())}
-    majorities = {members: majority_codes(counts) for members, counts in votes.items()}
-    ties = {members: view.count(is_tied(counts))[0] for members, counts in votes.items()}
+    votes = {members: c.label_counts(coded, members) for members in set(voters.values())}
+    majorities = {members: c.majority_codes(counts) for members, counts in votes.items()}
+    ties = {members: view.count(c.is_tied(counts))[0] for members, counts in votes.items()}
     kappa, panel = deciding_kappa(coded), pair_statistics(coded)
     references = np.column_stack([majorities[voters[rater]] for rater in judged]).astype(np.int8)
     both = replace(coded, codes=np.hstack([coded.codes[:, judged], references]))
@@ -400,7 +389,7 @@ def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
     (('a', None, 'b'), [False, True, False])
     """
     counts = count_labels(encode_labels(labels, categories), len(categories))
-    codes, names = majority_codes(counts), list(categories)
+    codes, names = c.majority_codes(counts), list(categories)
     return Majority(
         tuple(names[code] if code >= 0 else None for code in codes),
         (codes < 0) & (counts.sum(axis=1) > 0),
@@ -415,7 +404,6 @@ def repeats_of(
     ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
 ) -> dict[str, LabelMatrix]:
     """Return each repeating rater's draws, laid out as if every draw were a separate rater.
-
     `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
     the rater read more than once; it belongs to the unit's cluster.
     """
@@ -440,9 +428,8 @@ def repeats_of(
 
 
 def add_repeat_rows(view: RatedView) -> None:
-    """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
-
-    Both are plain means over the pairs of a rater's draws.
+    """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats. Both are
+    plain means over the pairs of a rater's draws.
     """
     if not (view.ratings["draw"] > 0).any():
         return
@@ -454,7 +441,7 @@ def add_repeat_rows(view: RatedView) -> None:
         pairs = list(combinations(range(len(draws.raters)), 2))
         units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
         why: Code = "no_variation" if units[0] else "no_pairable_units"
-        wanted = {each: panel[each] for each in ("observed_agreement", kappa) if each in panel}
+        wanted = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
         for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():
             over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
@@ -492,8 +479,9 @@ def add_stability_rows(view: RubricView) -> None:
     columns = labels.columns(view.request.settings.variants)
     readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
     if humans := coded.members("human"):
-        majority = usual_codes(coded, humans).astype(coded.codes.dtype)
-        readers = {HUMANS: majority, **readers}
+        counts = c.label_counts(coded, humans)  # the majority, of numbers the median
+        usual = c.median_codes(counts) if coded.is_number else c.majority_codes(counts)
+        readers = {HUMANS: usual.astype(coded.codes.dtype), **readers}
     for (reader, codes), column in product(readers.items(), columns):
         fixed = [other for other in columns if other.name != column.name]
         wide, clusters, subject = _by_variant(labels, codes, column, fixed)
@@ -522,7 +510,6 @@ def reworded(
     cluster: str = "pair",
 ) -> dict[str, LabelMatrix]:
     """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
-
     `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
     under one of them only are left out. Raises InputError where a variant has other categories.
     """
@@ -554,7 +541,6 @@ def _by_variant(
     labels: LabelMatrix, codes: Labels, column: UnitColumn, fixed: Sequence[UnitColumn]
 ) -> tuple[Labels, Codes, Codes]:
     """Return labels (questions, variants) of one reader, with each question's cluster and subject.
-
     A question is one cluster, subject, side and value of the other columns. Where several units are
     the same variant of one question, the first one counts.
     """
@@ -571,7 +557,7 @@ def _by_variant(
 
 def _add_rows(view: View, scale: Scale, reader: str, at: str) -> None:
     coded = view.coded
-    counts = label_counts(coded, range(len(coded.raters)))
+    counts = c.label_counts(coded, range(len(coded.raters)))
     several = counts.sum(axis=1) >= 2
     if not several.any():
         return

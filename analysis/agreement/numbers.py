@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import fdtri
 
 from evenhand.analysis.agreement.coefficients import chance_corrected, label_counts
 from evenhand.analysis.bootstrap.resamples import ratio
@@ -119,8 +120,6 @@ def intraclass_correlation(
     >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
     (0.71, 0.34, 0.95)
     """
-    from scipy.special import fdtri
-
     if kind not in ("agreement", "consistency"):
         raise InputError(f"kind is {kind!r}; it must be agreement or consistency")
     x = np.asarray(values, dtype=float)
@@ -133,7 +132,7 @@ def intraclass_correlation(
     x = x - x.mean()
     sums = x.sum(axis=1)
     squares = MeanSquares.of(np.array(float(n)), x.sum(axis=0), (sums**2).sum(), (x**2).sum())
-    units, raters, rest = (float(each) for each in (squares.units, squares.raters, squares.rest))
+    units, raters, rest = (float(part) for part in (squares.units, squares.raters, squares.rest))
     free, rho = (n - 1.0) * (k - 1.0), float(getattr(squares, kind))
     low = high = rho
     if kind == "consistency" and rest > _TINY:
@@ -238,10 +237,8 @@ def root_mean_square_difference(tables: Array, span: float) -> Array:
 
 def add_number_rows(view: View) -> None:
     """Add the mean of each rater's numbers, and of each group's, and ICC(A,1) and ICC(C,1) of the
-    human raters as a group.
-
-    The correlations need units that all of the raters labelled: the raters and units of the largest
-    complete part count, and a note says which.
+    human raters as a group. The correlations need units that all of the raters labelled: the raters
+    and units of the largest complete part count, and a note says which.
     """
     coded = view.coded
     groups = {"humans": coded.members("human"), "models": coded.members("model")}
@@ -267,7 +264,7 @@ def add_number_rows(view: View) -> None:
     sums = view.sums(held, x.sum(axis=1) ** 2, (x**2).sum(axis=1), x)
     squares = MeanSquares.of(sums[:, 0], sums[:, 3:], sums[:, 1], sums[:, 2])
     note = join_notes(
-        f"{len(raters)} raters, on the {view.count(held)[0]} units that all of them labelled",
+        f"{len(raters)} raters, on the {view.count(held)[0]} items that all of them labelled",
         "" if len(raters) == len(humans) else "of " + ", ".join(coded.raters[at] for at in raters),
     )
     for statistic, values in (("icc_a1", squares.agreement), ("icc_c1", squares.consistency)):

@@ -97,9 +97,8 @@ def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
 
 
 def alpha_levels(coded: Coded) -> tuple[str, ...]:
-    """Return the levels of alpha: nominal always, the metric ones for ordered categories.
-
-    On an ordinal scale the interval metric assumes equal steps, as quadratic weights do.
+    """Return the levels of alpha: nominal always, the metric ones for ordered categories. On an
+    ordinal scale the interval metric assumes equal steps, as quadratic weights do.
     """
     if coded.is_number:
         return ("interval",)
@@ -126,10 +125,8 @@ def distances(coded: Coded) -> Array:
 
 
 def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
-    """Tables (rows, pairs, q, q) of the pairs' shared units in every resample; of numbers
-    (rows, pairs, cells).
-
-    Callers keep `pairs` short enough for memory.
+    """Tables (rows, pairs, q, q) of the pairs' shared units in every resample; of numbers (rows,
+    pairs, cells). Callers keep `pairs` short enough for memory.
     """
     # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
     exact = np.float64 if coded.is_number else np.float32
@@ -151,11 +148,6 @@ def as_tables(coded: Coded, totals: Array) -> Array:
     rows, _, tables = totals.shape
     shape = (rows, coded.cells, tables) if coded.is_number else (rows, coded.q, coded.q, tables)
     return np.asarray(np.moveaxis(totals.reshape(shape), -1, 1))
-
-
-def table_sizes(coded: Coded, tables: Array) -> Array:
-    """Return what each table (..., q, q) holds in all; of numbers, (..., cells)."""
-    return np.asarray((numbers.moments(tables) if coded.is_number else tables).sum((-2, -1)))
 
 
 def cluster_tables(
@@ -208,9 +200,8 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
 
 
 def listed_raters(coded: Coded) -> tuple[int, ...]:
-    """Raters whose pairs have rows of their own.
-
-    All raters where they are few; else the graders, which are few even where humans are many.
+    """Raters whose pairs have rows of their own. All raters where they are few; else the graders,
+    which are few even where humans are many.
     """
     for listed in (tuple(range(len(coded.raters))), coded.members("model")):
         if len(listed) <= MAX_LISTED_RATERS:
@@ -322,9 +313,8 @@ def _alpha_of_two(tables: Array, level: str, values: tuple[float, ...]) -> Array
 
 
 def add_pair_rows(view: View, prefix: str = "") -> None:
-    """Add rows for every pair of listed raters that share units.
-
-    `prefix` goes before the statistics' names, for labels of something other than single units.
+    """Add rows for every pair of listed raters that share units. `prefix` goes before the
+    statistics' names, for labels of something other than single units.
     """
     coded, raters = view.coded, view.coded.raters
     pairs, statistics = pairs_that_meet(coded, listed_raters(coded)), pair_statistics(coded)
@@ -343,9 +333,8 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
 def chosen(
     statistics: dict[str, PairStatistic], prefix: str, names: Sequence[str] = ()
 ) -> dict[str, PairStatistic]:
-    """Return the statistics in `names`, or all; with a prefix only agreement and kappa.
-
-    A prefix marks the overall verdicts of a study, for which these two are enough.
+    """Return the statistics in `names`, or all; with a prefix only agreement and kappa. A prefix
+    marks the overall verdicts of a study, for which these two are enough.
     """
     wanted = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in wanted if name in statistics}
@@ -570,7 +559,6 @@ def entry_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
 
 class KappaMeans:
     """Means of kappas over the tables of raters, computed once for each set of raters and units.
-
     People's kappa with one another is needed for their own rows and for every grader's ceiling,
     mostly on the same units.
     """
@@ -626,7 +614,7 @@ def means_of(
     }
     for features in chunks:
         tables = as_tables(overlap.coded, resamples.totals(features))
-        sizes = table_sizes(overlap.coded, tables)
+        sizes = (numbers.moments(tables) if overlap.coded.is_number else tables).sum((-2, -1))
         for name, statistic in statistics.items():
             means[name].add(statistic(tables), sizes)
     return {name: mean.result() for name, mean in means.items()}
@@ -650,9 +638,8 @@ def compared_units(
 
 
 def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> None:
-    """Add rows of each grader with humans: means over the humans.
-
-    Only the statistics in `names`, if any are given.
+    """Add rows of each grader with humans: means over the humans. Only the statistics in `names`,
+    if any are given.
     """
     coded, resamples = view.coded, view.resamples
     statistics = chosen(pair_statistics(coded), prefix, names)

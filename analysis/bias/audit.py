@@ -127,9 +127,9 @@ class AuditRows:
         how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
         corrected = [(screened, significance.benjamini_hochberg, how)]
         for grader in dict.fromkeys(test.grader for test in self._tests):
-            own = [t for t in self._tests if t.grader == grader and t.is_planned]
-            how = f"Holm over this grader's questions, {len(own)} in all"
-            corrected.append((own, significance.holm, how))
+            planned = [t for t in self._tests if t.grader == grader and t.is_planned]
+            how = f"Holm over this grader's questions, {len(planned)} in all"
+            corrected.append((planned, significance.holm, how))
         for tests, correct, how in corrected:
             for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
                 if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):
@@ -160,7 +160,6 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 
 def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = None) -> None:
     """Add rows on whom raters favour and on how graders' calls shift with irrelevant properties.
-
     `retuned` are the labels with other verdicts of a grader, by thresholds tuned on other clusters:
     all questions that rest on verdicts are asked of these too, in rows NAME_held_out.
     """
@@ -201,10 +200,9 @@ def _add_shifts(
 
 @dataclass(frozen=True)
 class Property:
-    """A property that calls should not depend on: `x` (units,), NaN where not known.
-
-    `statistic`, `subset`, `at` and `note` are those of the row of each grader's shift with it, and
-    `inside` (units,) the units that it is about, if not all. `noisy` is that of `Shifts`.
+    """A property that calls should not depend on: `x` (units,), NaN where not known. `statistic`,
+    `subset`, `at` and `note` are those of the row of each grader's shift with it, and `inside`
+    (units,) the units that it is about, if not all. `noisy` is that of `Shifts`.
     """
 
     statistic: str
@@ -266,9 +264,8 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
 
 
 def add_family_rows(audit: AuditRows, calls: Calls, families: Mapping[str, Sequence[str]]) -> None:
-    """Add `bias_self_preference` of graders whose family is among the subjects, with others.
-
-    It is the affirmative calls on subjects of its own family minus those on the others. `at` is the
+    """Add `bias_self_preference` of graders whose family is among the subjects, with others. It is
+    the affirmative calls on subjects of its own family minus those on the others. `at` is the
     family.
     """
     of_subject = [family_of(subject, families) for subject in calls.subjects]
@@ -276,8 +273,8 @@ def add_family_rows(audit: AuditRows, calls: Calls, families: Mapping[str, Seque
     for grader in calls.graders:
         family = family_of(calls.raters[grader], families)
         if family and family in of_subject and set(of_subject) != {family}:
-            own = np.where(calls.subject >= 0, of_unit == family, np.nan)
-            is_own = Property("bias_self_preference", own, calls.subset, family)
+            is_family = np.where(calls.subject >= 0, of_unit == family, np.nan)
+            is_own = Property("bias_self_preference", is_family, calls.subset, family)
             add_shift_rows(audit, calls, [is_own], [grader])
 
 
@@ -312,10 +309,9 @@ def lengths(
 
 
 def slices_of(calls: Calls, column: UnitColumn) -> list[Property]:
-    """Return whether units are in each slice by a column; none where all are in one.
-
-    `bias_slice` is the affirmative calls in the slice minus those in the rest. Agreement with
-    humans in the slice is another question: `slice_difference`.
+    """Return whether units are in each slice by a column; none where all are in one. `bias_slice`
+    is the affirmative calls in the slice minus those in the rest. Agreement with humans in the
+    slice is another question: `slice_difference`.
     """
     codes, values, slices = column.codes[calls.unit], column.values, []
     for code, value in enumerate(values if len(values) > 1 else ()):
@@ -385,8 +381,8 @@ def add_direction_rows(view: RatedView, calls: Calls) -> None:
     count = (~np.isnan(people)).sum(axis=1).astype(float)
     for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
         mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), count)
-        own = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
-        sides.append(np.column_stack([mean, own]))
+        of_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
+        sides.append(np.column_stack([mean, of_graders]))
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
@@ -420,10 +416,9 @@ def add_side_rows(audit: AuditRows, calls: Calls, view: RatedView) -> None:
 
 
 def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
-    """Orientation of each unit (units,): 1 where side a is the first of `settings.sides`.
-
-    It is -1 where side b is, 0 where it is not known. Raises InputError where leanings are set and
-    no unit of the whole table has one.
+    """Orientation of each unit (units,): 1 where side a is the first of `settings.sides`. It is -1
+    where side b is, 0 where it is not known. Raises InputError where leanings are set and no unit
+    of the whole table has one.
     """
     if not settings.leanings:
         return np.ones(len(facts.ids))
@@ -469,9 +464,8 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
     for group in sorted({*a, *b} - {""}):
         sign = np.where(a == b, 0.0, 1.0 * (a == group) - 1.0 * (b == group))
         others = tuple(sorted({*b[sign > 0], *a[sign < 0]}))
-        enough = resamples.count(calls.clusters, sign != 0)[1] >= FEW_CLUSTERS
         mirrored = len(others) == 1 and (others[0], group) in done
-        if not enough or mirrored:
+        if resamples.count(calls.clusters, sign != 0)[1] < FEW_CLUSTERS or mirrored:
             continue
         done.add((group, *others))
         yield _Part(calls.part(f"group={group}"), from_to(group, ", ".join(others)), sign)
@@ -482,7 +476,6 @@ _ORDERS = ("ab", "ba")
 
 def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
     """Return the orders in which each grader read pairs; graders without known orders are left out.
-
     `ratings` is a validated table of one rubric.
     """
     seen = _by_order(ratings).groupby("rater_id", sort=True)["order"].unique()
@@ -571,15 +564,15 @@ def _add_grader(
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     weighted = drawn.weight is not None  # the exact p is for equally weighted pairs
-    found = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    test = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
-        f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
+        f"exact p {test.exact:.4g}, mid-p {test.mid_p:.4g}",
         Remark("as_sampled") if weighted else "",
     )
     add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
     gain = Shift(ratio(net, n), counts, note)
-    add("bias_order", shift=gain, exact_p=None if weighted else found.exact)
+    add("bias_order", shift=gain, exact_p=None if weighted else test.exact)
 
 
 # Findings
@@ -679,15 +672,14 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
     """Yield the audit's rows, in the order of its questions, with their p."""
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     asked = {question + suffix: at for at, question in enumerate((*PLANNED, *SCREENED))}
-    own = [(key, row) for key, row in by_key.items() if key[1] in asked]
-    for key, row in sorted(own, key=lambda each: asked[each[0][1]]):
+    rows_asked = [(key, row) for key, row in by_key.items() if key[1] in asked]
+    for key, row in sorted(rows_asked, key=lambda each: asked[each[0][1]]):
         yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
-    """Return the findings of the audit, in the order of its questions.
-
-    With `suffix` HELD_OUT they are on verdicts by thresholds tuned on other clusters.
+    """Return the findings of the audit, in the order of its questions. With `suffix` HELD_OUT they
+    are on verdicts by thresholds tuned on other clusters.
     """
     return [Finding(row, p) for row, p in audited(rows, suffix)]
 

@@ -126,9 +126,8 @@ class People:
 
     @classmethod
     def of(cls, sums: Labelled, third: bool, noise: Noise | None = None) -> People:
-        """Fit the distribution by the first two moments, and the third where `third` is set.
-
-        With `noise` the spread of all strata together may change along its property.
+        """Fit the distribution by the first two moments, and the third where `third` is set. With
+        `noise` the spread of all strata together may change along its property.
         """
         mean = _inside(sums)
         shared = _FEW if mean.shape[1] <= 2 else _MANY
@@ -171,7 +170,6 @@ class Noise:
     @classmethod
     def along(cls, sums: Labelled, x: Array) -> Noise:
         """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata.
-
         `x` is the property's mean in each stratum, (rows, strata).
         """
         mean, covariance = _inside(sums), _covariance(sums)
@@ -221,10 +219,9 @@ class Beyond:
 def beyond_expected(
     sums: Labelled, people: People, *, free: bool, noise: Noise | None = None
 ) -> Beyond:
-    """Compare calls with expected calls by stratum; both have the same mean over all strata.
-
-    `free` lets sharpness vary; else it is that of humans. With `noise` strictness changes with it.
-    NaN in rows that have no solution, and in all rows where no sharpness fits the data.
+    """Compare calls with expected calls by stratum; both have the same mean over all strata. `free`
+    lets sharpness vary; else it is that of humans. With `noise` strictness changes with it. NaN in
+    rows that have no solution, and in all rows where no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
     part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
@@ -287,15 +284,14 @@ class _Curves:
 
     def by_stratum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return the mean expected and its covariance with people's score, each (strata, rows)."""
-        own, extra = _Normal.at(self, a, b), self.weight * ndtr(self._at_nodes(a, b))
-        together = own.together() + np.einsum("snr,snr->sr", extra, self.apart)
-        return ndtr(own.place) + extra.sum(axis=1), together
+        normal, extra = _Normal.at(self, a, b), self.weight * ndtr(self._at_nodes(a, b))
+        together = normal.together() + np.einsum("snr,snr->sr", extra, self.apart)
+        return ndtr(normal.place) + extra.sum(axis=1), together
 
     def fitted(self) -> tuple[Array, Array, Mask]:
-        """Strictness and sharpness of every row, and whether they fit.
-
-        With sharpness the covariance rises, up to a highest value. A grader's that is below 0 is a
-        guesser's, of sharpness 0. Where it lies above the highest, that is as near as one comes.
+        """Strictness and sharpness of every row, and whether they fit. With sharpness the
+        covariance rises, up to a highest value. A grader's that is below 0 is a guesser's, of
+        sharpness 0. Where it lies above the highest, that is as near as one comes.
         """
         a, b = np.full((2, len(self.level)), np.nan)
         fits = np.ones(len(self.level), dtype=bool)
@@ -502,8 +498,8 @@ def _inside(sums: Labelled) -> Array:
 
 def _covariance(sums: Labelled) -> Array:
     """Covariance of two humans' calls within each stratum, (rows, strata)."""
-    own = np.nan_to_num(ratio(sums.person2, sums.n2))
-    return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - own**2)
+    mean = np.nan_to_num(ratio(sums.person2, sums.n2))
+    return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
 
 
 def _row_sums(values: Array) -> Array:
@@ -514,8 +510,8 @@ def _variance(sums: Labelled, mean: Array, shared: float, noise: Noise | None) -
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
     stratum, averaged with the value implied by all strata, which counts as `shared` units.
     """
-    own, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
-    of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * own * (1.0 - own)).sum(axis=1))
+    one, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
+    of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * one * (1.0 - one)).sum(axis=1))
     of_all = np.where(of_all > 0, of_all, np.nan)[:, None]
     usual = of_all * mean * (1.0 - mean)
     if noise is not None:
@@ -578,10 +574,8 @@ def _third_difference(at: Array) -> Array:
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject.
-
-    `unit` (units,) is the unit's row in the label matrix; `subset` names the rows on all of the
-    calls.
+    """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject. `unit`
+    (units,) is the unit's row in the label matrix; `subset` names the rows on all of the calls.
     """
 
     raters: tuple[str, ...]
@@ -720,27 +714,27 @@ class Shifts:
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None without a unit that it and a human called."""
         graded, by_people = self.calls.values[:, grader], ~np.isnan(self.calls.people).all(axis=1)
-        known = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
-        if not known.any():
+        held = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
+        if not held.any():
             return None
         # Graders mostly called the same units: what people said there is summed once.
-        key = known.tobytes()
+        key = held.tobytes()
         if key not in self._by_units:
-            self._by_units[key] = _CalledUnits(self, known)
+            self._by_units[key] = _CalledUnits(self, held)
         people = self._by_units[key]
         readings = [False, True] if self.noisy and people.twice else [False]
         totals = np.zeros((len(readings), len(self.resamples)))
         reason: Code = "no_variation"
         for step, at_step in zip(self.steps, people.steps, strict=True):
             for total, noisy in zip(totals, readings, strict=True):
-                rise, fits = people.beyond(graded[known] >= step, at_step, noisy=noisy)
+                rise, fits = people.beyond(graded[held] >= step, at_step, noisy=noisy)
                 if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
                     reason = "people_agree_by_chance"
                 elif not fits:
                     reason = "no_sharpness_fits"
                 total += rise
         note = "" if people.twice else NOT_SCALED
-        counts = self.resamples.count(self.calls.clusters, known)
+        counts = self.resamples.count(self.calls.clusters, held)
         return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
 
 
@@ -760,10 +754,10 @@ class _Step(NamedTuple):
 class _CalledUnits:
     """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
 
-    def __init__(self, shifts: Shifts, known: Mask) -> None:
-        people, place = shifts.calls.people[known], shifts.x[known]
+    def __init__(self, shifts: Shifts, held: Mask) -> None:
+        people, place = shifts.calls.people[held], shifts.x[held]
         self._place, self._inside = place, parts_of(place)
-        self._clusters, self._resamples = shifts.calls.clusters[known], shifts.resamples
+        self._clusters, self._resamples = shifts.calls.clusters[held], shifts.resamples
         enough = (~np.isnan(people)).sum(axis=1)[:, None] >= [2, 3]
         self.parts = self._inside.shape[1]
         self.twice = bool(enough[:, 0].sum() >= MIN_TWICE)
@@ -777,12 +771,12 @@ class _CalledUnits:
         self.steps = []
         for step in shifts.steps:
             products = _products(np.where(np.isnan(people), np.nan, people >= step))
-            found = self._sums(*products.values(), products["person"] * place)
-            sums = {"n": self.n, **dict(zip(products, found[:-1], strict=True))}
+            totals = self._sums(*products.values(), products["person"] * place)
+            sums = {"n": self.n, **dict(zip(products, totals[:-1], strict=True))}
             empty = Labelled(grader=self.n, both=self.n, **sums)
             noise = Noise.along(empty, self._mean) if shifts.noisy and self.twice else None
             law = People.of(empty, third, noise) if self.twice else People.alike(empty)
-            self.steps.append(_Step(products["person"], sums, found[-1], law, noise))
+            self.steps.append(_Step(products["person"], sums, totals[-1], law, noise))
 
     def beyond(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
         """Rise with x of a grader's `calls` of 1 and 0 beyond those expected, (rows,), and False
@@ -791,13 +785,13 @@ class _CalledUnits:
         grader, both, placed = self._sums(calls, calls * step.mean, calls * self._place)
         labelled = Labelled(grader=grader, both=both, **step.sums)
         noise = step.noise if noisy else None
-        found = beyond_expected(labelled, step.law, free=self.twice, noise=noise)
+        rest = beyond_expected(labelled, step.law, free=self.twice, noise=noise)
         inner = placed - self._mean * grader
-        inner -= found.rise * (step.placed - self._mean * step.sums["person"])
+        inner -= rest.rise * (step.placed - self._mean * step.sums["person"])
         if noise is not None:
-            inner += noise.rise * found.strict * self._within
-        share = (self.n * self.aside * found.share).sum(axis=1)
-        return ratio(share + inner.sum(axis=1), self.spread), found.fits
+            inner += noise.rise * rest.strict * self._within
+        share = (self.n * self.aside * rest.share).sum(axis=1)
+        return ratio(share + inner.sum(axis=1), self.spread), rest.fits
 
     def _sums(self, *columns: Numbers) -> Array:
         """Sum columns (units,) within each part, (columns, rows, parts)."""

@@ -28,6 +28,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from evenhand.analysis.types import Array
 
@@ -38,9 +39,8 @@ _SEED = 20231206
 
 
 def influence(values: Array) -> Array:
-    """Return each cluster's contribution, (clusters, ...), from data and jackknife (rows, ...).
-
-    Row 0 is the estimate, every other row the estimate without one cluster (or one group of them).
+    """Return each cluster's contribution, (clusters, ...), from data and jackknife (rows, ...). Row
+    0 is the estimate, every other row the estimate without one cluster (or one group of them).
 
     >>> influence(np.array([2.0, 2.5, 2.0, 1.5])).tolist()
     [-1.0, 0.0, 1.0]
@@ -51,7 +51,6 @@ def influence(values: Array) -> Array:
 
 def reach(contributions: Array, alpha: float = ALPHA) -> float:
     """Distance from an estimate down to its lower bound; of the negative, up to its upper bound.
-
     `contributions` (clusters,) are the clusters' influence. NaN where nothing varies, for then they
     give no information on further clusters.
 
@@ -63,8 +62,6 @@ def reach(contributions: Array, alpha: float = ALPHA) -> float:
 
 def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
     """Return `reach` of several estimates, from their influence (clusters, estimates)."""
-    from scipy.special import stdtrit
-
     n = len(contributions)
     if n < 2:
         return np.full(contributions.shape[1], np.nan)
@@ -105,8 +102,6 @@ def reach_over_people(
     >>> reach_over_people(0.2, np.array([0.0, 0.01]), 3, 100).round(3).tolist()
     [0.2, 0.328]
     """
-    from scipy.special import stdtrit
-
     quantile = stdtrit(max(clusters - 1.0, 1.0), 1.0 - alpha)
     units = np.maximum((reached / quantile) ** 2, 1e-18)
     both = units + people_variance
@@ -135,10 +130,8 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
 
 
 def level_together(correlation: Array, alpha: float = ALPHA) -> float:
-    """Level at which to bound each of several jointly normal estimates.
-
-    All bounds then hold but in `alpha` of samples. `correlation` is (estimates, estimates). By
-    simulation with a fixed seed.
+    """Level at which to bound each of several jointly normal estimates. All bounds then hold but in
+    `alpha` of samples. `correlation` is (estimates, estimates). By simulation with a fixed seed.
 
     Two looks, the second at twice the labels (Pocock 1977, Table 1, has .0147 for two looks):
 
@@ -146,8 +139,6 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     >>> round(level_together(both), 3)
     0.015
     """
-    from scipy.special import ndtr
-
     values, vectors = np.linalg.eigh(correlation)
     root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # no sign left to chance
     drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
@@ -167,9 +158,8 @@ _KEPT = 0.1
 
 @lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
-    """Return the one-sided level of a study's `look`, from 1; 0.0 where none is left.
-
-    For look 0 the level is 0.0, too.
+    """Return the one-sided level of a study's `look`, from 1; 0.0 where none is left. For look 0
+    the level is 0.0, too.
 
     >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
     [0.0123, 0.0123, 0.0013, 0.0006]

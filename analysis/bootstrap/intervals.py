@@ -45,6 +45,7 @@ from functools import lru_cache
 from typing import NamedTuple, get_args
 
 import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
 
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
@@ -183,16 +184,13 @@ def interval(
 
 @lru_cache(maxsize=4096)
 def expanded_tail(n_clusters: int) -> float:
-    """Return the share of resamples beyond each bound: 2.5%, or less for few clusters.
-
-    Phi(-sqrt(n / (n - 1)) t), with t the 97.5% quantile of Student's distribution on n - 1
-    degrees of freedom (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
+    """Return the share of resamples beyond each bound: 2.5%, or less for few clusters. Phi(-sqrt(n
+    / (n - 1)) t), with t the 97.5% quantile of Student's distribution on n - 1 degrees of freedom
+    (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
 
     >>> [round(expanded_tail(n), 4) for n in (5, 10, 20, 50, 250)]
     [0.001, 0.0086, 0.0159, 0.0212, 0.0242]
     """
-    from scipy.special import ndtr, stdtrit
-
     t = float(stdtrit(n_clusters - 1, 1.0 - _TAIL))
     return float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
 
@@ -216,8 +214,6 @@ def bca_bounds(
     it. Undefined where all resamples lie on one side, or leaving a cluster out leaves nothing to
     compute.
     """
-    from scipy.special import ndtr, ndtri
-
     less, no_more = drawn < estimate - _ROUNDING, drawn <= estimate + _ROUNDING
     below = (less.mean() + no_more.mean()) / 2.0
     bias, skew = float(ndtri(below)), acceleration(left_out)
@@ -244,9 +240,8 @@ def _quantiles(drawn: Array, first: float, second: float) -> tuple[float, float]
 
 
 def acceleration(left_out: Array) -> float:
-    """Estimate Efron's acceleration from jackknife values: a sixth of their influence's skewness.
-
-    0 where nothing varies, NaN where a value is undefined.
+    """Estimate Efron's acceleration from jackknife values: a sixth of their influence's skewness. 0
+    where nothing varies, NaN where a value is undefined.
 
     >>> acceleration(np.array([1.0, 1.0, 1.0, 0.0])).__round__(4)
     0.0962
@@ -269,10 +264,9 @@ def kind_of(name: str) -> Kind | None:
 
 @dataclass(frozen=True)
 class Chance:
-    """Disagreement that coefficients expect by chance.
-
-    Computed from the categories' shares (q,) of the humans' labels, and from the weights of the
-    deciding kappa if they are `ordered`; `values` are those of numbers.
+    """Disagreement that coefficients expect by chance. Computed from the categories' shares (q,) of
+    the humans' labels, and from the weights of the deciding kappa if they are `ordered`; `values`
+    are those of numbers.
     """
 
     shares: Array
@@ -309,20 +303,19 @@ def unseen(n_clusters: float, tail: float = _TAIL) -> float:
     return float(1.0 - tail ** (1.0 / n_clusters))
 
 
-def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 1.0) -> Interval:
+def widened(given: Interval, n_clusters: int, kind: Kind | None, apart: float = 1.0) -> Interval:
     """Widen an interval without width as far as the number of clusters allows; keep any other.
-
     `apart` is the disagreement expected by chance, for coefficients and their differences. Where
     the statistic's range is not known there is no interval.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
     """
-    if kind == "place" or not found.high - found.low <= _NO_WIDTH:
-        return found
+    if kind == "place" or not given.high - given.low <= _NO_WIDTH:
+        return given
     if kind is None or n_clusters < 1:
-        return Interval.point(found.estimate, (*found.remarks, Remark("no_resample_differs")))
-    at, share = found.estimate, unseen(n_clusters)
+        return Interval.point(given.estimate, (*given.remarks, Remark("no_resample_differs")))
+    at, share = given.estimate, unseen(n_clusters)
     reach = 1.0 / apart if apart > 0 else math.inf
     first, last = {
         "share": (0.0, 1.0),
@@ -334,8 +327,8 @@ def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 
     floor = 0.0 if kind in ("share", "unit") else -1.0
     low, high = at - share * (at - first), at + share * (last - at)
     low, high = max(low, min(floor, at)), min(high, max(1.0, at))
-    remarks = (*found.remarks, Remark("as_clusters_allow", (n_clusters,)))
-    return replace(found, low=low, high=high, remarks=remarks)
+    remarks = (*given.remarks, Remark("as_clusters_allow", (n_clusters,)))
+    return replace(given, low=low, high=high, remarks=remarks)
 
 
 _NO_VARIANCE = 1e-12
@@ -348,27 +341,25 @@ _PATH = np.geomspace(0.02, 60.0, 32)
 
 
 def share_interval(
-    found: Interval, drawn: Array, n_units: int, n_clusters: int, reach: Reach | None = None
+    given: Interval, drawn: Array, n_units: int, n_clusters: int, reach: Reach | None = None
 ) -> Interval:
-    """Return `found` with the bounds of a share, whose resampled values are `drawn`.
-
-    Unchanged where there is no interval, or where nothing varies (see `widened`). With
-    a `reach` the share is one that is corrected by prediction-powered inference.
+    """Return `given` with the bounds of a share, whose resampled values are `drawn`. Unchanged
+    where there is no interval, or where nothing varies (see `widened`). With a `reach` the share is
+    one that is corrected by prediction-powered inference.
     """
-    if math.isnan(found.low) or n_clusters < 2:
-        return found
+    if math.isnan(given.low) or n_clusters < 2:
+        return given
     variance = float(np.nanvar(drawn)) * n_clusters / (n_clusters - 1)
     if variance < _NO_VARIANCE:
-        return found
-    low, high = bounds(found.estimate, variance, n_units, n_clusters, reach=reach)
-    return replace(found, low=min(low, found.estimate), high=max(high, found.estimate))
+        return given
+    low, high = bounds(given.estimate, variance, n_units, n_clusters, reach=reach)
+    return replace(given, low=min(low, given.estimate), high=max(high, given.estimate))
 
 
 def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
-    """Return a share and its bounds, each of which fails in `alpha` of samples.
-
-    `part` and `whole` (clusters,) are sums over clusters, weighted where clusters are. (NaN, NaN,
-    NaN) where the whole is 0.
+    """Return a share and its bounds, each of which fails in `alpha` of samples. `part` and `whole`
+    (clusters,) are sums over clusters, weighted where clusters are. (NaN, NaN, NaN) where the whole
+    is 0.
 
     >>> [round(each, 4) for each in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
     [0.9667, 0.832, 0.9984]
@@ -401,10 +392,9 @@ def bounds(
     alpha: float = ALPHA,
     reach: Reach | None = None,
 ) -> tuple[float, float]:
-    """Return both bounds of a share, each of which fails in `alpha` of samples.
-
-    `variance` is that of the share between samples of clusters. A share of 0 or 1 that varies, as
-    one may that is corrected and moved back into its range, counts as one unit.
+    """Return both bounds of a share, each of which fails in `alpha` of samples. `variance` is that
+    of the share between samples of clusters. A share of 0 or 1 that varies, as one may that is
+    corrected and moved back into its range, counts as one unit.
     """
     if variance < _NO_VARIANCE:
         away = unseen(n_clusters, alpha)
@@ -462,8 +452,6 @@ def wilson(
     >>> [round(bound, 4) for bound in (*wilson(81 / 263, 263), *wilson(0, 20))]
     [0.2553, 0.3662, 0.0, 0.1611]
     """
-    from scipy.special import ndtri, stdtrit
-
     freedom = max(carriers - 1.0, _LEAST_FREEDOM)
     t = stdtrit(freedom, 1.0 - alpha) if math.isfinite(freedom) else ndtri(1.0 - alpha)
     t2 = float(t) ** 2
@@ -506,10 +494,9 @@ def ratio_bounds(
 
 
 def carriers(cases: Array, sizes: Array, times: Array) -> float:
-    """Return the effective number of clusters that carry the rarer outcome.
-
-    `cases` and `sizes` are by kind of cluster (kinds,), of which there are `times`. 0 where there
-    is no case, or nothing else.
+    """Return the effective number of clusters that carry the rarer outcome. `cases` and `sizes` are
+    by kind of cluster (kinds,), of which there are `times`. 0 where there is no case, or nothing
+    else.
     """
     number = []
     for values in (cases, sizes - cases, sizes):
@@ -528,8 +515,6 @@ def powered_reach(
     standard error that lies in units without a label, `unlabelled`, is independent of them and adds
     in squares (Donner & Zou 2012).
     """
-    from scipy.special import ndtri
-
     inside = float(times @ (cases - graded)) / float(times @ sizes)
     low, high = ratio_bounds(cases, sizes, times, less=graded)
     rest = float(ndtri(1.0 - ALPHA)) * unlabelled

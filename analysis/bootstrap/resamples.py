@@ -129,9 +129,8 @@ class Resamples:
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters).
-
-        Integers unless clusters have sampling weights.
+        """Yield the clusters' weights in data and resamples, in blocks (rows, clusters). Integers
+        unless clusters have sampling weights.
         """
         yield self.mass[None, :]
         for block in range(len(self._sizes)):
@@ -149,10 +148,9 @@ class Resamples:
         return part
 
     def totals(self, features: Numbers) -> Array:
-        """Sum over clusters of features (clusters, ...) in every resample: (rows, ...).
-
-        Rows are last in memory: what is computed from a row's few cells, such as a table's
-        marginals, then runs along contiguous rows.
+        """Sum over clusters of features (clusters, ...) in every resample: (rows, ...). Rows are
+        last in memory: what is computed from a row's few cells, such as a table's marginals, then
+        runs along contiguous rows.
         """
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
@@ -190,10 +188,9 @@ class Resamples:
         undefined: float | None = None,
         reason: Reason = "no_variation",
     ) -> Interval:
-        """Return estimate and 95% interval from replicates (rows,) by the chosen method.
-
-        Replicates without the rows of the jackknife, from `blocks`, have a percentile
-        interval: what is tuned on the data jumps, and has no influence to measure.
+        """Return estimate and 95% interval from replicates (rows,) by the chosen method. Replicates
+        without the rows of the jackknife, from `blocks`, have a percentile interval: what is tuned
+        on the data jumps, and has no influence to measure.
         """
         left_out = values[1 + self.resamples :]
         return interval(
@@ -248,9 +245,8 @@ class Resamples:
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
-        """Return the data, and the data without each cluster in turn.
-
-        Clusters that are not among those given do not count.
+        """Return the data, and the data without each cluster in turn. Clusters that are not among
+        those given do not count.
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
@@ -264,7 +260,6 @@ class Resamples:
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
         """Return rows, the cluster of each, and how many units of the data it stands for.
-
         `clusters` (units,) are those of all rows. A row that stands for several is a cluster alone.
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
@@ -283,9 +278,8 @@ class Resamples:
         return self._kept[block] if self._kept is not None else self._draw(block)
 
     def _each_block(self, work: Callable[[int], T], cost: int) -> list[T]:
-        """Run `work` on every block, in threads where that pays off: numpy releases the lock.
-
-        Each block has its own random stream, so the number of threads changes no result.
+        """Run `work` on every block, in threads where that pays off: numpy releases the lock. Each
+        block has its own random stream, so the number of threads changes no result.
         """
         blocks = range(len(self._sizes))
         threads = min(os.cpu_count() or 1, len(blocks))
@@ -405,7 +399,6 @@ def count_labels(codes: Integers, q: int) -> Array:
 
 def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     """Return distinct counts of the categories (patterns, q) over units, and how often each occurs.
-
     `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters need no
     more: five raters on five categories have at most 126 patterns if nothing is missing.
 
@@ -434,7 +427,6 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
 
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
-
     `cells` (clusters, patterns) counts each cluster's units of each pattern, and `members` those of
     each unit that was `drawn`: the clusters, or groups of them.
 
@@ -475,11 +467,11 @@ class PatternResamples(Resamples):
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
         """Return the interval as in `Resamples`, with a remark if clusters were grouped."""
-        found = super().interval(values, n_clusters, **options)
-        if not self.is_pooled or np.isnan(found.low):
-            return found
+        figure = super().interval(values, n_clusters, **options)
+        if not self.is_pooled or np.isnan(figure.low):
+            return figure
         pooled = Remark("pooled_clusters", (self._members.shape[0], self._cells.shape[0]))
-        return replace(found, remarks=(*found.remarks, pooled))
+        return replace(figure, remarks=(*figure.remarks, pooled))
 
     def each_cluster(self, sums: Array) -> Array:
         """Return sums over the patterns (patterns, k) for each cluster."""
@@ -563,9 +555,8 @@ def resamples_of_patterns(
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Mix the bits of the keys: each output bit depends on all bits of a key.
-
-    The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
+    """Mix the bits of the keys: each output bit depends on all bits of a key. The finaliser of
+    SplitMix64 (Steele, Lea & Flood 2014).
     """
     mixed = keys + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

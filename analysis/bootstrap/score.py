@@ -29,6 +29,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri, stdtr, stdtrit
 
 from evenhand.analysis.types import Array
 
@@ -90,9 +91,8 @@ class Kappas:
         return not self.sums.size
 
     def at(self, weights: Array) -> tuple[Array, Array]:
-        """Return the statistic (...) and each point's influence on it (..., support).
-
-        `weights` (..., support) add up to 1. NaN where no table has a kappa.
+        """Return the statistic (...) and each point's influence on it (..., support). `weights`
+        (..., support) add up to 1. NaN where no table has a kappa.
         """
         if self.is_empty:
             return np.full(weights.shape[:-1], np.nan), np.full(weights.shape, np.nan)
@@ -184,8 +184,6 @@ class _Null:
 
     def quantile(self, alpha: float) -> Array:
         """Standard errors above the value that the estimate exceeds in `alpha` of samples."""
-        from scipy.special import ndtri, stdtrit
-
         skewness, freedom, alike = self.shape()
         normal = -float(ndtri(alpha))
         wider = stdtrit(freedom, 1.0 - alpha) / normal
@@ -237,10 +235,9 @@ def _begin(statistic: Statistic, sample: Sample) -> _Null:
 
 
 def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
-    """Return the lower bound (...) that fails in `alpha` of samples.
-
-    Thirty units on which two raters agree throughout, half of them yes: as many as one in ten may
-    still be different, so that kappa may be as low as .79.
+    """Return the lower bound (...) that fails in `alpha` of samples. Thirty units on which two
+    raters agree throughout, half of them yes: as many as one in ten may still be different, so that
+    kappa may be as low as .79.
 
     >>> same = np.zeros((2, 1, 2, 2)); same[0, 0, 0, 0] = same[1, 0, 1, 1] = 1.0
     >>> other = same[:, :, :, ::-1]
@@ -278,12 +275,9 @@ def upper_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
 
 
 def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
-    """Approximate probability (...) that the statistic is above a value, given the data.
-
-    It is one minus the level at which the value would be the lower bound.
+    """Approximate probability (...) that the statistic is above a value, given the data. It is one
+    minus the level at which the value would be the lower bound.
     """
-    from scipy.special import stdtr
-
     at = _begin(statistic, sample)
     for left in range(24, 0, -1):
         at = at.moved(statistic, (null - at.value) / left)
@@ -296,7 +290,6 @@ def first_contradicted(
     weights: Array, value: Array, influence: Array, sample: Sample, alpha: float
 ) -> Array:
     """Return the first value (...) on a path of nulls that `alpha` of samples would contradict.
-
     `weights` and `influence` (..., steps, support) are those of the nulls, `value` (..., steps)
     falls from the estimate, which is (..., 1). The last value, where none is contradicted.
     """

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import bdtr, chdtrc, gammaln
 
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.types import Array, Codes, Frequency
@@ -31,7 +32,7 @@ def holm(p: npt.ArrayLike) -> Array:
     >>> holm([0.01, 0.04, np.nan, 0.03]).round(3).tolist()
     [0.03, 0.06, nan, 0.06]
     """
-    return _adjusted(p, lambda each: np.maximum.accumulate(each * np.arange(len(each), 0, -1)))
+    return _adjusted(p, lambda ps: np.maximum.accumulate(ps * np.arange(len(ps), 0, -1)))
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
@@ -78,8 +79,6 @@ def mcnemar_exact(b: int, c: int) -> float:
     >>> mcnemar_exact(9, 1).__round__(4)
     0.0215
     """
-    from scipy.special import bdtr
-
     return min(1.0, 2.0 * float(bdtr(min(b, c), b + c, 0.5))) if b + c else 1.0
 
 
@@ -92,8 +91,6 @@ def mcnemar_mid_p(b: int, c: int) -> float:
     >>> mcnemar_mid_p(1, 7).__round__(3), mcnemar_mid_p(2, 2)
     (0.039, 0.8125)
     """
-    from scipy.special import bdtr, gammaln
-
     n = b + c
     if n == 0:
         return 1.0
@@ -159,12 +156,9 @@ def sign_flip_above(apart: npt.ArrayLike) -> float:
 
 def _flipped_sums(sizes: Codes, times: Codes) -> Array:
     """Probability of each sum of randomly signed numbers, from the least sum to the largest.
-
     `times` (n,) is how often each of the distinct `sizes` (n,) is among the numbers. Numbers of one
     size are binomial; sizes are convolved.
     """
-    from scipy.special import gammaln
-
     share = np.ones(1)
     for size, n in zip(sizes.tolist(), times.tolist(), strict=True):
         k = np.arange(n + 1)
@@ -177,11 +171,9 @@ def _flipped_sums(sizes: Codes, times: Codes) -> Array:
 
 
 def bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference: the share of resamples as far from the data as 0 is.
-
-    `values` (rows,) are the data first, then the resamples; NaN where a tenth of them or more is
-    undefined. Davison & Hinkley 1997, section 4.4: the centred resamples represent the null
-    hypothesis.
+    """Two-sided p of no difference: the share of resamples as far from the data as 0 is. `values`
+    (rows,) are the data first, then the resamples; NaN where a tenth of them or more is undefined.
+    Davison & Hinkley 1997, section 4.4: the centred resamples represent the null hypothesis.
     """
     drawn = values[1:][~np.isnan(values[1:])]
     if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
@@ -236,8 +228,6 @@ def clustered_homogeneity(apart: npt.ArrayLike) -> Homogeneity:
 
 def _homogeneity(gap: Array, covariance: Array) -> Homogeneity:
     """Test by the score statistic that each category's difference `gap` (q,) has mean 0."""
-    from scipy.special import chdtrc
-
     if not gap.any():
         return Homogeneity(0.0, 0, 1.0)
     used = np.flatnonzero(np.diag(covariance) > 0)[:-1]
@@ -299,8 +289,8 @@ def max_t(columns: Sequence[Parts]) -> list[MaxT]:
     >>> found[0].p.ravel().round(2).tolist(), found[0].adjusted.ravel().round(2).tolist()
     ([0.19, 0.21, 0.21, 0.02], [0.5, 0.5, 0.5, 0.07])
     """
-    draws = _FEWER if max((len(each.part) for each in columns), default=0) > _MANY_UNITS else _DRAWS
-    tested = [_values_of_t(each, draws) for each in columns]
+    draws = _FEWER if max((len(test.part) for test in columns), default=0) > _MANY_UNITS else _DRAWS
+    tested = [_values_of_t(test, draws) for test in columns]
     largest = np.zeros(draws)
     for _, drawn in tested:
         largest = np.maximum(largest, drawn.max(axis=(1, 2), initial=0.0))

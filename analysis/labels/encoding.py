@@ -14,12 +14,10 @@ Pair rule of a study: a rubric on responses gives each pair and subject two unit
 b. The pair's probability is the mean of the two responses' (a hard label counts 1 where
 affirmative, else 0) and the verdict is affirmative from the threshold up (Shen et al. 2025).
 
-Ratings reduced to distinct rows of labels, with their counts in each cluster.
-
-A million units of five raters on five categories are at most 7,776 patterns, however many units
-there are. Tables of parts of the ratings add up to that of all, whatever the parts and the order of
-their rows, as long as no unit's ratings are split: the form is canonical, and holds whole numbers
-only.
+*Reduced* ratings are distinct rows of labels, with their counts in each cluster. A million units of
+five raters on five categories are at most 7,776 patterns, however many units there are. Tables of
+parts of the ratings add up to that of all, whatever the parts and the order of their rows, as long
+as no unit's ratings are split: the form is canonical, and holds whole numbers only.
 """
 
 from __future__ import annotations
@@ -144,8 +142,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
     cells, cell = np.unique(raters * len(unit_names) + units, return_inverse=True)
     if scale.is_number:  # of several draws or orders the median, the lower one of two
-        reading, cell_of_reading = cell, np.arange(len(cells))
-        label, tied = _median(labels, cell, len(cells)), np.zeros(len(cells), dtype=bool)
+        reading, cell_of_reading, given = cell, np.arange(len(cells)), labels >= 0
+        medians = pd.Series(labels[given]).groupby(cell[given]).quantile(interpolation="lower")
+        label, tied = np.full(len(cells), -1), np.zeros(len(cells), dtype=bool)
+        label[medians.index] = medians
     else:
         key = cell * (orders.max(initial=0) + 1) + orders
         _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
@@ -182,8 +182,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
     first_reason = np.full(len(cells), _NO_LABEL, dtype=object)
-    given = np.flatnonzero(reasons != "")[::-1]
-    first_reason[cell[given]] = reasons[given]
+    with_reason = np.flatnonzero(reasons != "")[::-1]
+    first_reason[cell[with_reason]] = reasons[with_reason]
     reason[unscored] = first_reason[unscored]
     has_tie = np.bincount(cell_of_reading[tied], minlength=len(cells)) > 0
     reason[unscored & has_tie] = "draw_tie"
@@ -260,18 +260,6 @@ def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes
     return np.where((most > 0) & ~tied, counts.argmax(axis=1), -1), tied
 
 
-def _median(labels: Codes, group: Codes, n_groups: int) -> Codes:
-    """Return the median label of each group, the lower one of two; -1 for none."""
-    labelled = np.flatnonzero(labels >= 0)
-    labelled = labelled[np.lexsort((labels[labelled], group[labelled]))]
-    count = np.bincount(group[labelled], minlength=n_groups)
-    first = np.concatenate([[0], count.cumsum()[:-1]])
-    out = np.full(n_groups, -1, dtype=np.intp)
-    some = count > 0
-    out[some] = labels[labelled[(first + (count - 1) // 2)[some]]]
-    return out
-
-
 def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     out = np.empty((n_groups, values.shape[1]))
     for column, of_column in enumerate(values.T):
@@ -317,13 +305,11 @@ def encode(
     codes = np.full(shape, -1, dtype=readings.code.dtype)
     asked = np.zeros(shape, dtype=bool)
     codes[at], asked[at] = readings.code, True
-    positive, confidence = (
-        _laid_out(values, at, shape) for values in (readings.positive, readings.confidence)
-    )
-    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
-    distributions = {}
-    for rater in np.unique(at[1][given]).tolist():
-        rows = given[at[1][given] == rater]
+    positive = _laid_out(readings.positive, at, shape)
+    confidence = _laid_out(readings.confidence, at, shape)
+    distributions, has_shares = {}, ~np.isnan(readings.probabilities[:, 0])
+    for rater in np.unique(at[1][has_shares]).tolist():
+        rows = has_shares & (at[1] == rater)
         table = np.full((shape[0], readings.probabilities.shape[1]), np.nan)
         table[at[0][rows]] = readings.probabilities[rows]
         distributions[rater] = table
@@ -399,10 +385,9 @@ ALL_RATERS = "raters=all"
 def one_version(
     ratings: DataFrame, rubric: str, accepted: Collection[str] | None
 ) -> tuple[DataFrame, list[str]]:
-    """Return the ratings of one rubric that count, and notes on those set aside.
-
-    Ratings without a hash (imported ones) always count. Raises InputError where several versions
-    are present and none was chosen.
+    """Return the ratings of one rubric that count, and notes on those set aside. Ratings without a
+    hash (imported ones) always count. Raises InputError where several versions are present and none
+    was chosen.
     """
     hashes = ratings["rubric_hash"]
     counts = hashes[hashes != ""].value_counts().sort_index()
@@ -427,7 +412,6 @@ def without_excluded(
     ratings: DataFrame, rubric: str, excluded: Mapping[str, str]
 ) -> tuple[DataFrame, list[str]]:
     """Drop excluded raters from one rubric's ratings; the note gives their names and reasons.
-
     `excluded` gives each rater's reason.
     """
     left_out = ratings["rater_id"].isin(list(excluded))
@@ -448,10 +432,9 @@ def without_excluded(
 
 
 def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
-    """Return the labels with one row per pair and subject, `positive` by the pair rule.
-
-    A rater has a verdict on a pair only where they have one on both responses. Pairs with one
-    response are left out. Codes are all missing: a pair has a verdict but no category.
+    """Return the labels with one row per pair and subject, `positive` by the pair rule. A rater has
+    a verdict on a pair only where they have one on both responses. Pairs with one response are left
+    out. Codes are all missing: a pair has a verdict but no category.
     """
     verdicts = labels.verdicts
     single = np.where(np.isnan(labels.positive), verdicts.astype(float), labels.positive)
@@ -632,7 +615,6 @@ def reduce_ratings(
     source: str = "ratings",
 ) -> Reduced:
     """Reduce ratings of one rubric (a validated `ratings` table) that hold all of each unit's rows.
-
     `clusters` gives each unit's cluster by its id; `raters` are those of all the ratings there are.
     Raises InputError as `combine_readings` does.
     """
@@ -664,9 +646,8 @@ def reduce_ratings(
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
-    """Merge the tables of several parts; no unit may be in two of them.
-
-    Patterns are ordered as in `LabelMatrix.folded`.
+    """Merge the tables of several parts; no unit may be in two of them. Patterns are ordered as in
+    `LabelMatrix.folded`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -694,10 +675,8 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
 
 @dataclass(frozen=True)
 class PatternMatrix(LabelMatrix):
-    """Labels as patterns, each a row and a cluster of its own.
-
-    Of probabilities it holds only the verdicts that they give, `given` (patterns, raters), -1 where
-    there is none.
+    """Labels as patterns, each a row and a cluster of its own. Of probabilities it holds only the
+    verdicts that they give, `given` (patterns, raters), -1 where there is none.
     """
 
     given: Labels = None  # type: ignore[assignment]

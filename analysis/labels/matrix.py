@@ -49,10 +49,9 @@ class Copy:
 def copies_among(
     codes: Labels, people: Sequence[int], graders: Sequence[int], times: Frequency | None = None
 ) -> tuple[Copy, ...]:
-    """Find graders that repeat a human's labels, and identical graders or humans.
-
-    `codes` (units, raters) are -1 where there is no label; `times` (units,) is how often each unit
-    occurs in the data, once unless given.
+    """Find graders that repeat a human's labels, and identical graders or humans. `codes` (units,
+    raters) are -1 where there is no label; `times` (units,) is how often each unit occurs in the
+    data, once unless given.
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
@@ -65,8 +64,8 @@ def copies_among(
     for grader, person in product(graders, people):
         if (share := _alike(codes, times, grader, person, MIN_UNITS)) >= ALIKE:
             # The grader has to give the human's label where no other human does.
-            own, others = codes[:, [person]], codes[:, [each for each in people if each != person]]
-            alone = (others >= 0).any(axis=1) & (others != own).all(axis=1)
+            given, others = codes[:, [person]], codes[:, [who for who in people if who != person]]
+            alone = (others >= 0).any(axis=1) & (others != given).all(axis=1)
             if _alike(codes[alone], times[alone], grader, person, MIN_ALONE) >= SIDES_WITH:
                 copies.append(Copy(grader, person, share))
     for raters, least in ((graders, 1), (people, MIN_ALONE)):
@@ -75,8 +74,8 @@ def copies_among(
         enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
         for a, b in sorted(zip(shared.row[enough], shared.col[enough], strict=True)):
             first, second = raters[int(a)], raters[int(b)]
-            own = codes[:, first]
-            counts = np.bincount(own[own >= 0], times[own >= 0])
+            given = codes[:, first]
+            counts = np.bincount(given[given >= 0], times[given >= 0])
             is_varied = counts.sum() - counts.max(initial=0) >= least
             if is_varied and _alike(codes, times, first, second, MIN_UNITS) == 1.0:
                 copies.append(Copy(second, first, 1.0))
@@ -367,10 +366,9 @@ class LabelMatrix:
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
     def assigned_to(self, rater: int) -> Mask:
-        """Return a mask (units,) of the units that were assigned to a rater.
-
-        A grader was also assigned the units that humans labelled: a row that is missing altogether
-        is not an answer either. Those withheld from it do not count as assigned.
+        """Return a mask (units,) of the units that were assigned to a rater. A grader was also
+        assigned the units that humans labelled: a row that is missing altogether is not an answer
+        either. Those withheld from it do not count as assigned.
         """
         asked = self.asked[:, rater]
         if self.kinds[rater] == "model":
@@ -443,9 +441,8 @@ class LabelMatrix:
         return self._nominal(codes, names, values, "all" + COLLAPSED)
 
     def on_sorted(self) -> Coded:
-        """Return the labels on the coarser categories with unclear as one more, the last.
-
-        Without coarser categories these are the labels on the rubric's own categories.
+        """Return the labels on the coarser categories with unclear as one more, the last. Without
+        coarser categories these are the labels on the rubric's own categories.
         """
         if not self.scale.collapse:
             return self.on_categories()
@@ -544,7 +541,6 @@ def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
 
 def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
     """Find the raters and units of the largest complete part of labels (units, raters), -1 missing.
-
     Largest in comparisons: units times (raters - 1). Empty where no two raters share enough units.
     Above twelve raters those with the most labels are considered.
     """

@@ -40,10 +40,9 @@ def category_values(categories: Column[Hashable], level: Level = "ordinal") -> t
 
 @dataclass(frozen=True)
 class Tuning:
-    """Basis of a tuned threshold: labels in these `clusters` (ids, as `cluster_id`).
-
-    The threshold has the best `objective` against the `reference` ("humans", or a rater), and
-    replaces the threshold `instead_of`, which was compared with it.
+    """Basis of a tuned threshold: labels in these `clusters` (ids, as `cluster_id`). The threshold
+    has the best `objective` against the `reference` ("humans", or a rater), and replaces the
+    threshold `instead_of`, which was compared with it.
     """
 
     clusters: frozenset[str]

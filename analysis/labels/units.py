@@ -73,10 +73,9 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
 
 
 def effective_size(weight: Array) -> float:
-    """Number of equally weighted clusters that would estimate a mean as precisely.
-
-    This holds if weights are unrelated to the values (Kish 1965): the square of the sum over the
-    sum of the squares.
+    """Number of equally weighted clusters that would estimate a mean as precisely. This holds if
+    weights are unrelated to the values (Kish 1965): the square of the sum over the sum of the
+    squares.
 
     >>> effective_size(np.array([1.5, 0.5]))
     1.6
@@ -113,9 +112,8 @@ class UnitColumn:
 
 
 class UnitFacts:
-    """Rated units, in the order of their ids, with their rows of a `units` table (or none).
-
-    Methods that look up a column raise InputError where a unit is not in the table.
+    """Rated units, in the order of their ids, with their rows of a `units` table (or none). Methods
+    that look up a column raise InputError where a unit is not in the table.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "response_words": ["12", ""]})
@@ -164,7 +162,7 @@ class UnitFacts:
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def texts(self) -> list[str]:
-        """Return the columns that have another beside them with their numbers of words."""
+        """Return the columns whose numbers of words are in another column (NAME_words)."""
         names = [] if self.table is None else [str(name) for name in self.table]
         return [name for name in names if f"{name}_words" in names]
 
@@ -174,7 +172,6 @@ class UnitFacts:
 
     def clusters(self, by: str = "pair") -> UnitColumn:
         """Return each unit's cluster: by "pair" (`cluster_id`), "unit" (its own), or a column.
-
         Without a table, or without `cluster_id`, every unit is its own cluster. Raises InputError
         where the column is missing, or a cluster is empty.
         """
@@ -191,9 +188,8 @@ class UnitFacts:
         return clusters
 
     def weights(self, clusters: UnitColumn) -> Array | None:
-        """Return the weight of each cluster, (clusters,); None where all count equally.
-
-        See `analysis.labels.units`. Raises InputError where a cluster's units differ.
+        """Return the weight of each cluster, (clusters,); None where all count equally. See
+        `analysis.labels.units`. Raises InputError where a cluster's units differ.
         """
         if self.table is None or WEIGHT not in self.table:
             return None

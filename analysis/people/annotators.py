@@ -1,10 +1,9 @@
 """Annotators whose labels need care before graders are judged by them, and plain mistakes.
 
-Selective labels: did it depend on labels which units got several?
-
-Agreement on units with several labels is that on all units only if they were chosen without regard
-to labels. A third label where two differ, or a second one on hard units, makes people look as if
-they disagreed more than they do, and a grader as if it kept up with them.
+*Selective labels*: did it depend on labels which units got several? Agreement on units with several
+labels is that on all units only if they were chosen without regard to labels. A third label where
+two differ, or a second one on hard units, makes people look as if they disagreed more than they do,
+and a grader as if it kept up with them.
 
 *Test.* A unit's number of labels is held against people's distance from one another and from each
 grader, people's labels and the graders' labels; within a person or a pair of people, lest strict
@@ -17,12 +16,11 @@ labelled nearly everything; a third label where two differ leaves any two that d
 Else agreement on all units is not known. `python -m benchmarks.designs` shows how often verdicts
 are wrong under selective designs.
 
-Plain mistakes in labels: a scale read the other way round, or labels far from all others.
-
-An annotator's labels and the others' mean label on the same units have a covariance. Where it is
-clearly negative, by a normal bound with clusters as units, these labels are reversed, and all are
-looked at again. Of three or more categories without order those are exchanged with which labels
-clearly agree better so. Annotators are named only if their kappas bear it out.
+*Plain mistakes*: a scale read the other way round, or labels far from all others. An annotator's
+labels and the others' mean label on the same units have a covariance. Where it is clearly negative,
+by a normal bound with clusters as units, these labels are reversed, and all are looked at again. Of
+three or more categories without order those are exchanged with which labels clearly agree better
+so. Annotators are named only if their kappas bear it out.
 
 A grader that reads the scale the other way round, or labels everything one category too high, has a
 low kappa and is easily fixed. So its labels are compared with the humans' once more, reversed, a
@@ -246,15 +244,11 @@ def _first(held: Mask, times: Array, number: int) -> Mask | None:
 
 
 def selection_p(
-    coded: Coded,
-    codes: Labels,
-    resamples: Resamples,
-    rng: np.random.Generator,
-    most: int | None = None,
+    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator, most: int = 0
 ) -> float:
     """Return a p value: does the number of people's labels `codes` (units, people) of a unit depend
     on labels? 1 where all units have the same number, or nothing varies. Numbers above `most` count
-    as `most`.
+    as `most`, unless it is 0.
     """
     number = np.minimum((codes >= 0).sum(axis=1), most or codes.shape[1])
     if len(np.unique(number[number > 0])) < 2:
@@ -286,7 +280,7 @@ def _scores(coded: Coded, codes: Labels, number: Array, copies: Array) -> Iterat
     table = np.where(much, np.cumsum(much), 0)[person]
     apart, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # whether a label is each category
-        values = np.eye(coded.q)[:, min(coded.q - 1, 1) :] if coded.q == 2 else np.eye(coded.q)
+        values = np.eye(coded.q)[:, int(coded.q == 2) :]
     weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
 
     def within(key: Codes, at: Codes, what: Array, weights: Array) -> Array:
@@ -341,9 +335,8 @@ def _scores_of_pairs(
 
 
 def best_match(together: Numbers) -> Codes:
-    """Match each category (column) with a class (row), one to one.
-
-    The match maximises the sum of the matched counts of `together` (q, q).
+    """Match each category (column) with a class (row), one to one. The match maximises the sum of
+    the matched counts of `together` (q, q).
 
     >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
     [1, 0, 2]
@@ -366,7 +359,6 @@ GAIN = 0.2
 
 def add_recoded_rows(view: View) -> None:
     """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded.
-
     Without an interval: it is a hint, on which no verdict rests.
     """
     coded, data = view.coded, _data_alone(view)
@@ -453,9 +445,8 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
 
 def add_annotator_rows(view: View) -> None:
     """Add `annotator_kappa` of annotators who label the other way round: the mean kappa with the
-    others, as it is and with the labels reversed or exchanged.
-
-    Without an interval: it is a hint, though one that a verdict waits for.
+    others, as it is and with the labels reversed or exchanged. Without an interval: it is a hint,
+    though one that a verdict waits for.
     """
     coded, data = view.coded, _data_alone(view)
     people = coded.members("human")
@@ -600,7 +591,6 @@ USUAL = 0.99
 def add_gross_error_rows(view: View) -> None:
     """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
     every person's than 99% of people's labels of one unit from each other; `at` is that distance.
-
     `low` and `high` are Clopper & Pearson's (1934) on the effective sample size.
     """
     coded, resamples = view.coded, view.resamples

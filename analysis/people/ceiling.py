@@ -50,11 +50,9 @@ TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
 def add_ceiling_rows(view: View) -> None:
-    """Add `human_ceiling_difference` of every grader.
-
-    The difference is the grader's kappa with humans minus the humans' kappa with one another, both
-    on the units with labels of the grader and two humans, with the same weights
-    (`analysis.agreement.pairs`) and in the same resamples.
+    """Add `human_ceiling_difference` of every grader. The difference is the grader's kappa with
+    humans minus the humans' kappa with one another, both on the units with labels of the grader and
+    two humans, with the same weights (`analysis.agreement.pairs`) and in the same resamples.
     """
     coded, kappas = view.coded, view.once(KappaMeans)
     for grader in coded.members("model"):
@@ -78,10 +76,9 @@ def add_baseline_ceiling_rows(view: View) -> None:
 
 
 def add_baseline_rows(view: View) -> None:
-    """Add observed agreement and kappa of the two baselines with the humans.
-
-    A baseline's labels do not depend on the unit, so that its table with a human is the product of
-    the human's counts and the baseline's shares: expected values, with no random labels drawn.
+    """Add observed agreement and kappa of the two baselines with the humans. A baseline's labels do
+    not depend on the unit, so that its table with a human is the product of the human's counts and
+    the baseline's shares: expected values, with no random labels drawn.
     """
     coded, humans = view.coded, view.coded.members("human")
     number = coded.labelled[:, list(humans)].sum(axis=1)

@@ -21,6 +21,7 @@ from itertools import combinations, product
 from typing import Any, TypedDict
 
 import numpy as np
+from scipy.special import stdtr
 
 from evenhand.analysis.agreement.coefficients import is_tied, label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
@@ -49,12 +50,9 @@ from evenhand.analysis.writer import About, RubricView, View, Writer
 
 
 def add_grader_comparison_rows(view: View) -> None:
-    """Add `kappa_difference` and `mcnemar_p` of every two graders.
-
-    Above 12 graders, of the best one and every other.
-
-    The difference is the first's mean kappa with humans minus the second's, on the units that both
-    labelled and in the same resamples, so that it is paired.
+    """Add `kappa_difference` and `mcnemar_p` of every two graders. Above 12 graders, of the best
+    one and every other. The difference is the first's mean kappa with humans minus the second's, on
+    the units that both labelled and in the same resamples, so that it is paired.
     """
     coded, resamples, kappas = view.coded, view.resamples, view.once(KappaMeans)
     graders = coded.members("model")
@@ -96,11 +94,9 @@ def add_grader_comparison_rows(view: View) -> None:
 
 
 def add_leniency_rows(view: View) -> None:
-    """Add `stuart_maxwell_p` of humans with graders: do they use categories equally often?
-
-    Where there are too many humans to list, the rows are of each grader and all humans together,
-    who then count as often as they label. The note adds Holm's correction over the rows of one
-    rubric.
+    """Add `stuart_maxwell_p` of humans with graders: do they use categories equally often? Where
+    there are too many humans to list, the rows are of each grader and all humans together, who then
+    count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
     coded, resamples = view.coded, view.resamples
     humans = coded.members("human")
@@ -143,9 +139,8 @@ class Rate(TypedDict):
 
 
 def add_majority_rows(view: View, *, reference: bool = False) -> None:
-    """Add `tpr_majority` and `tnr_majority` of every grader on the binary verdict.
-
-    They are `tpr_reference` and `tnr_reference` where the one human is a `reference`.
+    """Add `tpr_majority` and `tnr_majority` of every grader on the binary verdict. They are
+    `tpr_reference` and `tnr_reference` where the one human is a `reference`.
     """
     coded = view.coded
     for grader in coded.members("model"):
@@ -173,10 +168,8 @@ def _counted(out: Writer, units: Mask, what: str) -> str:
 
 
 def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
-    """Return the rates of one grader for its verdict.
-
-    `tpr` and `tnr` are against the majority of `people` ("humans", or the reference); empty where
-    there is no binary verdict.
+    """Return the rates of one grader for its verdict. `tpr` and `tnr` are against the majority of
+    `people` ("humans", or the reference); empty where there is no binary verdict.
     """
     rates: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE):
@@ -232,7 +225,6 @@ class AltTest:
 @dataclass(frozen=True)
 class _Comparisons:
     """Comparisons of the grader with each human on each unit, expected over the grader's labels.
-
     All arrays are (comparisons,): the `unit`, the `human`, `wins` (grader at least as close to the
     others), `difference` (human's win minus grader's) and `squared`, its square.
     """
@@ -293,8 +285,6 @@ def add_alt_test_rows(view: RubricView) -> None:
 def _tested(
     compared: _Comparisons, humans: int, count: Array, epsilon: float, min_units: int
 ) -> AltTest:
-    from scipy.special import stdtr
-
     weight = count[compared.unit]
     n = np.bincount(compared.human, weight, humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))

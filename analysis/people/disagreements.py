@@ -1,14 +1,13 @@
 """Units worth reading, units left out, and units that are unclear.
 
-Disagreements: humans agree with each other and a grader gives another label.
+*Disagreements*: humans agree with each other and a grader gives another label.
 
-Coverage: unscored units are neither wrong nor dropped, so their share is reported.
+*Coverage*: unscored units are neither wrong nor dropped, so their share is reported.
 
-Clarity: do humans find a unit clear, and would another wording of the rubric help?
-
-For a rubric that marks some categories as unclear: the validation of a stance grader by Feng, Park,
-Liu & Tsvetkov (2023, section 3 and appendix A.2). The others are collapsed into the rubric's
-coarser categories first, as there, and the reference is the majority of humans.
+*Clarity*, for a rubric that marks some categories as unclear: do humans find a unit clear? It is
+the validation of a stance grader by Feng, Park, Liu & Tsvetkov (2023, section 3 and appendix A.2).
+The others are collapsed into the rubric's coarser categories first, as there, and the reference is
+the majority of humans.
 
 Another wording is tried among people, by how much their agreement moves. The trial's units were
 dealt to the two wordings, each unit to one for all of its raters. So agreement under each wording
@@ -73,10 +72,9 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def add_unscored_rows(view: RubricView) -> None:
-    """Add graders' agreement with humans, counting each unscored grade as a disagreement.
-
-    On the units that the grader was asked and two humans labelled (one, where there are fewer than
-    30 of them), each counting once, as in its agreement on the units that it scored.
+    """Add graders' agreement with humans, counting each unscored grade as a disagreement. On the
+    units that the grader was asked and two humans labelled (one, where there are fewer than 30 of
+    them), each counting once, as in its agreement on the units that it scored.
     """
     coded, labels = view.coded, view.labels.in_agreement
     humans = list(coded.members("human"))
@@ -115,7 +113,6 @@ MOST_COUNTED = 5
 @dataclass(frozen=True)
 class GraderDisagreement:
     """A unit that a grader labelled differently from humans. `people` are their labels by rater.
-
     `parts` describes the unit by units column. `key` is the results row that holds the `size` of
     the disagreement, None where there is none.
     """
@@ -197,7 +194,6 @@ def add_disagreement_rows(
 
 def add_sorted_rows(view: RubricView) -> None:
     """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted.
-
     `n_units` counts all of that grader that are sorted.
     """
     counts = view.request.facts.sorted
@@ -247,7 +243,7 @@ def add_clarity_rows(view: RubricView) -> None:
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
 FILLED = "rewording_filled"
 LEAST = 30
-"""Clusters with two labels under each wording, below which nothing is said."""
+"""Clusters with two labels under each wording, below which there is no outcome."""
 
 
 def add_trial_rows(

@@ -12,12 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import (
-    agreement_weights,
-    balanced_accuracy,
-    label_counts,
-    majority_codes,
-)
+from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.pairs import (
     KappaMeans,
@@ -43,9 +38,8 @@ BALANCED = "group_balanced_accuracy"
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences.
-
-    The statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level.
+    """Add the humans' agreement, the graders' agreement with them, and the ceiling differences. The
+    statistics are `observed_agreement`, the deciding kappa and alpha at the scale's level.
     """
     coded, kappa = view.coded, deciding_kappa(view.coded)
     levels = alpha_levels(coded)
@@ -76,9 +70,8 @@ def add_slice_rows(view: RubricView) -> None:
 
 def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
-    that over the rest (see `unit_agreement`).
-
-    All slices, columns and graders of the view are tested together (see `max_t`).
+    that over the rest (see `unit_agreement`). All slices, columns and graders of the view are
+    tested together (see `max_t`).
     """
     coded, graders = view.coded, view.coded.members("model")
     agreement, held = np.zeros((2, len(coded.codes), len(graders)))
@@ -102,19 +95,17 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
 
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     """Return a grader's mean agreement with the humans of each unit (units,), and 1 where there is
-    any, else 0.
-
-    The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their distance as a
-    share of the largest, the linear weights of Cohen (1968).
+    any, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus their
+    distance as a share of the largest, the linear weights of Cohen (1968).
     """
-    counts, code = label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
+    counts, code = c.label_counts(coded, coded.people_beside(grader)), coded.codes[:, grader]
     if coded.is_number:
         values = np.asarray(coded.values)
         apart = np.abs(values[:, None] - values)
         weights = 1.0 - apart / max(float(apart.max(initial=0.0)), 1e-300)
     else:
         ordered = coded.level != "nominal"
-        weights = agreement_weights(coded.q, "linear" if ordered else "identity")
+        weights = c.agreement_weights(coded.q, "linear" if ordered else "identity")
     held = (counts.sum(axis=1) > 0) & (code >= 0)
     agreed = (counts * weights[np.maximum(code, 0)]).sum(axis=1)
     return np.where(held, agreed / np.maximum(counts.sum(axis=1), 1.0), 0.0), held.astype(float)
@@ -172,7 +163,6 @@ def add_rater_slice_rows(view: RubricView) -> None:
 
 def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:
     """Add the main figures with the excluded raters among the humans: subset `raters=all`.
-
     `everyone` are the labels with theirs.
     """
     labels, frequency = everyone.folded()
@@ -183,7 +173,6 @@ def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:
 
 def add_other_cluster_rows(view: RatedView) -> None:
     """Add the main figures with intervals from resampling other clusters: at = "cluster=COLUMN".
-
     Only whole clusters have a weight, which others mix: of weighted ones there are none.
     """
     request, labels = view.request, view.labels
@@ -212,7 +201,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
     coded, humans = view.coded, view.coded.members("human")
     if not humans:
         return
-    reference = majority_codes(label_counts(coded, humans))
+    reference = c.majority_codes(c.label_counts(coded, humans))
     notes = max_t_notes([_tested(view, column, reference) for column in columns])
     q, why = coded.q, Remark("no_pairable_units")
     for k, grader in enumerate(coded.members("model")):
@@ -228,9 +217,9 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                     tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
                 about["note"], out = _few(view.count(units)), view.on(coded.part(part))
-                out.add(BALANCED, balanced_accuracy(table), units, reason=why, **about)
+                out.add(BALANCED, c.balanced_accuracy(table), units, reason=why, **about)
             for part, (units, table) in tables.items() if len(tables) > 1 else ():
-                apart = balanced_accuracy(table) - balanced_accuracy(every - table)
+                apart = c.balanced_accuracy(table) - c.balanced_accuracy(every - table)
                 code = column.values.index(part.removeprefix(f"{column.name}="))
                 about["note"], out = of_column[code][k], view.on(coded.part(part))
                 out.add("group_difference", apart, units, reason=why, **about)
@@ -240,7 +229,7 @@ def _tested(view: View, column: UnitColumn, reference: Codes) -> Parts:
     """Return what `max_t` tests: whether a grader repeats the majority's category on a unit, minus
     how often it repeats that category in all groups.
 
-    All categories count equally, as in balanced accuracy. So a group is not told apart for having
+    All categories count equally, as in balanced accuracy. So a group does not differ for having
     more units of a harder category, or none of an easier one; single units change places only with
     others of their category.
     """

@@ -212,10 +212,10 @@ class Card:
         >>> Card({}, None, "", (Cell("0.77"), Cell("0.82")), None, ()).compared
         'κ 0.77 vs 0.82'
         """
-        own, people = self.kappas
-        if own is None:
+        grader, people = self.kappas
+        if grader is None:
             return ""
-        return f"κ {own.text} vs {people.text}" if people else f"κ {own.text}"
+        return f"κ {grader.text} vs {people.text}" if people else f"κ {grader.text}"
 
 
 @dataclass(frozen=True)
@@ -251,10 +251,9 @@ Texts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A label of a unit by a person or a grader, and the label's name.
-
-    A person may have given a `reason`. A grader has its `replies`, and its disagreement with people
-    may be `sorted` by the lead as a `kind`, with a `note`.
+    """A label of a unit by a person or a grader, and the label's name. A person may have given a
+    `reason`. A grader has its `replies`, and its disagreement with people may be `sorted` by the
+    lead as a `kind`, with a `note`.
     """
 
     rater: str
@@ -293,9 +292,8 @@ class UnitsToRead(Block):
 
 @dataclass(frozen=True)
 class Answer:
-    """A line with a finding: text, and the cells whose figures are in it.
-
-    `rubric` is the title of the rubric that it is about; empty: the whole study.
+    """A line with a finding: text, and the cells whose figures are in it. `rubric` is the title of
+    the rubric that it is about; empty: the whole study.
     """
 
     pieces: tuple[str | Cell, ...]
@@ -347,10 +345,9 @@ class Part:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of the report; `id` is its anchor.
-
-    First its `answers`, then `blocks` on all rubrics and the `parts` on each; `about` explains how
-    to read them. Its `appendix` holds what no decision needs, and goes to the end of the report.
+    """A section of the report; `id` is its anchor. First its `answers`, then `blocks` on all
+    rubrics and the `parts` on each; `about` explains how to read them. Its `appendix` holds what no
+    decision needs, and goes to the end of the report.
     """
 
     id: str
@@ -390,11 +387,9 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
     """The numbers as the page shows them: a column for each estimate and, where it has an interval,
     for either bound; `note` holds remarks on a number. A simulated table is marked so there.
     """
-    grouped = any(not row.cells for row in table.rows)
-    with_bounds = [
-        any(row.cells and row.cells[at].interval for row in table.rows)
-        for at in range(len(table.columns))
-    ]
+    filled = [row.cells for row in table.rows if row.cells]
+    grouped = len(filled) < len(table.rows)
+    with_bounds = [any(cell.interval for cell in column) for column in zip(*filled, strict=True)]
     header = ["Group"] * grouped + [table.stub]
     for name, bounds in zip(table.columns, with_bounds, strict=True):
         header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]

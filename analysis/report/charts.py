@@ -68,28 +68,28 @@ def filled(name: str, **values: object) -> dict[str, Any]:
     >>> filled("forest", caption="Kappa", alt="", panels=[{"$": "not replaced"}])["spec"]["vconcat"]
     [{'$': 'not replaced'}]
     """
-    template, known = _template(name), {**ROLES, **values}
+    template, given = _template(name), {**ROLES, **values}
     for part, content in template.get("let", {}).items():
-        known[part] = _filled(content, known)
-    return {part: _filled(content, known) for part, content in template.items() if part != "let"}
+        given[part] = _filled(content, given)
+    return {part: _filled(content, given) for part, content in template.items() if part != "let"}
 
 
-def _filled(node: Any, known: Mapping[str, Any]) -> Any:
+def _filled(node: Any, given: Mapping[str, Any]) -> Any:
     """A part of a template with its values, in which nothing is replaced any more."""
     if isinstance(node, str) and node.startswith("$"):
-        return _sentence(node[1:], known) if "." in node else known[node[1:]]
+        return _sentence(node[1:], given) if "." in node else given[node[1:]]
     if isinstance(node, list):
-        return [_filled(each, known) for each in node]
+        return [_filled(each, given) for each in node]
     if isinstance(node, dict):
-        entries = {key: _filled(value, known) for key, value in node.items() if key != "$"}
-        return {**known[node["$"]], **entries} if "$" in node else entries
+        entries = {key: _filled(value, given) for key, value in node.items() if key != "$"}
+        return {**given[node["$"]], **entries} if "$" in node else entries
     return node
 
 
-def _sentence(key: str, known: Mapping[str, object]) -> str:
+def _sentence(key: str, given: Mapping[str, object]) -> str:
     fields = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in known.items()
+        for name, value in given.items()
     }
     return written(key, **fields)
 
@@ -160,8 +160,8 @@ def through_zero(bounds: Iterable[float | None]) -> Spec:
     >>> through_zero([-0.11, None, 0.09])["axis"]["values"]
     [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
     """
-    known = [0.0, *(each for each in bounds if each is not None)]
-    low, high = min(known), max(known)
+    numbers = [0.0, *(each for each in bounds if each is not None)]
+    low, high = min(numbers), max(numbers)
     width = (high - low) or 1.0
     # The least of 1, 2 or 5 times a power of ten that takes no more than so many steps.
     power = 10.0 ** math.floor(math.log10(width / _MOST_TICKS))
@@ -190,9 +190,9 @@ def shortened(names: Iterable[str]) -> dict[str, str]:
     >>> [short(name) == shortened(names)[name] for name in names]
     [False, False]
     """
-    found = {name: short(name) for name in names}
-    times = Counter(found.values())
-    return {name: name if times[brief] > 1 else brief for name, brief in found.items()}
+    brief_names = {name: short(name) for name in names}
+    times = Counter(brief_names.values())
+    return {name: name if times[brief] > 1 else brief for name, brief in brief_names.items()}
 
 
 _TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
@@ -244,10 +244,8 @@ def inline_svg(spec: Spec, alt: str) -> str:
 
 
 def vega_svg(spec: Spec) -> str:
-    """The picture as Vega draws it.
-
-    Vega shortens texts that are too long, and fails if that splits a surrogate pair: then such
-    characters are replaced by their code points.
+    """The picture as Vega draws it. Vega shortens texts that are too long, and fails if that splits
+    a surrogate pair: then such characters are replaced by their code points.
     """
     import vl_convert
 

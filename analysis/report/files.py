@@ -120,9 +120,8 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
 
 
 def section_of(source: Source, anchor: str) -> ReportSection | None:
-    """Build the section of a topic by its anchor; None where it has no content.
-
-    An answer that is the same on all rubrics is given once.
+    """Build the section of a topic by its anchor; None where it has no content. An answer that is
+    the same on all rubrics is given once.
     """
     room, layers_of, fields, finished = TOPICS[anchor]
     known, title = texts(), written(f"{room}.title")
@@ -284,8 +283,8 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
     """Render a page, which may use its own style sheet and script and nothing else."""
     from markupsafe import Markup
 
-    known = {"colours": charts.ROLES, "synthetic": context.synthetic}
-    script = Markup("\n".join(rendered(each, **known) for each in scripts))  # noqa: S704 - our own
+    given = {"colours": charts.ROLES, "synthetic": context.synthetic}
+    script = Markup("\n".join(rendered(each, **given) for each in scripts))  # noqa: S704 - our own
     style, digest = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (rendered(f"{name}.css"), script)

@@ -27,8 +27,8 @@ from evenhand.texts import DASH, table_of, written
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.rubrics import Published
-    from evenhand.study.settings.published import PublishedFigures
-    from evenhand.study.tables.evidence import Mark
+    from evenhand.study.settings.analysis import PublishedFigures
+    from evenhand.study.tables.ratings import Mark
 
 
 T = TypeVar("T")
@@ -137,8 +137,8 @@ class Figure:
         row.
         """
         low, estimate, high = (None if math.isnan(each) else each for each in self.bounds)
-        found = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
-        return {**found, "row": self.line, **more}
+        numbers = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
+        return {**numbers, "row": self.line, **more}
 
 
 def shown(value: float, statistic: str = "", limits: Iterable[float] = ()) -> str:
@@ -176,8 +176,8 @@ def lines_of(figures: Iterable[Figure | None]) -> str:
 
 def defined(figures: Iterable[Figure | None]) -> list[Figure]:
     """Return the figures that have an estimate, the largest first."""
-    found = [figure for figure in figures if figure and not figure.reason]
-    return sorted(found, key=lambda figure: -figure.bounds[1])
+    estimated = [figure for figure in figures if figure and not figure.reason]
+    return sorted(estimated, key=lambda figure: -figure.bounds[1])
 
 
 def grouped(things: Iterable[T], by: Callable[[T], K]) -> dict[K, list[T]]:
@@ -229,13 +229,12 @@ def worded(text: str) -> str:
 def make_table(
     caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
 ) -> list[Table]:
-    """Make a table of figures that shares footnotes; nothing if it has no rows.
-
-    Left out are empty columns, rows without any figure and headings that no row follows. A cell on
-    other units than its row's first has how many it has.
+    """Make a table of figures that shares footnotes; nothing if it has no rows. Left out are empty
+    columns, rows without any figure and headings that no row follows. A cell on other units than
+    its row's first has how many it has.
     """
-    known = [row for row in rows if row[1] is None or any(row[1])]
-    filled = [figures for _, figures in known if figures is not None]
+    given = [row for row in rows if row[1] is None or any(row[1])]
+    filled = [figures for _, figures in given if figures is not None]
     used = [at for at in range(len(columns)) if any(row[at] for row in filled)]
     if not used:
         return []
@@ -243,7 +242,7 @@ def make_table(
     place = _scale(row[0] for row in filled) if spec.drawn else {}
     count = worded(spec.count)
     made = []
-    for (heading, figures), (_, after) in pairwise([*known, ("", None)]):
+    for (heading, figures), (_, after) in pairwise([*given, ("", None)]):
         if figures is None:
             made += [Row(heading)] if after is not None else []
             continue
@@ -410,17 +409,17 @@ MOST_NAMED = 3
 """Things named in an answer at most; the rest are in its tables."""
 
 
-def sentences(*said: Sequence[object]) -> list[object]:
-    """Sentences in pieces as one answer.
+def sentences(*given: Sequence[object]) -> list[object]:
+    """Join sentences in pieces to one answer.
 
     >>> sentences(["a."], [], ["b ", 1, "."])
     ['a.', ' ', 'b ', 1, '.']
     """
-    return _joined([each for each in said if each], " ")
+    return _joined([sentence for sentence in given if sentence], " ")
 
 
 def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
-    """Things in pieces one after the other, only the first few of them."""
+    """Join things in pieces, only the first few of them."""
     more = [written("report.and_others")] if len(things) > MOST_NAMED else []
     return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
 
@@ -515,9 +514,8 @@ class Source:
 
 @dataclass(frozen=True)
 class RubricFigures:
-    """The figures of one rubric, with the study that they are of.
-
-    A `subset` is of the units: all, on the categories, unless it is given.
+    """The figures of one rubric, with the study that they are of. A `subset` is of the units: all,
+    on the categories, unless it is given.
     """
 
     source: Source
@@ -592,8 +590,8 @@ class RubricFigures:
         kappa = self.kappa(subset)
 
         def place(grader: str) -> float:
-            found = self.get(kappa, "humans", grader, subset)
-            return -found.bounds[1] if found and not found.reason else math.inf
+            figure = self.get(kappa, "humans", grader, subset)
+            return -figure.bounds[1] if figure and not figure.reason else math.inf
 
         return sorted(graders, key=place)
 
@@ -601,8 +599,8 @@ class RubricFigures:
         """The raters of figures on graders' probabilities, (reference, grader), by the grader's
         agreement with people.
         """
-        found = {figure.raters[1]: figure.raters for figure in figures}
-        return [found[grader] for grader in self.by_agreement(found, ALL_BINARY)]
+        by_grader = {figure.raters[1]: figure.raters for figure in figures}
+        return [by_grader[grader] for grader in self.by_agreement(by_grader, ALL_BINARY)]
 
     def graders(self, subset: str = ALL) -> list[str]:
         """The graders that were compared with people, by their agreement with people."""
@@ -613,8 +611,8 @@ class RubricFigures:
 
     def pairs(self, statistic: str, subset: str = ALL) -> list[tuple[str, str]]:
         """The pairs of single raters that a statistic is given for."""
-        found = self.select(statistic, subset)
-        return [figure.raters for figure in found if figure.grader and figure.rater != "humans"]
+        figures = self.select(statistic, subset)
+        return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def graders_last(self, raters: Iterable[str]) -> list[str]:
         """Groups and people as they come, then graders by their agreement with people."""
@@ -624,8 +622,8 @@ class RubricFigures:
 
     def groups(self, subset: str) -> list[str]:
         """The groups worth a row: those that have two raters and repeat no other group."""
-        found = self.select(self.usual(subset), subset)
-        given = {figure.raters[0] for figure in found if not figure.raters[1]}
+        figures = self.select(self.usual(subset), subset)
+        given = {figure.raters[0] for figure in figures if not figure.raters[1]}
         if {"humans", "models"} - given:
             given.discard("all")
         if len(self.graders(subset)) == 1:
@@ -651,13 +649,11 @@ class RubricFigures:
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
         """Return the threshold that tuning is compared with, as the rows write it; empty where
-        nothing could be tuned.
-
-        It is the rubric's threshold, or the one that was declared.
+        nothing could be tuned. It is the rubric's threshold, or the one that was declared.
         """
-        found = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
+        figures = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
         codes: tuple[Code, ...] = ("default_threshold", "declared_threshold")
-        return next((figure.at for figure in found if any(map(figure.says, codes))), "")
+        return next((figure.at for figure in figures if any(map(figure.says, codes))), "")
 
     def caption(self, what: str) -> str:
         """The caption of a table or figure on the rubric."""
@@ -705,15 +701,15 @@ class RubricFigures:
             else:
                 placed += self.who(kind, subset)
         heads = self._columns([*spec.columns, *columns], subset)
-        found: list[FigureRow] = []
+        made: list[FigureRow] = []
         for title, place in placed:
             key = place.key if isinstance(place, Figure) else place
             if key and not isinstance(key, Key):
                 key = self.key("", *key, subset)
-            found.append((title, key and [self._cell(column, key) for _, column in heads]))
+            made.append((title, key and [self._cell(column, key) for _, column in heads]))
         about = self.caption(caption or written(name, **fields))
         titles = [title for title, _ in heads]
-        return make_table(about, stub or worded(spec.stub), titles, found, spec)
+        return make_table(about, stub or worded(spec.stub), titles, made, spec)
 
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str

@@ -55,10 +55,9 @@ from evenhand.errors import InputError
 
 
 class RateSums(NamedTuple):
-    """Sums over units, all of one shape (rows, ...): the labelled part, then the rest.
-
-    `labelled` units have a reference and a grade, of which `affirmed` and `graded` are the sums and
-    `both` the sum of their product; `rest` units have a grade only, `rest_graded` is its sum.
+    """Sums over units, all of one shape (rows, ...): the labelled part, then the rest. `labelled`
+    units have a reference and a grade, of which `affirmed` and `graded` are the sums and `both` the
+    sum of their product; `rest` units have a grade only, `rest_graded` is its sum.
     """
 
     labelled: Array
@@ -216,9 +215,7 @@ def clipped(rate: Array) -> Array:
 
 def rate_features(reference: Array, grades: Array) -> Array:
     """Return the six features of each unit that `RateSums` sums, (units, 6), from reference and
-    grades (units,), NaN for none.
-
-    Units without a grade count nowhere.
+    grades (units,), NaN for none. Units without a grade count nowhere.
     """
     labelled = ~np.isnan(reference) & ~np.isnan(grades)
     rest = np.isnan(reference) & ~np.isnan(grades)
@@ -441,9 +438,8 @@ def _resampled(
     replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
-    drawn = resamples.plain(replicates)[1:]
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
-    return corrected_interval(found, drawn, len(units), labelled, reach)
+    return corrected_interval(found, resamples.plain(replicates)[1:], len(units), labelled, reach)
 
 
 def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
@@ -591,19 +587,18 @@ def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], i
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
     """Sum features (units, k) over the units of each code, in every resample: (k, rows, count)."""
-    own, n_types = codes >= 0, out.resamples.n_types
-    cell = out.clusters[own] * count + codes[own]
+    inside, n_types = codes >= 0, out.resamples.n_types
+    cell = out.clusters[inside] * count + codes[inside]
     size = n_types * count
-    cells = [np.bincount(cell, weights=column[own], minlength=size) for column in features.T]
+    cells = [np.bincount(cell, weights=column[inside], minlength=size) for column in features.T]
     shaped = np.stack(cells, axis=1).reshape(n_types, count, len(cells))
     return np.moveaxis(out.resamples.totals(shaped), -1, 0)
 
 
 class _GradersRates:
-    """Rates of one grader by group, from `reference` and its `grades` (units,), NaN for none.
-
-    PPI++ (`rates` and `weight`, (rows, groups)) is stratified in groups whose labels reach for two
-    strata or more; `strata` has their stratum of each unit (units,).
+    """Rates of one grader by group, from `reference` and its `grades` (units,), NaN for none. PPI++
+    (`rates` and `weight`, (rows, groups)) is stratified in groups whose labels reach for two strata
+    or more; `strata` has their stratum of each unit (units,).
     """
 
     def __init__(
@@ -648,9 +643,8 @@ class _GradersRates:
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         for at, name, member in self.groups:
             if (mine := self.graded & member).any():
-                needless = None if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
                 about = Remark("errors_differ") if name in differ else ""
-                why = needless or useless
+                why = useless if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
                 self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
         self._add_differences(rubrics)
 
@@ -680,11 +674,11 @@ class _GradersRates:
 
     def _add_differences(self, rubrics: int) -> None:
         """Add the differences of the groups' corrected rates, if there are two that are defined."""
-        found = {
+        rows = {
             at: self.out.rows.get("rate_ppi", "humans", self.grader, self.out.subset, name)
             for at, name, _ in self.groups
         }
-        of = {at: row for at, row in found.items() if row and not np.isnan(row["estimate"])}
+        of = {at: row for at, row in rows.items() if row and not np.isnan(row["estimate"])}
         if len(of) < 2:
             return
         rates = self.out.resamples.plain(self.rates)[:, list(of)]
@@ -777,21 +771,21 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     a, b = units_of_both_sides(labels)
     if not len(a) or not labels.humans or not labels.models:
         return
-    known = sign[a] != 0
-    a, b, forward = a[known], b[known], sign[a[known]] > 0
+    oriented = sign[a] != 0
+    a, b, forward = a[oriented], b[oriented], sign[a[oriented]] > 0
     first, second = np.where(forward, a, b), np.where(forward, b, a)
     out = view.on(f"side={from_to(*request.settings.sides)}{BINARY}", labels.clusters[first])
     groups, people = _Groups.of(labels), people_means(labels)
     of_people, subject = people[first] - people[second], groups.codes[first]
-    for grader, own in graded_verdicts(labels).items():
-        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(own) & (groups.codes >= 0)
+    for grader, verdicts in graded_verdicts(labels).items():
+        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(verdicts) & (groups.codes >= 0)
         answers = np.bincount(groups.codes[answered], minlength=len(groups.names))
-        graded = own[first] - own[second]
+        graded = verdicts[first] - verdicts[second]
         both, labelled = ~np.isnan(graded), ~np.isnan(graded) & ~np.isnan(of_people)
         pairs = [subject == k for k in range(len(groups.names))]
         with_label = [out.count(labelled & mine) for mine in pairs]
         features, clusters = mean_features(of_people, graded), np.array([n for _, n in with_label])
-        found = _paired(out, features, subject, clusters, 0.05 / request.rubrics)
+        differences = _paired(out, features, subject, clusters, 0.05 / request.rubrics)
         for k in np.flatnonzero(answers):
             mine, alone = both & pairs[k], int(answers[k]) - 2 * int((both & pairs[k]).sum())
             about = About(a="humans", b=grader, at=groups.names[k])
@@ -805,7 +799,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
                 Remark("one_side_left_out", (alone,)) if alone else "",
                 Remark("labelled_by_people", (with_label[k][0],)),
             )
-            out.add(STATISTIC, found[k], mine, **about)
+            out.add(STATISTIC, differences[k], mine, **about)
 
 
 def _paired(
@@ -817,15 +811,15 @@ def _paired(
     """
     means = mean_ppi(cell_sums(features, subject, len(clusters), out))
     drawn, alone = out.resamples.plain(means.powered), means.people[0]
-    found = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
-    ends = np.array([[each.estimate, each.low, each.high] for each in found])
+    apart = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
+    ends = np.array([[each.estimate, each.low, each.high] for each in apart])
     if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):
         reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
         ends[at, 1:] = np.clip(ends[at, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     inside = np.clip(ends, -1.0, 1.0).tolist()
     return [
         replace(each, estimate=estimate, low=low, high=high)
-        for each, (estimate, low, high) in zip(found, inside, strict=True)
+        for each, (estimate, low, high) in zip(apart, inside, strict=True)
     ]
 
 

@@ -158,8 +158,8 @@ class Compared:
             np.array([*(place[name] for name in column.values), -1], dtype=np.intp)[column.codes]
             for column in columns
         ]
-        known = (codes[0] >= 0) & (codes[1] >= 0) & (codes[0] != codes[1])
-        return cls(subjects, *(np.where(known, each, -1) for each in codes))
+        comparable = (codes[0] >= 0) & (codes[1] >= 0) & (codes[0] != codes[1])
+        return cls(subjects, *(np.where(comparable, each, -1) for each in codes))
 
     @property
     def known(self) -> Mask:
@@ -227,8 +227,8 @@ def _of_both_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
     by_order = scored.unstack("order")
     both = by_order.mean(axis=1)[by_order.notna().all(axis=1) & (by_order.shape[1] == 2)]
-    found = both.reindex(facts.ids).to_numpy(dtype=float)
-    return np.where([unit in differ for unit in facts.ids], 0.5, found)
+    scores = both.reindex(facts.ids).to_numpy(dtype=float)
+    return np.where([unit in differ for unit in facts.ids], 0.5, scores)
 
 
 def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None:
@@ -241,18 +241,18 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
     if len(wins.subjects) > MAX_SUBJECTS:
         return
     why = why_undefined(wins.table[0])
-    for (at, units), found in zip(of_subject.items(), wins.strengths.T, strict=True):
-        out.add("strength", found, units, reason=why, a=name, at=compared.subjects[at])
+    for (at, units), strength in zip(of_subject.items(), wins.strengths.T, strict=True):
+        out.add("strength", strength, units, reason=why, a=name, at=compared.subjects[at])
 
 
 def _add_corrected_rates(
-    out: Writer, compared: Compared, grader: str, people: Array, own: Array
+    out: Writer, compared: Compared, grader: str, people: Array, graded: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared."""
-    if not (held := compared.known & ~np.isnan(own)).any():
+    if not (held := compared.known & ~np.isnan(graded)).any():
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
-    y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, own))
+    y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, graded))
     features = corrected_rates.mean_features(y, f)
     twice = out.on(out.subset, np.tile(out.clusters[held], 2))
     sums = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
@@ -275,12 +275,12 @@ def _add_corrected_rates(
 
 
 def _add_ranked_alike(
-    out: Writer, compared: Compared, grader: str, people: Array, own: Array
+    out: Writer, compared: Compared, grader: str, people: Array, graded: Array
 ) -> None:
     """Add how alike humans and a grader rank the subjects, and how often both agree on the best."""
-    if not (held := compared.known & ~np.isnan(people) & ~np.isnan(own)).any():
+    if not (held := compared.known & ~np.isnan(people) & ~np.isnan(graded)).any():
         return
-    both = [_Wins(out, compared, score, held) for score in (people, own)]
+    both = [_Wins(out, compared, score, held) for score in (people, graded)]
     n = len(both[0].subjects)
     if n > MAX_SUBJECTS:
         return

@@ -135,7 +135,6 @@ def add_overall_rows(out: RubricView) -> None:
 
 def people_means(verdicts: LabelMatrix) -> Array:
     """The share of people who affirm each unit, of those who labelled it, (units,); NaN for none.
-
     Its mean over units is *people's rate*: of every score, rate and prevalence the same.
     """
     people = verdicts.verdicts[:, list(verdicts.humans)]
@@ -147,9 +146,9 @@ def _subject_means(
 ) -> tuple[tuple[Array, ...], Codes]:
     """Mean scores (rows, subjects) over the held units, and which subjects those are."""
     subjects = np.unique(verdicts.subject[held])
-    own = held[:, None] & (verdicts.subject[:, None] == subjects)
-    count = out.sums(own)
-    sums = (out.sums(np.where(own, np.nan_to_num(each)[:, None], 0.0)) for each in scores)
+    inside = held[:, None] & (verdicts.subject[:, None] == subjects)
+    count = out.sums(inside)
+    sums = (out.sums(np.where(inside, np.nan_to_num(each)[:, None], 0.0)) for each in scores)
     return tuple(ratio(each, count) for each in sums), subjects
 
 
@@ -222,13 +221,13 @@ def reach_together(
         moved = np.abs(drawn - np.nanmean(drawn, axis=0))[:, varying]
         apart = np.nan_to_num(moved, nan=-1.0) / np.sqrt(variance[some][varying])
         largest = np.maximum(largest, apart.max(axis=1, initial=-1.0))
-    known = largest[largest >= 0.0]
+    defined = largest[largest >= 0.0]
     # Where no resample differs there is nothing to learn of how they go together (Bonferroni).
-    level = ndtr(np.quantile(known, 1.0 - alpha)) if len(known) else 1.0 - alpha / 2 / count
+    level = ndtr(np.quantile(defined, 1.0 - alpha)) if len(defined) else 1.0 - alpha / 2 / count
     return np.asarray(np.sqrt(sum(more, start=variance)) * stdtrit(freedom, level))
 
 
-def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
+def rank_sets(apart: Differences, subjects: int) -> tuple[Codes, Codes]:
     """The highest and the lowest rank that each subject may have, (subjects,) each; 1 is the
     largest estimate.
 
@@ -241,11 +240,11 @@ def rank_sets(found: Differences, subjects: int) -> tuple[Codes, Codes]:
     [[1, 1, 2], [2, 3, 3]]
     """
     above, below = np.zeros(subjects, dtype=np.intp), np.zeros(subjects, dtype=np.intp)
-    first_above, second_above = found.low > 0, found.high < 0  # False where there are no bounds
-    np.add.at(above, found.second[first_above], 1)
-    np.add.at(below, found.first[first_above], 1)
-    np.add.at(above, found.first[second_above], 1)
-    np.add.at(below, found.second[second_above], 1)
+    first_above, second_above = apart.low > 0, apart.high < 0  # False where there are no bounds
+    np.add.at(above, apart.second[first_above], 1)
+    np.add.at(below, apart.first[first_above], 1)
+    np.add.at(above, apart.first[second_above], 1)
+    np.add.at(below, apart.second[second_above], 1)
     return 1 + above, subjects - below
 
 
@@ -266,12 +265,12 @@ def add_difference_rows(
     (clusters, subjects) who has an answer there: where two differ in that, a note says so. All
     bounds of so many `rubrics` hold together in 95% of studies, for one grader.
     """
-    found = all_differences(rates, labelled, 0.05 / rubrics)
+    every = all_differences(rates, labelled, 0.05 / rubrics)
     names = [row["at"] for row in of]
-    bounds = np.column_stack([found.estimate, found.low, found.high])
+    bounds = np.column_stack([every.estimate, every.low, every.high])
     if len(of) <= MOST_COMPARED:
         for first, second, (estimate, low, high) in zip(
-            found.first, found.second, np.clip(bounds, -1.0, 1.0).tolist(), strict=True
+            every.first, every.second, np.clip(bounds, -1.0, 1.0).tolist(), strict=True
         ):
             one, other = answered[:, first], answered[:, second]
             both, either = int((one & other).sum()), int((one | other).sum())
@@ -280,7 +279,7 @@ def add_difference_rows(
             apart, counts = Interval(estimate, low, high), counts_of([of[first], of[second]])
             out.add("rate_difference_ppi", apart, counts, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
-    for row, rank, highest, lowest in zip(of, ranks, *rank_sets(found, len(of)), strict=True):
+    for row, rank, highest, lowest in zip(of, ranks, *rank_sets(every, len(of)), strict=True):
         allowed = Interval(float(rank), float(highest), float(lowest))
         about = About(a="humans", b=grader, at=row["at"])
         out.add("rate_rank_set", allowed, counts_of([row]), **about)

@@ -34,6 +34,7 @@ from functools import cached_property, partial
 from itertools import takewhile
 
 import numpy as np
+from scipy.special import bdtr
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
 from evenhand.analysis.bootstrap.influence import level_of_look
@@ -101,9 +102,8 @@ def graded_with_confidence(view: RubricView) -> Iterator[Graded]:
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
-    """Cuts to try, in ascending order: the declared one and the distinct confidences (units,).
-
-    If there are more than 20, those that split the units into twentieths.
+    """Cuts to try, in ascending order: the declared one and the distinct confidences (units,). If
+    there are more than 20, those that split the units into twentieths.
 
     >>> candidate_cuts(np.array([0.6, 0.8, 0.8]), 0.9).tolist()
     [0.6, 0.8, 0.9]
@@ -129,7 +129,6 @@ MOST = 0.99
 @dataclass(frozen=True)
 class AboveCut:
     """The test that labels above a cut are wrong more often than `allowed`, at a one-sided `level`.
-
     `clusters` (units,) are codes from 0 up. Units count alike, as in `confidence_agreement`.
 
     >>> one_each = AboveCut(np.arange(60), 0.05, 0.05)
@@ -157,8 +156,6 @@ class AboveCut:
         """
         if self.largest > 1:
             return math.exp(-max(self._capital(self._stake, kept, wrong), 0.0))
-        from scipy.special import bdtr
-
         return float(bdtr((kept & wrong).sum(), kept.sum(), self.allowed))
 
     @property
@@ -173,8 +170,6 @@ class AboveCut:
         """Return the probability that this number of kept labels passes if they are wrong at this
         rate.
         """
-        from scipy.special import bdtr
-
         alone = math.floor(kept / self.price + 1e-9)
         passing = bdtr(np.arange(alone + 1), alone, self.allowed) <= self.level
         return float(bdtr(passing.sum() - 1, alone, rate)) if passing.any() else 0.0
@@ -212,9 +207,7 @@ def promised_cut(
     confidence: Array, wrong: Mask, clusters: Codes, target: float, level: float
 ) -> Promise:
     """The lowest cut above which labels agree with a share of `target` or more, wrong in at most
-    `level` of studies.
-
-    `confidence`, `wrong` and `clusters` are (units,).
+    `level` of studies. `confidence`, `wrong` and `clusters` are (units,).
 
     >>> sure = np.arange(200) / 200
     >>> promised_cut(sure, sure < 0.3, np.arange(200), 0.95, 0.05)

@@ -29,9 +29,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evenhand.analysis.agreement.coefficients import is_tied, majority_codes
 from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
 from evenhand.analysis.labels.encoding import (
     cluster_codes,
     combine_readings,
@@ -80,11 +81,9 @@ class Reference:
 
 def human_majority(labels: LabelMatrix) -> Reference:
     """The humans' majority verdict on each unit; ties are left out and counted (in the data)."""
-    verdicts = labels.verdicts[:, list(labels.humans)]
-    positive, negative = ((verdicts == value).sum(axis=1) for value in (1, 0))
-    majority = np.where(positive > negative, 1, np.where(negative > positive, 0, -1))
-    tied = int(((positive == negative) & (positive > 0)).sum())
-    ties = f"{tied} tied units left out" if tied else ""
+    counts = count_labels(labels.verdicts[:, list(labels.humans)], 2)
+    majority, tied = majority_codes(counts), int(is_tied(counts).sum())
+    ties = f"{tied} tied items left out" if tied else ""
     whom = "against the humans' majority"
     if len(labels.humans) == 1:
         whom = f"against the one annotator, {labels.raters[labels.humans[0]]}"
@@ -180,9 +179,8 @@ def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
 
 def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
     """Return the labels with no verdict made by a threshold that was tuned on the verdict's
-    cluster.
-
-    Only the `thresholds` of graders with a tuned one differ, on the clusters it was tuned on.
+    cluster. Only the `thresholds` of graders with a tuned one differ, on the clusters it was tuned
+    on.
     """
     tuned = list(_tuned_graders(labels))
     if not tuned:
@@ -557,7 +555,6 @@ def isotonic_curve(
     positive: Array, affirmed: Array, weight: Array | None = None
 ) -> tuple[Array, Array]:
     """The distinct probabilities, and the share of affirmatives at each that rises best with them.
-
     `weight` (units,) is how much each unit counts, here and below; 1 unless given.
 
     >>> isotonic_curve(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]))[1].tolist()
@@ -621,10 +618,9 @@ class ReliabilityCurve:
 def reliability_curve(
     positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
 ) -> ReliabilityCurve:
-    """The isotonic curve with its consistency band, from arrays (units,).
-
-    For the band the reference is simulated as if the probabilities were true, and the curve fitted
-    to it; the errors of units in one cluster are correlated in the simulation as in the data.
+    """The isotonic curve with its consistency band, from arrays (units,). For the band the
+    reference is simulated as if the probabilities were true, and the curve fitted to it; the errors
+    of units in one cluster are correlated in the simulation as in the data.
     """
     from scipy.optimize import isotonic_regression
 

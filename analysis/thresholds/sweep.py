@@ -110,7 +110,6 @@ affirmative verdicts. In closed form, as millions of outcomes go through them; N
 @dataclass(frozen=True)
 class Curve:
     """An objective's course: thresholds (points,) ascending, values (rows, points), row 0 the data.
-
     `complete` means that no threshold that occurs lies between two points.
     """
 
@@ -140,10 +139,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The thresholds worth trying on some probabilities, nearest to the default first.
-
-    For the units that the reference affirms, and for the others: the `clusters` that they are in,
-    sorted by probability, and how many of them lie `below` each threshold.
+    """The thresholds worth trying on some probabilities, nearest to the default first. For the
+    units that the reference affirms, and for the others: the `clusters` that they are in, sorted by
+    probability, and how many of them lie `below` each threshold.
     """
 
     thresholds: Array
@@ -161,9 +159,8 @@ class Candidates:
         return cls(thresholds, (clusters[kinds[0]], clusters[kinds[1]]), (of_first, of_second))
 
     def outcomes(self, weights: Numbers) -> Outcomes:
-        """Count the outcomes of each threshold in each resample, (rows, thresholds).
-
-        `weights` (rows, clusters) are how much each cluster counts.
+        """Count the outcomes of each threshold in each resample, (rows, thresholds). `weights`
+        (rows, clusters) are how much each cluster counts.
         """
         counted, whole = [], np.issubdtype(weights.dtype, np.integer)
         for clusters, below in zip(self.clusters, self.below, strict=True):
@@ -188,9 +185,8 @@ class Candidates:
 
 
 def best_of(values: Array) -> Codes:
-    """The first of the best (rows,) of values (rows, thresholds); 0 where none is defined.
-
-    As the thresholds nearest to the default come first, that is the one that changes least.
+    """The first of the best (rows,) of values (rows, thresholds); 0 where none is defined. As the
+    thresholds nearest to the default come first, that is the one that changes least.
     """
     best: Codes = values.argmax(axis=1)  # takes an undefined value for the best
     lost = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
@@ -209,9 +205,8 @@ def values_of(objective: str, outcomes: Outcomes, *, whole: bool) -> Array:
 def sweep(
     positive: Array, reference: Labels, clusters: Codes, resamples: Resamples, default: float
 ) -> dict[str, Sweep]:
-    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1.
-
-    One sweep for each objective. Resamples that leave the objective undefined have NaN.
+    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1. One sweep
+    for each objective. Resamples that leave the objective undefined have NaN.
     """
     candidates = Candidates.of(positive, reference == 1, clusters, default)
     first = candidates.outcomes(resamples.mass[None, :])
@@ -238,7 +233,7 @@ def sweep(
     return sweeps
 
 
-def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> Interval:
+def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> Interval:
     """The tuned threshold with its 95% interval, by inverting paired comparisons.
 
     From the lowest to the highest threshold that lies no more than `CRITICAL` standard errors of
@@ -246,15 +241,15 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     the interval reaches to the next point that is ruled out; below the lowest probability
     verdicts change no more, so it reaches to 0 there.
     """
-    plain = resamples.interval(found.threshold, n_clusters)
+    plain = resamples.interval(swept.threshold, n_clusters)
     if np.isnan(plain.low):
         return plain
-    at, values = found.curve.thresholds, found.curve.values
+    at, values = swept.curve.thresholds, swept.curve.values
     # A resample without both verdicts cannot distinguish thresholds.
     behind = np.nan_to_num(values[:, [int(np.flatnonzero(at == plain.estimate)[0])]] - values)
     kept = np.flatnonzero(behind[0] <= CRITICAL * behind[1:].std(axis=0) + _NO_DIFFERENCE)
     low = float(at[kept[0] - 1]) if kept[0] else 0.0
-    after = int(kept[-1]) + (0 if found.curve.complete else 1)
+    after = int(kept[-1]) + (0 if swept.curve.complete else 1)
     high = float(at[after]) if after < len(at) else 1.0
     return replace(plain, low=low, high=high)
 
@@ -263,9 +258,8 @@ _FOLDS = 10
 
 
 def folds(clusters: Codes) -> Codes:
-    """Assign a fold, 0 to 9, to each unit (units,).
-
-    Clusters stay whole, and the largest go first to the emptiest fold.
+    """Assign a fold, 0 to 9, to each unit (units,). Clusters stay whole, and the largest go first
+    to the emptiest fold.
 
     >>> folds(np.array([0, 0, 1, 2])).tolist()
     [0, 0, 1, 2]
@@ -283,7 +277,6 @@ def held_out_thresholds(
     positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
 ) -> dict[str, Array]:
     """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
-
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
     threshold too. `weight` (units,) is how much each counts. Empty with a single cluster.
     """
@@ -372,10 +365,9 @@ def calibrate(
     n_clusters: int,
     default: float,
 ) -> dict[str, Calibration]:
-    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1.
-
-    Results are by objective. Both verdicts must occur in the reference; `n_clusters` is the number
-    of clusters of the units.
+    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1. Results are
+    by objective. Both verdicts must occur in the reference; `n_clusters` is the number of clusters
+    of the units.
     """
     affirmed = reference == 1
     weight = None if resamples.weight is None else resamples.weight[clusters]
@@ -507,16 +499,16 @@ def tune_threshold(
     of = cluster_codes(clusters, len(scores))
     n = int(of.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
-    found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
-    gain = found.gain or Interval(np.nan, np.nan, np.nan)
+    tuned = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
+    gain = tuned.gain or Interval(np.nan, np.nan, np.nan)
     return TunedThreshold(
-        **vars(found.threshold),
-        value=found.value,
-        corrected=found.corrected,
-        at_default=found.at_default.estimate,
+        **vars(tuned.threshold),
+        value=tuned.value,
+        corrected=tuned.corrected,
+        at_default=tuned.at_default.estimate,
         held_out_gain=gain.estimate,
         gain_low=gain.low,
-        recommended=found.advice.threshold,
-        advice=found.advice.kind,
-        reason=found.advice.reason.text,
+        recommended=tuned.advice.threshold,
+        advice=tuned.advice.kind,
+        reason=tuned.advice.reason.text,
     )

@@ -1,1 +1,1 @@
-"""May a grader stand in for people? The cases, the rule, the sentences, the ranking."""
+"""Can a grader replace people? The evidence, the requirements, the sentences, the ranking."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
 from evenhand.analysis.agreement.pairs import KappaMeans, Overlap, deciding_kappa, distances
-from evenhand.analysis.bootstrap.influence import influence, standard_error
+from evenhand.analysis.bootstrap.influence import influence
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import (
@@ -251,12 +251,6 @@ class Comparison:
         return float(self.kappas[0]) - self.best_baseline_kappa
 
     @property
-    def share_of_people(self) -> float:
-        """The share of the difference's variance that comes from the choice of people."""
-        both = self.people_variance + standard_error(self.difference_influence) ** 2
-        return self.people_variance / both if both > 0 else 0.0
-
-    @property
     def null(self) -> float:
         """Value of the tested quantity if the grader lies below people by exactly the margin."""
         return float(self.below_people.sample.estimate) - self.difference - self.margin
@@ -269,11 +263,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparator:
-    """Compare graders with people, in the data and without each cluster (`left_out`).
-
-    `margin` is how far below people they may lie, or else `margin_share` of people's own kappa.
-    With `least` = 1 units with one person's label count too, and people are not compared with one
-    another.
+    """Compare graders with people, in the data and without each cluster (`left_out`). `margin` is
+    how far below people they may lie, or else `margin_share` of people's own kappa. With `least` =
+    1 units with one person's label count too, and people are not compared with one another.
     """
 
     left_out: Resamples
@@ -390,7 +382,6 @@ class Points:
 
 def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
     """Variance of the difference over people, each left out in turn; NaN for fewer than three.
-
     Without someone apart, their tables go. Without someone who shares a table, the weight of the
     units that they labelled goes to the other labels there.
     """

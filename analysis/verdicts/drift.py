@@ -189,9 +189,9 @@ class Paired:
         """Add the rows that the verdict rests on."""
         before, after = (self.coded.raters[rater] for rater in self.at)
         about = {"rater_a": before, "rater_b": after, "subset": self.coded.subset}
-        found, needed = self._change(self.after.kappas - self.before.kappas)
+        shift, needed = self._change(self.after.kappas - self.before.kappas)
         counts, sample = self.after.counts, self.after.sample
-        change = rows.added(DRIFT, found.held(replace(_LEVEL, margin=self.margin)), counts, **about)
+        change = rows.added(DRIFT, shift.held(replace(_LEVEL, margin=self.margin)), counts, **about)
         estimate, moves = self.before.baseline_difference, influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
         if not math.isnan(estimate) and np.ptp(moves) > 0:
@@ -262,10 +262,9 @@ DriftVerdict = Literal["unchanged", "changed", "inconclusive"]
 
 @dataclass(frozen=True)
 class Drift:
-    """Verdict on whether a grader has changed on one rubric.
-
-    `sentence` has the verdict with its reasons, `more_clusters` is how many more would decide (0
-    where that is not known or not needed), and `rows` are those of `drift_rows`.
+    """Verdict on whether a grader has changed on one rubric. `sentence` has the verdict with its
+    reasons, `more_clusters` is how many more would decide (0 where that is not known or not
+    needed), and `rows` are those of `drift_rows`.
     """
 
     rubric: str
@@ -353,7 +352,7 @@ def _decide(
     if all_met(held):
         return "unchanged", figures, 0
     within = held["not_lower"].is_met and held["not_higher"].is_met
-    if sample.clusters < rule.min_clusters:  # said with the advice
+    if sample.clusters < rule.min_clusters:  # the advice has it
         del held["enough_clusters"]
     more = sample.more_to_settle(rule, held)
     why = [*reasons(held, "open"), *advice(sample.clusters, more, noun, undecided=not within)]

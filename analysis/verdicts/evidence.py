@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.pairs import deciding_kappa
@@ -29,6 +30,7 @@ from evenhand.analysis.bootstrap.influence import (
     reach,
     reach_over_people,
     simultaneous_level,
+    standard_error,
 )
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -493,7 +495,8 @@ def _add_bounds(
     difference = compared.below_people.bounded(compared.difference, level.alpha)
     people = _bounded_over_people(compared, difference, level.alpha)
     at_margin = replace(level, margin=compared.margin)
-    share = compared.share_of_people
+    both = compared.people_variance + standard_error(compared.difference_influence) ** 2
+    share = compared.people_variance / both if both > 0 else 0.0
     over_people = replace(level, people=compared.people, from_people=share, bar=-compared.margin)
     pooled = Remark("pooled_pairs") if compared.pooled else ""
     constant = Remark("constant_rater") if compared.constant else ""
@@ -613,17 +616,15 @@ def _add_winner(rows: ResultRows, comparisons: Sequence[Comparison], level: Deci
     """The best grader's difference without the luck of having been chosen, of several graders that
     were compared on one reading, with the simultaneous bounds of all.
     """
-    from scipy.special import ndtri
-
-    varying = [each for each in comparisons if np.ptp(each.difference_influence) > 0]
-    for subset in dict.fromkeys(each.reading.coded.subset for each in varying):
-        among = [each for each in varying if each.reading.coded.subset == subset]
-        together = np.column_stack([each.difference_influence for each in among])
+    varying = [grader for grader in comparisons if np.ptp(grader.difference_influence) > 0]
+    for subset in dict.fromkeys(grader.reading.coded.subset for grader in varying):
+        among = [grader for grader in varying if grader.reading.coded.subset == subset]
+        together = np.column_stack([grader.difference_influence for grader in among])
         if len(among) < 2 or not level.alpha or np.isnan(together).any():
             continue
         alpha = simultaneous_level(together)
         covariance = np.cov(together, rowvar=False) / len(together)
-        estimates = np.array([each.difference for each in among])
+        estimates = np.array([grader.difference for grader in among])
         best, value = winner_corrected(estimates, covariance, -float(ndtri(alpha)))
         winner = among[best]
         bounds = replace(winner.below_people.bounded(winner.difference, alpha), estimate=value)
@@ -685,8 +686,6 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     """Return each grader compared with people, on the labels that its verdict is taken from, where
     there are bounds.
     """
-    from scipy.special import stdtrit
-
     compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     wider = {
         (row["rubric"], row["rater_b"]): row

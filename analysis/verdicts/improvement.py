@@ -67,7 +67,7 @@ def part_clusters(
         if cluster in parts:
             continue
         of_stratum = held[strata[cluster]]
-        part = max(SHARES, key=lambda each: _lacks(of_stratum, each) + _lacks(total, each))
+        part = max(SHARES, key=lambda name: _lacks(of_stratum, name) + _lacks(total, name))
         parts[cluster] = part
         of_stratum[part] += 1
         total[part] += 1
@@ -99,7 +99,7 @@ def strata_of(ratings: DataFrame, clusters: Mapping[str, str]) -> dict[str, str]
     table = people.assign(cluster=people["unit_id"].map(clusters)).dropna(subset="cluster")
     given = table.groupby("cluster")["label"].unique()
     return {
-        str(cluster): str(min(labels, key=lambda each: (counts[each], each)))
+        str(cluster): str(min(labels, key=lambda label: (counts[label], label)))
         for cluster, labels in given.items()
     }
 
@@ -108,7 +108,7 @@ def commonest_label(ratings: DataFrame) -> str:
     """Return the label that people gave most often, "" where there is none."""
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     counts = people["label"].value_counts().to_dict()
-    return str(max(counts, key=lambda each: (counts[each], each))) if counts else ""
+    return str(max(counts, key=lambda label: (counts[label], label))) if counts else ""
 
 
 def clusters_to_part(
@@ -124,7 +124,7 @@ def clusters_to_part(
     0
     """
     count = len(strata)
-    rarer = sum(each != commonest for each in strata.values())
+    rarer = sum(label != commonest for label in strata.values())
     share = SHARES["prove"]
     needed = math.ceil(min_clusters / share)
     if rarer < math.ceil(min_rarer / share):
@@ -192,9 +192,8 @@ def choose(
     rule: DecisionSettings,
 ) -> Choice:
     """Choose the best candidate by successive halving. `labels_of` has the labels of people and
-    these graders on these clusters, which come in the order in which they are used.
-
-    Candidates that answer too few units come after all others; equals keep their order.
+    these graders on these clusters, which come in the order in which they are used. Candidates that
+    answer too few units come after all others; equals keep their order.
     """
     left, rounds = list(candidates), []
     for size in round_sizes(len(clusters), len(candidates)):

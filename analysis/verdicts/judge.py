@@ -284,7 +284,7 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     )
 
 
-def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Decision:
+def _missing(case: VerdictEvidence, required: Requirements, promising: bool) -> Decision:
     """Decide that we cannot tell, with why the grader has not passed as it is, how many further
     clusters would decide, and the cheapest other step; without reasons where it meets every
     requirement.
@@ -293,15 +293,15 @@ def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Dec
     """
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.meet:
-        nobody = because("nobody_twice", ask=ITEMS_AT_RANDOM)
-        return _inconclusive(case, [nobody], step=_AT_RANDOM)
+        reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
+        return _inconclusive(case, [reason], step=_AT_RANDOM)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         few = _too_few_shared(case)
         return few or _inconclusive(case, [impossible or because(*_UNDEFINED)])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
-    held = dict(known)
+    held = dict(required)
     people = held["people_agree"]
     if not people.is_met and not people.is_likely:
         return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
@@ -309,7 +309,7 @@ def _missing(case: VerdictEvidence, known: Requirements, promising: bool) -> Dec
         return _inconclusive(case)
     sample = bounds.sample(case.deciding(bounds))
     lacking = rule.min_clusters - sample.clusters
-    if lacking > 0:  # said with the advice
+    if lacking > 0:  # the advice has it
         del held["enough_clusters"]
     missing = reasons(held, "open", "broken")
     more = sample.more_to_settle(rule, held)

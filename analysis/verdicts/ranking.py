@@ -32,10 +32,9 @@ Limit = Literal["", "people_differ_more", "people_hardly_agree"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grader in a ranking: its verdict and the rows that it is ranked by.
-
-    `best_buy`: no other grader of the rubric is as cheap and agrees as well (the Pareto front of
-    the ceiling difference against price).
+    """A grader in a ranking: its verdict and the rows that it is ranked by. `best_buy`: no other
+    grader of the rubric is as cheap and agrees as well (the Pareto front of the ceiling difference
+    against price).
     """
 
     verdict: Verdict
@@ -100,7 +99,7 @@ def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str
         )
         ranking.setdefault(rubric, []).append(candidate)
     for among in ranking.values():
-        places = [(each.usd, each.agreement) for each in among]
+        places = [(other.usd, other.agreement) for other in among]
         for at, (usd, agreement) in enumerate(places):
             as_good = {place for place in places if place[0] <= usd and place[1] >= agreement}
             is_known = math.isfinite(usd) and math.isfinite(agreement)
@@ -125,14 +124,12 @@ def deciding_keys(
     judgement: str, evidence: Sequence[Sequence[str]]
 ) -> tuple[Key | None, Key | None]:
     """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
-    evidence.
-
-    Rows on the categories come first; a verdict at a threshold rests on the last.
+    evidence. Rows on the categories come first; a verdict at a threshold rests on the last.
     """
 
     def key(*statistics: str) -> Key | None:
-        keys = [tuple(each) for each in evidence if each[3] not in BASELINES]
-        decisive = [each for each in keys if each[1] in statistics]
+        keys = [tuple(entry) for entry in evidence if entry[3] not in BASELINES]
+        decisive = [entry for entry in keys if entry[1] in statistics]
         return decisive[-1 if judgement == AT_THRESHOLD else 0] if decisive else None
 
     return (key(CEILING, CEILING_HELD_OUT), key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA))
@@ -153,10 +150,9 @@ def recommendations(ranking: Mapping[str, Sequence[Candidate]]) -> list[Recommen
 
 
 def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
-    """Recommend a grader for a rubric from its ranked graders.
-
-    The first that passes is recommended. If none does, the sentence names the cheapest way to a
-    decision, and the graders that may be used with correction until then.
+    """Recommend a grader for a rubric from its ranked graders. The first that passes is
+    recommended. If none does, the sentence names the cheapest way to a decision, and the graders
+    that may be used with correction until then.
     """
     called = rubric or written("recommend.nameless")
     best, *others = candidates
@@ -177,10 +173,10 @@ def _use(best: Candidate, others: Sequence[Candidate], rubric: str) -> str:
     agrees = verdict["verdict"] == "agrees_with_reference"
     # Price ranks it before another grader that agrees with people better.
     is_cheaper = math.isfinite(best.usd) and any(
-        each.usd > best.usd and each.agreement > best.agreement
-        for each in others
-        if each.verdict["verdict"] == verdict["verdict"]
-        and each.verdict["holds_for"] == verdict["holds_for"]
+        other.usd > best.usd and other.agreement > best.agreement
+        for other in others
+        if other.verdict["verdict"] == verdict["verdict"]
+        and other.verdict["holds_for"] == verdict["holds_for"]
     )
     if at is not None:
         name = "agrees_at" if agrees else "use_at"

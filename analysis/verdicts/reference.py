@@ -100,7 +100,7 @@ def add_reference_rows(
 
 @dataclass(frozen=True)
 class AgainstReference(View):
-    """One view of a grader's labels beside the reference: the rows that have a bar to clear (their
+    """One view of a grader's labels against the reference: the rows that have a bar to clear (their
     `deciding.bar`), and those of the sample's size, `MINORITY` and `EFFECTIVE`.
     """
 
@@ -171,7 +171,7 @@ def judge_against_reference(
         *(row for view in (present, tuned) if view for row in (*view.bars, *view.sizes)),
         *(case.tuned.advised, case.answers.coverage),
         *(case.injection.rows(case.rule.injection) if case.injection else ()),
-        *(each.row for each in case.present.biases),
+        *(bias.row for bias in case.present.biases),
     )
     deciding = present if decision.threshold is None else tuned
     return decision, keys, list(deciding.bars[:1]) if deciding else []
@@ -229,7 +229,7 @@ def _decide(
     if against := reasons({"answers": held["answers"], **held}, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
     sample, promising = view.sample, likely_met(held)
-    if sample.clusters < case.rule.min_clusters:  # said with the advice
+    if sample.clusters < case.rule.min_clusters:  # the advice has it
         del held["enough_clusters"]
     more = sample.more_to_settle(case.rule, held)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
@@ -246,7 +246,7 @@ def _pass(
     figures = [_figure(row, case.noun, "bars_cleared") for row in view.bars]
     if tuned is not None:
         short = written("short.at_threshold", threshold=tuned)
-        figures = [replace(each, short=short) for each in figures]
+        figures = [replace(figure, short=short) for figure in figures]
     limits = [Reason(written("because.reference_only")), Reason(written("limits.parts"))]
     holds_for: wording.HoldsFor = "" if tuned is None else "binary"
     return Decision("agrees_with_reference", head, [*figures, *limits], 0, holds_for, tuned)

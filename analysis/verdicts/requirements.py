@@ -1,6 +1,6 @@
 """Requirements that a grader must meet to replace people, each held against its evidence.
 
-A requirement is added here, and nowhere else. Those of a grader beside a reference, or beside its
+A requirement is added here, and nowhere else. Those of a grader against a reference, or against its
 baseline, are in `reference` and `drift`.
 """
 
@@ -188,7 +188,7 @@ def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
 
 
 def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Requirement:
-    """Require that an audit found no `fault` (None, or none in a list); more labels mend none."""
+    """Require that an audit found no `fault` (None, or none in a list); more labels remove none."""
     return Requirement("broken" if fault else "met", why, is_likely=not fault)
 
 

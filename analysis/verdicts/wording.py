@@ -1,4 +1,4 @@
-"""Verdicts in words: what each is called, its figures, and what is said beside its reasons. All
+"""Verdicts in words: names of verdicts, figures, and the sentences that follow their reasons. All
 sentences are in `evenhand/texts.toml`; the reason of a requirement is given where it is declared.
 """
 
@@ -109,12 +109,12 @@ class Decision:
     @property
     def text(self) -> str:
         """Verdict first, then every reason."""
-        return " ".join([self.head, *(each.sentence for each in self.reasons)])
+        return " ".join([self.head, *(reason.sentence for reason in self.reasons)])
 
     @property
     def short(self) -> str:
         """The reasons that decided it, in a few words."""
-        shorts = list(dict.fromkeys(each.short for each in self.reasons if each.short))
+        shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
         if self.judgement == "inconclusive":  # that it would fail is said with the cause
             fails = shorts[-1:] == [written("short.label_to_rule_out")]
             shorts = [*shorts[:-1][:1], shorts[-1]] if fails else shorts[-1:]
@@ -177,7 +177,7 @@ def _has_interval(case: VerdictEvidence) -> bool:
 
 
 def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
-    """Reason for a plain fault that can be mended, where the labels look like one."""
+    """Reason for a plain fault that can be fixed, where the labels look like one."""
     if case.commonest is not None:
         given, people = (row["estimate"] for row in case.commonest)
         if given >= ONE_CATEGORY and people < ONE_CATEGORY - 0.1:
@@ -233,10 +233,10 @@ def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = 
 
 def opposed(case: VerdictEvidence) -> Reason:
     """Reason that annotators label the other way round, so that no grader can be judged by all."""
-    names = [each.annotator for each in case.people.opposed]
-    if not all(each.is_sure for each in case.people.opposed):
+    names = [person.annotator for person in case.people.opposed]
+    if not all(person.is_sure for person in case.people.opposed):
         names += case.people.opposed[0].others.split(", ")
-    text = " ".join(opposed_in_words(each, "because") for each in case.people.opposed)
+    text = " ".join(opposed_in_words(person, "because") for person in case.people.opposed)
     return Reason(text, written("short.opposed", names=" and ".join(names)))
 
 
@@ -286,7 +286,7 @@ def with_unscored(answers: Answers) -> list[Reason]:
 def why_unscored(coverage: ResultRow | None) -> str:
     """The reasons for units without an answer, counted, in brackets; empty if all have one."""
     remarks = coverage["remarks"] if coverage else ()
-    counted = next((str(each.detail[0]) for each in remarks if each.code == "unscored"), "")
+    counted = next((str(remark.detail[0]) for remark in remarks if remark.code == "unscored"), "")
     return f" ({counted.replace('_', ' ')})" if counted else ""
 
 
@@ -298,7 +298,7 @@ def in_parts(case: VerdictEvidence, view: View) -> list[Reason]:
         reasons.append(because("below_in_part", part=part_of(row), figures=of_part))
     if len(reasons) > 1:
         first = replace(reasons[0], short=written("short.below_in_parts", parts=len(reasons)))
-        reasons = [first, *(replace(each, short="") for each in reasons[1:])]
+        reasons = [first, *(replace(reason, short="") for reason in reasons[1:])]
     return reasons
 
 
@@ -307,7 +307,7 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     withstands, or the ways on which we cannot tell yet.
     """
     status = audit.status(bounds)
-    of = [(each.name, each.figures(bound)) for each, bound in audit.telling(bounds)]
+    of = [(outcome.name, outcome.figures(bound)) for outcome, bound in audit.telling(bounds)]
     if status == "withstands":
         highs = {name: figures_of["high"] for name, figures_of in of}
         return [because("withstands", **highs, sample=of[0][1]["sample"])]

@@ -29,29 +29,26 @@ from evenhand.annotate_app.lead.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
-from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
+from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option, Rule
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead_login import Visitor
-from evenhand.study.lead.adjudication import (
+from evenhand.study.access.accounts import Role, Visitor
+from evenhand.study.lead.disagreements import (
+    KINDS,
+    Kind,
     QueuedUnit,
+    SortedDisagreement,
     counted_marks,
     decide,
     leases_of_others,
     open_next,
     past_decisions,
     reopen,
-    take_over,
-)
-from evenhand.study.lead.disagreements import (
-    KINDS,
-    Kind,
-    SortedDisagreement,
     sort_disagreement,
     sorted_so_far,
+    take_over,
 )
-from evenhand.study.questions import Key
+from evenhand.study.prompts.units import Key
 from evenhand.texts import written
 
 # The options, the reason and the keys of a decision, as a part of the page of its own. A choice

@@ -31,8 +31,8 @@ from evenhand.lazy import pd
 from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
 from evenhand.study.prompts.units import has_known_answer
-from evenhand.study.session.times import funnel
-from evenhand.study.tables.evidence import Mark, pieces
+from evenhand.study.session.sessions import funnel
+from evenhand.study.tables.ratings import Mark, pieces
 from evenhand.texts import DASH
 
 _TO_THE_MINUTE = "minute"

@@ -27,7 +27,7 @@ from evenhand.annotate_app.lead.drawing import named, show_table
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study
-from evenhand.study.access.lead_login import Visitor
+from evenhand.study.access.accounts import Visitor
 from evenhand.study.changing import (
     Contents,
     Difference,

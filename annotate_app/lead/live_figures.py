@@ -1,6 +1,6 @@
 """The study's counts and figures while people label: the report and the table of raters.
 
-A separate process of lower priority makes them (`evenhand.reporting.live_figures`). So no annotator
+A separate process of lower priority makes them (`evenhand.reporting.report`). So no annotator
 waits while it counts, and the pages show the same rows as the report. Its figures are kept until
 something new has come in.
 """
@@ -26,7 +26,7 @@ from evenhand.analysis.raters import QUALITY_COLUMNS
 from evenhand.annotate_app.drawn import show_complaint
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
-from evenhand.reporting.live_figures import (
+from evenhand.reporting.report import (
     FORESTS_FILE,
     OVER_TIME_FILE,
     QUALITY_FILE,

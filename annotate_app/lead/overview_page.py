@@ -37,12 +37,11 @@ from evenhand.annotate_app.lead.drawing import (
 from evenhand.annotate_app.lead.live_figures import LiveFigures, latest, latest_figures
 from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
-from evenhand.reporting.live_figures import count_look
+from evenhand.reporting.report import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
-from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.adjudication import queue_length
-from evenhand.study.lead.disagreements import raised_flags
+from evenhand.study.desk.claims import oversight
+from evenhand.study.lead.disagreements import queue_length, raised_flags
 from evenhand.study.lead.progress import (
     FEWEST_HOURS,
     FEWEST_LABELS,
@@ -54,8 +53,8 @@ from evenhand.study.lead.progress import (
     time_left,
 )
 from evenhand.study.prompts.pairs import cluster_noun
-from evenhand.study.session.times import Costs, costs, grader_costs
-from evenhand.study.store.meta import hours_since_backup
+from evenhand.study.session.sessions import Costs, costs, grader_costs
+from evenhand.study.workspace import hours_since_backup
 from evenhand.texts import DASH, written
 
 # Links from one of the lead's pages to another, with what is to be chosen there; and tiles, whose

@@ -39,9 +39,8 @@ from evenhand.annotate_app.logins import (
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead_login import LINK_PARAMETER, visitor
-from evenhand.study.lead.adjudication import give_back
+from evenhand.study.access.accounts import LINK_PARAMETER, Role, visitor
+from evenhand.study.lead.disagreements import give_back
 from evenhand.texts import written
 
 

@@ -21,9 +21,15 @@ from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study import Study
-from evenhand.study.access.lead_login import Visitor
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.oversight import Exclusion, decisions_table, exclude, oversight, readmit
+from evenhand.study.access.accounts import Visitor
+from evenhand.study.desk.claims import (
+    Exclusion,
+    attention_results,
+    decisions_table,
+    exclude,
+    oversight,
+    readmit,
+)
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_flag, settle_flag
 from evenhand.study.lead.progress import confusions, label_shares, rater_answers, rater_progress
 from evenhand.study.store.logs.answers import remarks_table

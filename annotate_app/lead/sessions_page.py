@@ -20,7 +20,6 @@ from evenhand.annotate_app.logins import require, root_address
 from evenhand.lazy import pd
 from evenhand.reporting.exporting import (
     as_csv,
-    attacked_path,
     exported_answers,
     exported_attacked,
     exported_decisions,
@@ -28,14 +27,15 @@ from evenhand.reporting.exporting import (
     exported_remarks,
     exported_times,
     exported_units,
+    part_path,
     sidecar_text,
-    units_path,
 )
 from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.access.accounts import (
     SHORTEST_PASSWORD,
     Role,
+    Visitor,
     accounts,
     disable_account,
     set_account,
@@ -48,19 +48,18 @@ from evenhand.study.access.admission import (
     new_code,
     revoke_invites,
 )
-from evenhand.study.access.lead_login import Visitor
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.oversight import oversight, pause, resume
+from evenhand.study.desk.claims import attention_results, oversight, pause, resume
 from evenhand.study.lead.progress import data_version, rater_progress
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.sessions import (
     RELEASE_REASONS,
     Sessions,
     rater_of,
+    raters_table,
     released_submissions,
+    session_times,
     study_url,
 )
-from evenhand.study.session.times import raters_table, session_times
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written
@@ -291,7 +290,7 @@ _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "decisions.csv": ("Decisions of the lead", exported_decisions),
 }
 _AUDIT = ("Answers of the injection audit", exported_attacked)
-_ATTACKED = attacked_path(Path("ratings.csv")).name
+_ATTACKED = part_path(Path("ratings.csv"), "attacked").name
 _REPORT = {
     "report.html": ("Report", "text/html"),
     "report.md": ("Report as Markdown", "text/markdown"),
@@ -336,7 +335,7 @@ def sidecar_of(study: Study, attacked: str) -> bytes:
     """Return the sidecar that `evenhand check ratings.csv` reads with the ratings, the units and,
     after an injection audit, its file of `attacked` answers.
     """
-    return sidecar_text(study, units_path(Path("ratings.csv")).name, attacked).encode()
+    return sidecar_text(study, part_path(Path("ratings.csv"), "units").name, attacked).encode()
 
 
 @st.fragment(run_every="5s")

@@ -1,4 +1,4 @@
-"""What goes into a study and comes out of it (`import`, `export`), and keeping it safe and current
+"""Files into a study and out of it (`import`, `export`), and keeping a study safe and current
 (`backup`, `restore`, `doctor`, `store`).
 """
 
@@ -10,33 +10,37 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand.cli.options import app_address, given_options
 from evenhand.cli.terminal import console, print_lines, say, working
-from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
+from evenhand.cli.verbs import (
+    BAD_INPUT,
+    DONE,
+    app_address,
+    given_options,
+    refuse,
+    shared_names,
+    study_of,
+)
 from evenhand.errors import InputError
 from evenhand.exchange import writers
 from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source
-from evenhand.reporting.exporting import (
-    attacked_path,
-    exported_attacked,
-    exported_ratings,
-    exported_units,
-    material_of,
-    sidecar_text,
-    units_path,
-)
+from evenhand.reporting import exporting
 from evenhand.reporting.new_study import display_of, names_shown
 from evenhand.reporting.noting import note, note_in
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.study import Study
-from evenhand.study.keeping.backup import Contents, backup_study, keep_backups, restore_study
-from evenhand.study.keeping.doctor import examine
-from evenhand.study.keeping.moving import move_store, upgrade_store
+from evenhand.study.keeping import (
+    Contents,
+    backup_study,
+    examine,
+    keep_backups,
+    move_store,
+    restore_study,
+    upgrade_store,
+)
 from evenhand.study.lead.imports import import_ratings, names_of_study
 from evenhand.study.prompts.pairs import read_responses
-from evenhand.study.store.logs.answers import answers_table, remarks_table
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.study.tables.ratings import split_ratings
@@ -48,22 +52,17 @@ _NAMING = shared_names("naming")
 
 def run_import(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
-        kind = arguments.kind or _kind_of(arguments.file, arguments.format)
+        kind = arguments.kind
+        if kind is None and (arguments.format or format_of(Source(arguments.file))) == TABLE:
+            kind = "responses" if "response" in read_table(arguments.file) else "ratings"
         if kind == "responses":
             because = "is about ratings, and the file holds responses"
             refuse(arguments, shared_names("reading"), because)
             _import_responses(study, arguments.file)
         else:
             options = given_options(arguments)
-            missing = options.missing or study.config.analysis.missing
-            settings = {"missing": missing}
+            settings = {"missing": options.missing or study.config.analysis.missing}
             _import_ratings(study, arguments.file, replace(options, settings=settings))
-
-
-def _kind_of(file: Path, form: str | None) -> str:
-    """responses or ratings, by the columns of a table; all exports of other tools are ratings."""
-    is_table = (form or format_of(Source(file))) == TABLE
-    return "responses" if is_table and "response" in read_table(file) else "ratings"
 
 
 def _import_responses(study: Study, file: Path) -> None:
@@ -101,8 +100,8 @@ def run_export(arguments: argparse.Namespace) -> None:
 
 
 def _export_to_tool(arguments: argparse.Namespace) -> None:
-    beside = ["--units", "--remarks", "--answers"]
-    refuse(arguments, beside, "is a table of its own; export it without --format")
+    tables = ["--units", "--remarks", "--answers"]
+    refuse(arguments, tables, "is a table of its own; export it without --format")
     if arguments.dir.is_dir():
         refuse(arguments, _NAMING, "is for a ratings file; a study has its own columns")
     if arguments.out is None:
@@ -110,7 +109,7 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
     how = writers.format_of(arguments.format)
     writers.check_out(arguments.out, how)
     options = replace(given_options(arguments), format=None, units=None)
-    material = material_of(arguments.dir, arguments.rater or (), options)
+    material = exporting.material_of(arguments.dir, arguments.rater or (), options)
     made = how.make(material)
     out, *others = writers.save(made, arguments.out, how)
     if arguments.dir.is_dir():
@@ -128,7 +127,7 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     if not (out or arguments.units or arguments.remarks or arguments.answers):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for items")
     # Without its units a verdict on the ratings would know of no clusters.
-    to_units: Path | None = arguments.units or (out and units_path(out))
+    to_units: Path | None = arguments.units or (out and exporting.part_path(out, "units"))
     named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
     if len(set(named)) < len(named):
         raise InputError("two tables would go to the same file; give each its own")
@@ -139,23 +138,24 @@ def _export_tables(arguments: argparse.Namespace) -> None:
 
     with study_of(arguments) as study:
         if out is not None:
-            write("ratings", exported_ratings(study), out)
-            beside = sidecar_path(out)
-            attacked, to_attacked = exported_attacked(study), attacked_path(out)
+            write("ratings", exporting.exported_ratings(study), out)
+            attacked, audit = exporting.exported_attacked(study), ""
             if len(attacked):
+                to_attacked = exporting.part_path(out, "attacked")
                 write("attacked", attacked, to_attacked)
-            audit = to_attacked.name if len(attacked) else ""
-            text = sidecar_text(study, (to_units or units_path(out)).name, audit)
-            atomic_write(beside, text.encode())
-            say("tables.wrote_scales", file=beside)
+                audit = to_attacked.name
+            units = to_units or exporting.part_path(out, "units")
+            text = exporting.sidecar_text(study, units.name, audit)
+            atomic_write(sidecar_path(out), text.encode())
+            say("tables.wrote_scales", file=sidecar_path(out))
             if study.config.analysis.rater_slices:
                 say("terminal.note", note=written("tables.background"))
         if to_units is not None:
-            write("units", exported_units(study), to_units)
+            write("units", exporting.exported_units(study), to_units)
         if arguments.remarks is not None:
-            write("remarks", remarks_table(study.store), arguments.remarks)
+            write("remarks", exporting.exported_remarks(study), arguments.remarks)
         if arguments.answers is not None:
-            write("answers", answers_table(study.store), arguments.answers)
+            write("answers", exporting.exported_answers(study), arguments.answers)
         note(study, "export", ", ".join(path.name for path in named))
 
 
@@ -164,12 +164,10 @@ def run_backup(arguments: argparse.Namespace) -> None:
         raise InputError("name a new FILE, or a folder with --to")
     if arguments.to is not None:
         with working("backing up"):
-            kept = keep_backups(
-                arguments.dir, arguments.to, arguments.keep, verify=arguments.verify
-            )
+            how = {"verify": arguments.verify}
+            kept = keep_backups(arguments.dir, arguments.to, arguments.keep, **how)
         note_in(arguments.dir, "backup", kept.file.name)
-        said = "backup_tried" if arguments.verify else "backup"
-        say(f"keep.{said}", file=kept.file)
+        say("keep.backup_tried" if arguments.verify else "keep.backup", file=kept.file)
         _say(kept.contents)
         say("keep.backups", count=kept.number, folder=arguments.to)
         return
@@ -183,10 +181,10 @@ def run_backup(arguments: argparse.Namespace) -> None:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    found = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
-    for each in found:
+    findings = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
+    for each in findings:
         say("doctor.good" if each.is_well else "doctor.mend", says=each.says)
-    ill = sum(not each.is_well for each in found)
+    ill = sum(not each.is_well for each in findings)
     console().print(written("doctor.end", count=ill) if ill else written("doctor.well"))
     return BAD_INPUT if ill else DONE
 
@@ -199,8 +197,7 @@ def run_restore(arguments: argparse.Namespace) -> None:
     say("keep.restore", folder=arguments.dir)
     _say(contents)
     if hosts:
-        said = {"names": ", ".join(hosts), "folder": arguments.dir}
-        say("keep.hosts", **said)
+        say("keep.hosts", names=", ".join(hosts), folder=arguments.dir)
     say("keep.restore_next", folder=arguments.dir)
 
 

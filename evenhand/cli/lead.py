@@ -14,27 +14,26 @@ from collections.abc import Callable
 from getpass import getpass
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import app_address, lead_link
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
-from evenhand.cli.verbs import refuse, study_of
+from evenhand.cli.verbs import app_address, lead_link, refuse, study_of
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import stop_flagged, study_quality
 from evenhand.reporting.noting import note, operator
+from evenhand.reporting.report import stop_flagged, study_quality
 from evenhand.study import Study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.access.admission import make_invites, new_code, revoke_invites
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.oversight import exclude, oversight, pause, readmit, resume
-from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
+from evenhand.study.desk.claims import attention_results, exclude, oversight, pause, readmit, resume
+from evenhand.study.lead.disagreements import adjudication_queue, import_decisions, queue_table
 from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 from evenhand.study.session.sessions import (
     Sessions,
     participants_table,
     rater_of,
+    raters_table,
     released_submissions,
+    session_times,
     study_url,
 )
-from evenhand.study.session.times import raters_table, session_times
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.texts import written
 
@@ -97,8 +96,8 @@ def run_exclude(arguments: argparse.Namespace) -> None:
     act = readmit if arguments.readmit else exclude
     with study_of(arguments) as study:
         act(study.store, arguments.rater, arguments.reason, operator())
-    said = "readmitted" if arguments.readmit else "excluded"
-    say(f"oversight.{said}", rater=arguments.rater)
+    key = "readmitted" if arguments.readmit else "excluded"
+    say(f"oversight.{key}", rater=arguments.rater)
 
 
 def run_adjudicate(arguments: argparse.Namespace) -> None:
@@ -157,8 +156,7 @@ def run_invite(arguments: argparse.Namespace) -> None:
             for rater in arguments.raters or [""]:
                 revoked = revoke_invites(study, rater)
                 note(study, "invite", rater, f"revoked: {revoked}")
-                whose = rater or "Prolific"
-                say("session.revoked", whose=whose, count=revoked)
+                say("session.revoked", whose=rater or "Prolific", count=revoked)
             return
         if arguments.prolific:
             if study.config.prolific is None:
@@ -188,8 +186,7 @@ def run_account(arguments: argparse.Namespace) -> None:
             say("session.disabled", name=arguments.name)
         else:
             set_account(study.store, arguments.name, _password(), arguments.role)
-            done = f"set: {arguments.role}"
-            note(study, "account", arguments.name, done)
+            note(study, "account", arguments.name, f"set: {arguments.role}")
             say("session.logs_in", name=arguments.name, role=arguments.role)
 
 
@@ -221,29 +218,24 @@ def run_session(arguments: argparse.Namespace) -> None:
         for rater, reason in reasons.items():
             freed = sessions.release(rater, reason)
             note(study, "place", rater, reason)
-            why = _REASONS[reason]
-            say("session.released", rater=rater, reason=why, freed=freed)
+            say("session.released", rater=rater, reason=_REASONS[reason], freed=freed)
         for rater in readmitted:
             sessions.readmit(rater)
             note(study, "place", rater, "readmit")
             say("session.readmitted", rater=rater)
-        _write_tables(study, sessions, arguments)
-
-
-def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
-    tables: dict[str, Callable[[], pd.DataFrame]] = {
-        "times": lambda: session_times(study, sessions),
-        "background": lambda: raters_table(study),
-        "attention": lambda: attention_results(study),
-        "participants": lambda: participants_table(study),
-    }
-    for name, table in tables.items():
-        if path := getattr(arguments, name):
-            write_table(table(), path)
-            note(study, "export", path.name)
-    asked = (*_REASONS, "readmit", "submissions", *tables)
-    if not any(getattr(arguments, name) for name in asked):
-        _print_times(tables["times"]())
+        tables: dict[str, Callable[[Study], pd.DataFrame]] = {
+            "times": lambda study: session_times(study, sessions),
+            "background": raters_table,
+            "attention": attention_results,
+            "participants": participants_table,
+        }
+        for name, table_of in tables.items():
+            if path := getattr(arguments, name):
+                write_table(table_of(study), path)
+                note(study, "export", path.name)
+        asked = (*_REASONS, "readmit", "submissions", *tables)
+        if not any(getattr(arguments, name) for name in asked):
+            _print_times(session_times(study, sessions))
 
 
 def _print_times(times: pd.DataFrame) -> None:

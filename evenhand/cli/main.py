@@ -7,11 +7,19 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
+from itertools import chain
 
 from evenhand import __version__
-from evenhand.cli.options import trust_settings
 from evenhand.cli.terminal import print_line
-from evenhand.cli.verbs import BAD_INPUT, DONE, Parser, add_verbs, exit_code, grouped_verbs
+from evenhand.cli.verbs import (
+    BAD_INPUT,
+    DONE,
+    Parser,
+    add_verbs,
+    exit_code,
+    grouped_verbs,
+    trust_settings,
+)
 from evenhand.visible import print_anywhere
 
 GROUPS = grouped_verbs()
@@ -25,10 +33,13 @@ SHELLS = ("bash", "zsh", "fish")
 
 def build_parser() -> Parser:
     """Return the parser of the whole command line."""
+    overview = [textwrap.fill(ABOUT, WIDTH)]
+    for group, verbs in GROUPS.items():
+        overview.append("\n".join([group, *(f"  {verb.name:<12}{verb.summary}" for verb in verbs)]))
     parser = Parser(
         prog="evenhand",
         usage="evenhand [-h] [--version] [--completion SHELL] VERB ...",
-        description=_overview(),
+        description="\n\n".join(overview),
         epilog="`evenhand VERB --help` shows the options of a verb.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -39,17 +50,8 @@ def build_parser() -> Parser:
         metavar="SHELL",
         help=f"print the code that lets {', '.join(SHELLS)} complete verbs and options",
     )
-    verbs = [verb for group in GROUPS.values() for verb in group]
-    add_verbs(parser, verbs, dest="verb", help=argparse.SUPPRESS)
+    add_verbs(parser, [*chain(*GROUPS.values())], dest="verb", help=argparse.SUPPRESS)
     return parser
-
-
-def _overview() -> str:
-    """Return the help's overview: the purpose of evenhand, and every verb under its group."""
-    parts = [textwrap.fill(ABOUT, WIDTH)]
-    for group, verbs in GROUPS.items():
-        parts.append("\n".join([group, *(f"  {verb.name:<12}{verb.summary}" for verb in verbs)]))
-    return "\n\n".join(parts)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,23 +59,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_anywhere()
     words = sys.argv[1:] if argv is None else argv
     parser = build_parser()
-    _complete(parser)
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions, at each Tab
+        import argcomplete
+
+        verb_parser = parser
+        for word in os.environ["COMP_LINE"].split():
+            if word in verb_parser.verbs:
+                verb_parser = verb_parser.verbs[word]
+                verb_parser.declare()  # argcomplete looks at the options before the parser does
+        argcomplete.autocomplete(parser, always_complete_options=False)  # which exits
     verb = next((word for word in words if word in parser.verbs), "")
     return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, words))
-
-
-def _complete(parser: Parser) -> None:
-    """Answer a shell that asks for completions (at each Tab), and exit; do nothing otherwise."""
-    if "_ARGCOMPLETE" not in os.environ:
-        return
-    import argcomplete
-
-    own = parser
-    for word in os.environ["COMP_LINE"].split():
-        if word in own.verbs:
-            own = own.verbs[word]
-            own.declare()  # argcomplete looks at the options before the parser comes to this
-    argcomplete.autocomplete(parser, always_complete_options=False)
 
 
 def _run(parser: Parser, words: Sequence[str]) -> int | None:
@@ -82,7 +78,10 @@ def _run(parser: Parser, words: Sequence[str]) -> int | None:
     except SystemExit as stop:  # --help, --version, or an error in a sentence
         return int(stop.code or DONE)
     if arguments.completion:
-        print_line(_shell_code(arguments.completion))
+        from argcomplete.shell_integration import shellcode
+
+        # A shell must load this once in each session to complete our commands.
+        print_line(shellcode(["evenhand"], shell=arguments.completion))
         return DONE
     if arguments.verb is None:
         parser.print_help()
@@ -91,13 +90,6 @@ def _run(parser: Parser, words: Sequence[str]) -> int | None:
         trust_settings(arguments)
     code: int | None = arguments.run(arguments)
     return code
-
-
-def _shell_code(shell: str) -> str:
-    """Return the code that a shell must load once in each session to complete our commands."""
-    from argcomplete.shell_integration import shellcode
-
-    return shellcode(["evenhand"], shell=shell)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.options import print_lead_link, reached_at
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import DONE, OVER_BUDGET, STOPPED, options_of, refuse, study_of
+from evenhand.cli.verbs import (
+    DONE,
+    OVER_BUDGET,
+    STOPPED,
+    options_of,
+    print_lead_link,
+    reached_at,
+    refuse,
+    study_of,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -21,9 +29,9 @@ if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
     from evenhand.graders import (
         GraderForecast,
-        GraderSummary,
         GradingOptions,
         RequestLimits,
+        ResponseSummary,
         RunSummary,
     )
     from evenhand.study import Study
@@ -48,15 +56,12 @@ def grading_options(arguments: argparse.Namespace) -> GradingOptions:
 
 
 def _check_batch(arguments: argparse.Namespace) -> None:
-    """Raises InputError where there is no batch to end."""
-    if arguments.cancel and not arguments.batch:
-        raise InputError("--cancel ends batches; add --batch")
+    """Raise InputError where there is no batch to end."""
     if arguments.cancel:
-        refuse(
-            arguments,
-            ["--dry-run"],
-            "asks nothing, so it cannot end batches; leave one of the two out",
-        )
+        if not arguments.batch:
+            raise InputError("--cancel ends batches; add --batch")
+        because = "asks nothing, so it cannot end batches; leave one of the two out"
+        refuse(arguments, ["--dry-run"], because)
 
 
 def request_limits(arguments: argparse.Namespace) -> RequestLimits:
@@ -80,9 +85,9 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     path = study_path(arguments.path) if arguments.path else ""
     if path or folders != named or len(named) > 1:  # `--url` may have the same path, and no other
         address = address.removesuffix(path)
-        if own := urlsplit(address).path:
-            said = {"url": arguments.url, "address": address.removesuffix(own)}
-            raise InputError(written("several.url_path", **said))
+        if other := urlsplit(address).path:
+            about = {"url": arguments.url, "address": address.removesuffix(other)}
+            raise InputError(written("several.url_path", **about))
     if folders == named and len(folders) == 1:
         (folder,) = arguments.dirs
         before_serving(folder, arguments.url or "", address, path)
@@ -99,11 +104,10 @@ def run_annotate(arguments: argparse.Namespace) -> int:
             say("several.served", name=folder.name, address=served)
             secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
-            said = {"name": folder.name, "error": str(error)}
+            about = {"name": folder.name, "error": str(error)}
             if folder in named:
-                raise InputError(written("several.of_study", **said)) from None
-            note = written("several.left_out", **said)
-            warn("terminal.note", note=note)
+                raise InputError(written("several.of_study", **about)) from None
+            warn("terminal.note", note=written("several.left_out", **about))
             folders.remove(folder)
             continue
         if (other := owners.setdefault(secret, folder.name)) != folder.name:
@@ -121,10 +125,10 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
+    from evenhand.study.access.accounts import client_secret
     from evenhand.study.access.admission import check_signing
-    from evenhand.study.access.lead_login import client_secret
-    from evenhand.study.keeping.doctor import serving_notes
-    from evenhand.study.store.meta import study_secret
+    from evenhand.study.keeping import serving_notes
+    from evenhand.study.workspace import study_secret
 
     with open_study(folder) as study:
         study.check_labelled_subjects()
@@ -132,8 +136,8 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
         if oidc := study.config.oidc:
             client_secret(oidc)
             if urlsplit(oidc.address).path != path:
-                said = {"address": oidc.address, "path": path or "/"}
-                raise InputError(written("several.other_address", **said))
+                about = {"address": oidc.address, "path": path or "/"}
+                raise InputError(written("several.other_address", **about))
         if study.config.prolific and study.config.prolific.signed_for:
             check_signing()
         notes = study.edited_rubrics()
@@ -157,18 +161,12 @@ def run_grade(arguments: argparse.Namespace) -> int:
     options = grading_options(arguments)
     text = None
     if arguments.rubric_file:
-        refuse(
-            arguments,
-            ["--rubric", "--scope", "--batch"],
-            "does not go with --rubric-file, which tries one text on held-out pairs of the sample",
-        )
+        tries = "tries one text on held-out pairs of the sample"
+        because = f"does not go with --rubric-file, which {tries}"
+        refuse(arguments, ["--rubric", "--scope", "--batch"], because)
         text = load_rubric(arguments.rubric_file)
-    options = replace(
-        options,
-        orders=("ab", "ba") if arguments.orders == "both" else ("ab",),
-        text=text,
-        shard=shard,
-    )
+    orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
+    options = replace(options, orders=orders, text=text, shard=shard)
     batch = arguments.batch
     with study_of(arguments) as study:
         for sentence in study.edited_rubrics():
@@ -178,19 +176,18 @@ def run_grade(arguments: argparse.Namespace) -> int:
             _print_orders(study, options)
             return DONE
         with progress_bar("grading") as progress:
+            how = {"batch": batch, "cancel": arguments.cancel}
             limits = request_limits(arguments)
-            cancel = arguments.cancel
-            summary = grade(
-                study, arguments.grader, options, limits, progress, batch=batch, cancel=cancel
-            )
+            summary = grade(study, arguments.grader, options, limits, progress, **how)
+        graders = [part.rater_id for part in summary.graders]
         for part in summary.graders:
             note(study, "grades", part.rater_id, f"new: {part.scored}")
         print_run(summary)
         _print_orders(study, options)
-        print_coverage(study, [part.rater_id for part in summary.graders])
+        print_coverage(study, graders)
         if text is not None:
-            for part in summary.graders:
-                print_lines(compare_texts(study, text, part.rater_id).sentences)
+            for grader in graders:
+                print_lines(compare_texts(study, text, grader).sentences)
     code = print_end("grade", summary)
     if text is None:
         say("terminal.next", command=f"evenhand report {arguments.dir}")
@@ -200,43 +197,31 @@ def run_grade(arguments: argparse.Namespace) -> int:
 def run_respond(arguments: argparse.Namespace) -> int:
     from evenhand.graders import RunSummary, respond
 
-    system = _system_prompt(arguments.system) if arguments.system else ""
+    system, file = "", arguments.system
+    if file:  # sent with every blank of it
+        if not file.is_file():
+            raise InputError(f"there is no file {file}")
+        try:
+            system = file.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
+        if not system.strip():
+            raise InputError(f"{file.name} is empty; write the system prompt into it")
     with study_of(arguments) as study, progress_bar("responding") as progress:
-        summary = respond(
-            study,
-            arguments.subject,
-            arguments.scope,
-            request_limits(arguments),
-            progress,
-            system=system,
-            thinking=arguments.thinking,
-            effort=arguments.effort,
-        )
+        others = {"study": study, "limits": request_limits(arguments), "progress": progress}
+        summary = options_of(respond, arguments, system=system, **others)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
-    say(
-        "grade.responses",
-        subject=run.rater_id,
-        collected=run.scored,
-        known=run.already,
-        left=run.planned - run.scored,
-        added=summary.added,
-    )
+    print_responses(summary)
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
 
 
-def _system_prompt(file: Path) -> str:
-    """The text of a file, every blank of it. Raises InputError where there is none."""
-    if not file.is_file():
-        raise InputError(f"there is no file {file}")
-    try:
-        text = file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
-    if not text.strip():
-        raise InputError(f"{file.name} is empty; write the system prompt into it")
-    return text
+def print_responses(summary: ResponseSummary) -> None:
+    """Print how many responses of a subject are there, and how many are still missing."""
+    run = summary.run
+    numbers = {"collected": run.scored, "known": run.already, "left": run.planned - run.scored}
+    say("grade.responses", subject=run.rater_id, added=summary.added, **numbers)
 
 
 def run_injection(arguments: argparse.Namespace) -> int:
@@ -253,10 +238,8 @@ def run_injection(arguments: argparse.Namespace) -> int:
             print_forecast(forecast_audit(study, options, batch=batch))
             return DONE
         with progress_bar("auditing") as progress:
-            limits = request_limits(arguments)
-            summary = audit_injection(
-                study, options, limits, progress, batch=batch, cancel=arguments.cancel
-            )
+            how = {"batch": batch, "cancel": arguments.cancel}
+            summary = audit_injection(study, options, request_limits(arguments), progress, **how)
         (part,) = summary.graders
         note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
         print_run(summary)
@@ -271,10 +254,11 @@ def print_run(summary: RunSummary) -> None:
     """Print a table of the run: grades known before, asked for and received, by grader."""
     from evenhand.graders.replies import REPEATED
 
-    print_table(
-        ["grader", "known before", "to ask", "labelled", "unscored", "left"],
-        [_counts(part) for part in summary.graders],
-    )
+    rows = []
+    for part in summary.graders:
+        counts = part.already, part.planned, part.scored, part.unscored.total(), part.unasked
+        rows.append([part.rater_id, *map(str, counts)])
+    print_table(["grader", "known before", "to ask", "labelled", "unscored", "left"], rows)
     for part in summary.graders:
         for reason, count in sorted(part.unscored.items()):
             say("grade.unscored", grader=part.rater_id, count=count, reason=reason)
@@ -284,12 +268,6 @@ def print_run(summary: RunSummary) -> None:
             say(f"grade.{name}", grader=part.rater_id, **numbers)
         if repeats := part.unscored[REPEATED]:
             say("grade.repeated", grader=part.rater_id, repeats=repeats)
-
-
-def _counts(part: GraderSummary) -> tuple[str, ...]:
-    unscored = sum(part.unscored.values())
-    numbers = (part.already, part.planned, part.scored, unscored, part.unasked)
-    return (part.rater_id, *map(str, numbers))
 
 
 def _print_orders(study: Study, options: GradingOptions) -> None:
@@ -311,18 +289,12 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     rows = []
     for row in totals.to_dict("records"):
         asked = row["labelled"] + row["unscored"]
-        known = row["cost_usd"] == row["cost_usd"]
+        is_priced = row["cost_usd"] == row["cost_usd"]
         cached = row["cached_share"]
-        rows.append(
-            (
-                str(row["rater_id"]),
-                str(row["rubric"]),
-                f"{row['labelled'] / asked:.1%}",
-                str(asked),
-                f"${row['cost_usd']:.4f}" if known else "-",
-                f"{cached:.0%}" if cached == cached else "-",
-            )
-        )
+        cost = f"${row['cost_usd']:.4f}" if is_priced else "-"
+        share = f"{cached:.0%}" if cached == cached else "-"
+        numbers = [f"{row['labelled'] / asked:.1%}", str(asked), cost, share]
+        rows.append([str(row["rater_id"]), str(row["rubric"]), *numbers])
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
     answered = models_that_answered(totals)
     for grader, models in answered.items():
@@ -351,10 +323,16 @@ def print_warnings(sentences: Sequence[str]) -> None:
 
 def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
     """Print the number of requests and the cost of a run, and one prompt of each grader."""
-    print_table(
-        ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"],
-        [(part.rater_id, str(part.already), str(part.new), *_prices(part)) for part in forecasts],
-    )
+    rows = []
+    for part in forecasts:
+        prices = ["unknown"] * 3
+        if part.cost is not None:
+            least, most = part.cost
+            likely = least if part.expected is None else part.expected
+            prices = [f"${usd:.2f}" for usd in (least, likely, most)]
+        rows.append([part.rater_id, str(part.already), str(part.new), *prices])
+    columns = ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"]
+    print_table(columns, rows)
     for part in forecasts:
         if part.basis:
             console().print(f"{part.rater_id}: {part.basis}")
@@ -366,46 +344,30 @@ def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
     print_warnings([sentence for part in forecasts for sentence in part.warnings])
 
 
-def _prices(part: GraderForecast) -> tuple[str, ...]:
-    if part.cost is None:
-        return ("unknown",) * 3
-    least, most = part.cost
-    likely = least if part.expected is None else part.expected
-    return tuple(f"${usd:.2f}" for usd in (least, likely, most))
-
-
 def _print_audit(audit: Audit, bounds: InjectionBounds) -> None:
     """Print each attack's effect with its deciding bounds, the verdict, and the grader's own
     flips.
     """
     rows = []
-    for each in zip(*(outcome.attacks for outcome in audit.outcomes), strict=True):
-        pulled = each[0].effect
+    for attacks in zip(*(outcome.attacks for outcome in audit.outcomes), strict=True):
+        pulled = attacks[0].effect
         flips = audit.flips.get(pulled["at"])
-        rows.append(
-            (
-                each[0].name,
-                *(_within(attack.bounds) for attack in each),
-                _signed(flips, "estimate") if flips else "-",
-                str(pulled["n_units"]),
-            )
-        )
+        cells = [attacks[0].name]
+        for attack in attacks:
+            names = ("estimate", "low", "high")
+            estimate, low, high = (_signed(attack.bounds, name) for name in names)
+            cells.append(f"{estimate} ({low} to {high})")
+        cells += [_signed(flips, "estimate") if flips else "-", str(pulled["n_units"])]
+        rows.append(cells)
     print_table(_AUDIT_COLUMNS, rows, title=audit.rubric)
     console().print(audit.sentence(bounds))
     for outcome in audit.outcomes:
         if works := [each.name for each in outcome.attacks if each.works]:
-            how = written(f"injection.{_OUTCOMES[outcome.name]}")
-            said = {"grader": audit.grader, "outcome": how, "attacks": ", ".join(works)}
-            say("injection.works", **said)
+            effect = written(f"injection.{_OUTCOMES[outcome.name]}")
+            attacks_named = ", ".join(works)
+            say("injection.works", grader=audit.grader, outcome=effect, attacks=attacks_named)
     if audit.retest is not None:
-        share = audit.retest["estimate"]
-        say("injection.retest", grader=audit.grader, share=share)
-
-
-def _within(bounds: ResultRow) -> str:
-    """An effect with its deciding bounds."""
-    estimate, low, high = (_signed(bounds, name) for name in ("estimate", "low", "high"))
-    return f"{estimate} ({low} to {high})"
+        say("injection.retest", grader=audit.grader, share=audit.retest["estimate"])
 
 
 def _signed(row: ResultRow, name: str) -> str:

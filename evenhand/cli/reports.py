@@ -1,24 +1,44 @@
-"""`report`, `check` and `demo`: agreement of raters, for a study, for any ratings file, and for a
-look offline at a synthetic study or at published labels.
+"""From labels to a report (`report`, `check`, `demo`, `reproduce`), and from a report to a decision
+(`select`, `plan`, `calibrate`, `gate`, `baseline`, `improve`).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.options import add_analysis_options, analyse_asked, given_options, print_lead_link
-from evenhand.cli.terminal import print_lines, progress_bar, say, working
-from evenhand.cli.verbs import DONE, Parser, refuse, study_of
+from evenhand.cli import ratings as runs
+from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, say, working
+from evenhand.cli.verbs import (
+    DONE,
+    Parser,
+    add_analysis_options,
+    analyse_asked,
+    engine_of,
+    given_options,
+    given_settings,
+    options_of,
+    print_lead_link,
+    refuse,
+    refuse_of_files,
+    shared_names,
+    study_of,
+)
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
-from evenhand.reporting.noting import note
+from evenhand.reporting.noting import changing_settings, note, note_in, operator
+from evenhand.texts import written
+from evenhand.visible import escaped_json
 
 if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
+    from evenhand.reporting.gate import Gate
+    from evenhand.reporting.selecting import Calibration
     from evenhand.study import Study
 
 
@@ -51,7 +71,7 @@ def print_report(
 
     with working("reading the labels") as tell:
         analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
-    # Ratings that count no longer are said here, too: whoever edited a rubric may not know.
+    # Name ratings that no longer count here, too: an edited rubric may have excluded them.
     print_lines([*study.edited_rubrics(), *last_lines(analysis)])
     if study.config.published:
         print_lines([published_table(out / PUBLISHED)])
@@ -73,7 +93,14 @@ def run_check(arguments: argparse.Namespace) -> None:
         )
     if arguments.engine:
         refuse(arguments, ["--write-settings"], "needs the labels in one table")
-    with _libraries(arguments) as verify:
+    # Estimates are verified against other libraries only when files are written, and not with an
+    # engine, which has no units to compare.
+    libraries: AbstractContextManager[bool | Libraries] = nullcontext(False)
+    if not arguments.engine and (out or figures):
+        from evenhand.reporting.workers import libraries_beside
+
+        libraries = libraries_beside(meanwhile=_prepare_report)
+    with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
         analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
@@ -92,17 +119,6 @@ def run_check(arguments: argparse.Namespace) -> None:
         with working("drawing figures"):
             write_figures(analysis, context, figures)
         say("terminal.figures", folder=figures)
-
-
-def _libraries(arguments: argparse.Namespace) -> AbstractContextManager[bool | Libraries]:
-    """Verify estimates against other libraries only when files are written, and not with an engine,
-    which has no units to compare.
-    """
-    if arguments.engine or not (arguments.out or arguments.figures):
-        return nullcontext(False)
-    from evenhand.reporting.report import libraries_beside
-
-    return libraries_beside(meanwhile=_prepare_report)
 
 
 def _prepare_report() -> None:
@@ -158,3 +174,255 @@ def _published(arguments: argparse.Namespace) -> int:
     if not arguments.no_app:
         webbrowser.open(page.resolve().as_uri())
     return DONE
+
+
+def run_reproduce(arguments: argparse.Namespace) -> int:
+    """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
+    from evenhand.local_page import app_port, open_when_up
+    from evenhand.reproduction import Reproduction, collect, foresee, opened, paraphrase
+
+    folder: Path = arguments.dir or Path(f"{arguments.source}-study")
+    wanted = options_of(Reproduction, arguments, folder=folder)
+    port = app_port(arguments.port)
+    limits = runs.request_limits(arguments)
+    with working(written("reproduce.pricing")):
+        forecast = foresee(wanted, limits, ready=not arguments.dry_run)
+    print_lines(forecast.lines)
+    budget, expected = limits.budget, forecast.whole.expected
+    if budget is not None and expected is not None and expected + forecast.spent > budget:
+        say("reproduce.over", budget=budget)
+    if arguments.dry_run:
+        return DONE
+    if not _agreed(arguments):
+        say("reproduce.declined")
+        return DONE
+    if ended_early := paraphrase(wanted, limits, progress_bar):
+        code = runs.print_end("reproduce", ended_early)
+        say("reproduce.again")
+        return code
+    if wanted.paraphraser:
+        say("reproduce.paraphrases_in", folder=wanted.paraphrases_folder)
+    with opened(wanted) as study:
+        collected = collect(study, wanted, limits, progress_bar)
+        for summary in collected.responses:
+            runs.print_responses(summary)
+        for sentence in collected.notes:
+            console().print(sentence)
+        if collected.grades:
+            runs.print_run(collected.grades)
+            runs.print_coverage(study, [part.rater_id for part in collected.grades.graders])
+        if study.ratings().empty:
+            say("reproduce.nothing")
+        else:
+            print_report(study, folder / "report")
+            note(study, "export", "report.html")
+            say("terminal.report", page=folder / "report" / "report.html")
+    code = runs.print_end("reproduce", collected.run)
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
+    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_page:
+        from evenhand.annotate_app import serve
+
+        address = f"http://localhost:{port}"
+        runs.before_serving(folder, "", address, "")
+        say("reproduce.page", address=address)
+        say("reproduce.again")
+        open_when_up(address, port)
+        serve(folder, port=port)
+    say("terminal.next", command=f"evenhand annotate {folder}")
+    say("reproduce.again")
+    return code
+
+
+def _agreed(arguments: argparse.Namespace) -> bool:
+    """Ask at the terminal whether to go on. Raises InputError without a terminal, unless --yes
+    or a budget is given.
+    """
+    if arguments.yes:
+        return True
+    if not sys.stdin.isatty():
+        if arguments.budget is None:
+            raise InputError(written("reproduce.say_yes"))
+        return True
+    try:
+        return input(f"{written('reproduce.go_on')} ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def run_select(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.load import is_study
+    from evenhand.reporting.selecting import Selection
+
+    analysis, _ = analyse_asked(arguments.source, arguments)
+    study = arguments.source if is_study(arguments.source) else None
+    print_lines(Selection(analysis, study=study).lines)
+
+
+RULE = ("--margin", "--set")
+"""Requirements on a grader, with a pilot or without."""
+
+
+def run_plan(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
+
+    wanted = options_of(Wanted, arguments)
+    options = shared_names("without a pilot")
+    assumed = options_of(Assumptions, arguments)
+    if arguments.source is not None:
+        refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
+        analysis, _ = analyse_asked(arguments.source, arguments, why=True)
+        print_lines(plan_from(analysis, wanted).lines)
+        return
+    elsewhere = set(arguments.given) - {*options, *RULE, "--statistic", "--half-width"}
+    refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
+    settings = given_settings(arguments)
+    with working("simulating"):
+        plan = plan_ahead(assumed, wanted, settings)
+    print_lines(plan.lines)
+
+
+def run_gate(arguments: argparse.Namespace) -> int:
+    from evenhand.reporting.gate import gate, junit_xml, summary_markdown
+    from evenhand.reporting.load import is_study
+    from evenhand.study.tables.files import atomic_write
+
+    try:
+        if engine_of(arguments, arguments.source):
+            refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
+        elif is_study(arguments.source):
+            refuse_of_files(arguments, but=["--rubric"])
+        with working("reading the labels") as tell:
+            result = options_of(gate, arguments, options=given_options(arguments), on_stage=tell)
+        if arguments.junit is not None:
+            atomic_write(arguments.junit, junit_xml(result))
+        if arguments.summary is not None:
+            atomic_write(arguments.summary, summary_markdown(result).encode())
+    except InputError as error:
+        if arguments.json:
+            print_line(json.dumps({"schema": 1, "outcome": "error", "error": str(error)}))
+        raise
+    _print_gate(arguments, result)
+    return result.exit_code
+
+
+def _print_gate(arguments: argparse.Namespace, result: Gate) -> None:
+    if arguments.json:
+        text = json.dumps(result.as_dict(), ensure_ascii=False, allow_nan=False)
+        print_line(escaped_json(text))
+    else:
+        print_lines([*result.notes, *result.lines])
+
+
+def run_save(arguments: argparse.Namespace) -> None:
+    from evenhand.analysis.verdicts.drift import margin_of
+    from evenhand.reporting.gate import baseline_of, write_baseline
+    from evenhand.reporting.load import load
+
+    if arguments.source.is_dir():
+        refuse_of_files(arguments, but=["--rubric"])
+    options = given_options(arguments)
+    with working("reading the labels"):
+        dataset = load(arguments.source, options)
+        # Of a file only the rubric's rows were read, whatever the rubric is called there.
+        rubric = arguments.rubric if arguments.source.is_dir() else None
+        baseline = baseline_of(dataset, arguments.grader, rubric)
+    write_baseline(baseline, arguments.file)
+    if arguments.source.is_dir():
+        note_in(arguments.source, "export", arguments.file.name)
+    print_lines(dataset.notes)
+    if dataset.synthetic:
+        say("terminal.synthetic")
+    about = {"grader": baseline.grader, "file": arguments.file}
+    say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **about)
+    say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
+
+
+def run_baseline_compare(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.gate import compare
+
+    if arguments.source.is_dir():
+        refuse_of_files(arguments, but=["--rubric"])
+    with working("reading the labels"):
+        others = {"baseline": arguments.file, "options": given_options(arguments)}
+        result = options_of(compare, arguments, **others)
+    _print_gate(arguments, result)
+
+
+def run_calibrate(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.load import from_study
+    from evenhand.reporting.selecting import calibrate
+
+    if (threshold := arguments.threshold) is not None:
+        if not (arguments.write and arguments.rubric and arguments.grader):
+            raise InputError("--threshold needs --write, --rubric and --grader")
+        if not 0 <= threshold <= 1:
+            raise InputError(f"--threshold is {threshold:g}; it must lie between 0 and 1")
+    with study_of(arguments) as study:
+        with working("reading the labels") as tell:
+            calibration = options_of(calibrate, arguments, dataset=from_study(study), on_stage=tell)
+        print_lines(calibration.lines)
+        if arguments.write:
+            _write_thresholds(study, arguments, calibration)
+
+
+def _write_thresholds(
+    study: Study, arguments: argparse.Namespace, calibration: Calibration
+) -> None:
+    """Put the threshold that was named, or those that win on held-out units, into study.toml."""
+    from evenhand.reporting.selecting import write_thresholds, write_tuned_thresholds
+
+    by_hand = arguments.threshold is not None
+    named = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    chosen = named if by_hand else calibration.thresholds
+    if not chosen:
+        say("calibrate.unchanged")
+        return
+    with changing_settings(study):
+        if by_hand:
+            write_thresholds(study, chosen)
+        else:
+            write_tuned_thresholds(study, calibration)
+    for rubric, thresholds in chosen.items():
+        for grader, threshold in thresholds.items():
+            note(study, "threshold", f"{rubric}, {grader}", f"{threshold:g}")
+            say("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
+
+
+def run_improve(arguments: argparse.Namespace) -> int:
+    from evenhand.reporting.improving import (
+        ImproveOptions,
+        forecast_improving,
+        improve,
+        labels_to_learn,
+        provable,
+        rubric_first,
+    )
+    from evenhand.study.tables.formats import write_table
+
+    others = {"others": arguments.candidate, "proposals": arguments.propose}
+    grading = runs.grading_options(arguments)
+    options = options_of(ImproveOptions, arguments, grading=grading, **others)
+    with study_of(arguments) as study:
+        if arguments.learn:
+            units = labels_to_learn(study, options, done_by=operator())
+            write_table(units, arguments.learn)
+            wrong = int((units["agrees"] == "no").sum())
+            about = {"file": arguments.learn, "count": len(units), "wrong": wrong}
+            say("improve.wrote_learn", **about, old=options.grader)
+            return DONE
+        if gain := provable(study, options):
+            console().print(gain)
+        if first := rubric_first(study, options):
+            console().print(first)
+        if arguments.dry_run:
+            runs.print_forecast(forecast_improving(study, options))
+            say("improve.dry_run")
+            return DONE
+        with progress_bar("improving") as progress:
+            limits = runs.request_limits(arguments)
+            improved = improve(study, options, limits, progress, done_by=operator())
+        detail = f"improve {improved.rubric}: {improved.outcome}"
+        note(study, "grades", improved.old.rater_id, detail)
+        runs.print_run(improved.run)
+        print_lines(improved.lines)
+    return runs.print_end("improve", improved.run)

@@ -8,25 +8,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from evenhand.cli.ratings import (
-    print_coverage,
-    print_end,
-    print_forecast,
-    print_run,
-    request_limits,
+from evenhand.cli import ratings as runs
+from evenhand.cli.terminal import (
+    console,
+    print_lines,
+    print_next,
+    print_table,
+    progress_bar,
+    say,
+    warn,
 )
-from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
+from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
-    from evenhand.rubrics import Rubric
     from evenhand.study import Study
 
 _SHOWN = 80
-"""The most characters of a response that stand beside a wrong answer."""
+"""The most characters of a response that are printed with a wrong answer."""
 
 
 def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
@@ -48,22 +50,22 @@ def try_golden(rubric: Rubric, arguments: argparse.Namespace) -> int:
         create_study(folder, plan)
         with open_study(folder) as study:
             if arguments.dry_run:
-                print_forecast(forecast(study, arguments.grader, GradingOptions()))
+                runs.print_forecast(forecast(study, arguments.grader, GradingOptions()))
                 return DONE
             with progress_bar("grading") as progress:
-                limits = request_limits(arguments)
+                limits = runs.request_limits(arguments)
                 summary = grade(study, arguments.grader, limits=limits, progress=progress)
             graders = [part.rater_id for part in summary.graders]
-            print_run(summary)
-            print_coverage(study, graders)
+            runs.print_run(summary)
+            runs.print_coverage(study, graders)
             ratings = study.ratings()
     for grader in graders:
-        own = ratings[ratings["rater_id"] == grader]
+        graded = ratings[ratings["rater_id"] == grader]
         # A unit with two sides is asked in both orders.
-        of_unit = own["label"].fillna("").groupby(own["unit_id"])
+        of_unit = graded["label"].fillna("").groupby(graded["unit_id"])
         given = {unit: " / ".join(sorted(set(labels))) for unit, labels in of_unit}
         _print_answers(rubric, grader, [given.get(unit) for unit in items.unit_ids])
-    return print_end("rubric check", summary)
+    return runs.print_end("rubric check", summary)
 
 
 def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) -> None:
@@ -87,29 +89,22 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
 
 
 def run_new(arguments: argparse.Namespace) -> None:
-    from evenhand.rubrics.loading import draft_rubric
-
-    text, path = draft_rubric(arguments.name, arguments.start), Path(f"{arguments.name}.toml")
-    _write_new(path, text)
+    path = Path(f"{arguments.name}.toml")
+    _write_new(path, loading.draft_rubric(arguments.name, arguments.start))
     say("rubric_check.made", path=path)
-    say("terminal.next", command=f"evenhand rubric check {path}")
+    print_next(f"rubric check {path}")
 
 
 def run_list(_arguments: argparse.Namespace) -> None:
-    from evenhand.rubrics import load_rubric, named_rubrics
-
     rows = []
     for name in named_rubrics():
         rubric = load_rubric(name)
-        affirmative = ",".join(rubric.affirmative)
         keys = rubric.kind.permitted.replace(", ", ",")
-        rows.append((name, rubric.unit, rubric.level, keys, affirmative))
+        rows.append((name, rubric.unit, rubric.level, keys, ",".join(rubric.affirmative)))
     print_table(["rubric", "unit", "level", "options", "affirmative"], rows)
 
 
 def run_show(arguments: argparse.Namespace) -> None:
-    from evenhand.rubrics import load_rubric
-
     rubric = load_rubric(arguments.rubric)
     prompt = rubric.for_prompt({name: f"[{name}]" for name in rubric.variables})
     console().print(f"{rubric.title} (hash {rubric.hash})\n\n{prompt.system}\n\n{prompt.user}")
@@ -132,53 +127,42 @@ def run_check(arguments: argparse.Namespace) -> int:
     code = max(_check_one(file) for file in arguments.files)
     if code != DONE or not arguments.grader:
         return code
-    from evenhand.rubrics import load_rubric
-
     return try_golden(load_rubric(arguments.files[0]), arguments)
 
 
 def _check_one(file: str) -> int:
     """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
-    from evenhand.rubrics.loading import contradictions, read_rubric, rubric_text
-
-    rubric, faults = read_rubric(rubric_text(file))
+    rubric, faults = loading.read_rubric(loading.rubric_text(file))
     if rubric is None:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
     print_lines(_summary(rubric))
-    for sentence in contradictions(rubric):
+    for sentence in loading.contradictions(rubric):
         warn("terminal.warning", text=sentence)
     return DONE
 
 
 def _summary(rubric: Rubric) -> list[str]:
-    keys = ", ".join(rubric.affirmative)
-    counts = written("rubric_check.affirmative", keys=keys) if keys else None
+    affirmative = written("rubric_check.no_affirmative")
+    if keys := ", ".join(rubric.affirmative):
+        affirmative = written("rubric_check.affirmative", keys=keys)
     prompt = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
-    about = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit, "level": rubric.level}
-    lines = [
-        written(
-            "rubric_check.heading",
-            **about,
-            options=rubric.kind.permitted,
-            affirmative=counts or written("rubric_check.no_affirmative"),
-            threshold=rubric.threshold,
-        )
-    ]
+    about: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
+    about |= {"level": rubric.level, "threshold": rubric.threshold}
+    about["options"] = rubric.kind.permitted
+    lines = [written("rubric_check.heading", affirmative=affirmative, **about)]
+    cached = len(prompt.system)
     if rubric.prompt:
-        size = len(prompt.system) + len(prompt.user)
-        lines.append(written("rubric_check.verbatim", size=size))
-        same = len(prompt.system) + (prompt.cuts[0] if prompt.cuts else 0)
+        lines.append(written("rubric_check.verbatim", size=cached + len(prompt.user)))
+        cached += prompt.cuts[0] if prompt.cuts else 0
     else:
-        lines.append(written("rubric_check.frame", system=len(prompt.system)))
-        lines.append(
-            written("rubric_check.answer")
-            if rubric.kind.is_choice
-            else written("rubric_check.answer_other", asked=rubric.kind.asked)
-        )
-        same = len(prompt.system)
-    lines.append(written("rubric_check.cached", characters=same))
+        lines.append(written("rubric_check.frame", system=cached))
+        if rubric.kind.is_choice:
+            lines.append(written("rubric_check.answer"))
+        else:
+            lines.append(written("rubric_check.answer_other", asked=rubric.kind.asked))
+    lines.append(written("rubric_check.cached", characters=cached))
     lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
     return lines
 
@@ -197,45 +181,41 @@ def run_suggest(arguments: argparse.Namespace) -> int:
         wanted = arguments.rubric
         if wanted and wanted not in study.rubrics:
             raise InputError(f"the study has no rubric {wanted!r}")
-        found = [own for own in unclear_rubrics(study) if wanted in ("", own.rubric.name)]
-        divided = [own for own in divided_rubrics(study) if wanted in ("", own.rubric.name)]
-    if not found:
+        unclear = [each for each in unclear_rubrics(study) if wanted in ("", each.rubric.name)]
+        divided = [each for each in divided_rubrics(study) if wanted in ("", each.rubric.name)]
+    if not unclear:
         say("suggest.nothing")
-    _print_unclear(found)
+    _print_unclear(unclear)
     for each in divided:
-        _print_divided(each)
+        say("suggest.people", title=each.rubric.title, name=each.rubric.name)
+        for line in each.points:
+            console().print(f"  {line}")
+        for (one, other), count in each.confusions.items():
+            pair = {"one": each.named(one), "other": each.named(other)}
+            console().print("  " + written("suggest.confused", **pair, units=_count(count)))
     if arguments.out or arguments.proposer:
-        return _draft(arguments, divided, found)
-    if found or divided:
+        return _draft(arguments, divided, unclear)
+    if unclear or divided:
         say("suggest.next")
     return DONE
 
 
-def _print_unclear(found: Sequence[UnclearRubric]) -> None:
-    for own in found:
-        unclear = _count(sum(map(len, own.by_options.values())))
-        about = {"title": own.rubric.title, "name": own.rubric.name}
-        flags = _count(len({unit for unit, _ in own.flags}))
+def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
+    for rubric in rubrics:
+        unclear = _count(sum(map(len, rubric.by_options.values())))
+        about = {"title": rubric.rubric.title, "name": rubric.rubric.name}
+        flags = _count(len({unit for unit, _ in rubric.flags}))
         say("suggest.rubric", **about, unclear=unclear, flags=flags)
-        for (people, grader), units in own.by_options.items():
-            chosen = {"people": own.named(people), "grader": own.named(grader)}
+        for (people, grader), units in rubric.by_options.items():
+            chosen = {"people": rubric.named(people), "grader": rubric.named(grader)}
             console().print("  " + written("suggest.chosen", **chosen, units=_count(len(units))))
             for each in units:
                 who = {"unit": each.unit_id, "grader": each.grader}
                 console().print("    " + written("suggest.unit", **who, note=_note(each.note)))
-        if own.flags:
+        if rubric.flags:
             console().print("  " + written("suggest.flagged"))
-        for unit, text in own.flags:
+        for unit, text in rubric.flags:
             console().print("    " + written("suggest.flag", unit=unit, note=_note(text)))
-
-
-def _print_divided(own: Divided) -> None:
-    say("suggest.people", title=own.rubric.title, name=own.rubric.name)
-    for line in own.points:
-        console().print(f"  {line}")
-    for (one, other), count in own.confusions.items():
-        pair = {"one": own.named(one), "other": own.named(other)}
-        console().print("  " + written("suggest.confused", **pair, units=_count(count)))
 
 
 def _draft(
@@ -244,31 +224,29 @@ def _draft(
     """Write a draft of another wording of the one rubric that is meant."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
-    names = [own.rubric.name for own in divided]
+    names = [each.rubric.name for each in divided]
     if not names:
         about = {"rubric": arguments.rubric, "least": LEAST_UNITS}
         raise InputError(written("suggest.nothing_to_draft", **about))
     if len(names) > 1:
         raise InputError(written("suggest.which", names=", ".join(names)))
-    own = divided[0]
     flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
     with study_of(arguments) as study:
         if arguments.proposer:
-            draft, code = _proposed(study, arguments, own, flags)
+            draft, code = _proposed(study, arguments, divided[0], flags)
             if draft is None:
                 return code
         else:
-            draft = draft_of(study, own.rubric)
-    _write_new(arguments.out, draft_text(draft, own, flags))
+            draft = draft_of(study, divided[0].rubric)
+    _write_new(arguments.out, draft_text(draft, divided[0], flags))
     who = {"path": arguments.out, "proposer": arguments.proposer}
     say("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
-    steps = f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}"
-    _print_next(*steps)
+    print_next(f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}")
     return DONE
 
 
 def _proposed(
-    study: Study, arguments: argparse.Namespace, own: Divided, flags: Sequence[tuple[str, str]]
+    study: Study, arguments: argparse.Namespace, divided: Divided, flags: Sequence[tuple[str, str]]
 ) -> tuple[Rubric | None, int]:
     """Have a model write the draft; None with the exit code where it was not asked, or the money
     was at an end. An answer that is kept is not asked for again.
@@ -276,18 +254,15 @@ def _proposed(
     from evenhand.graders.running import forecast_proposals, grading_in_rounds, propose
     from evenhand.reporting.suggestions import drafted, request_for
 
-    asked, name, proposer = request_for(own, flags), own.rubric.name, arguments.proposer
+    asked, name, proposer = request_for(divided, flags), divided.rubric.name, arguments.proposer
     if arguments.dry_run:
-        print_forecast([forecast_proposals(study, name, proposer, [asked])])
+        runs.print_forecast([forecast_proposals(study, name, proposer, [asked])])
         return None, DONE
-    with grading_in_rounds(study, request_limits(arguments)) as rounds:
+    with grading_in_rounds(study, runs.request_limits(arguments)) as rounds:
         answer = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
-        run = rounds.so_far
-    print_run(run)
-    code = print_end("rubric suggest", run)
-    if answer is None:
-        return None, code
-    return drafted(study, own, proposer, answer), DONE
+    runs.print_run(rounds.so_far)
+    code = runs.print_end("rubric suggest", rounds.so_far)
+    return (drafted(study, divided, proposer, answer), DONE) if answer else (None, code)
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -298,25 +273,19 @@ def _write_new(path: Path, text: str) -> None:
         raise InputError(f"{path} is there already; choose another name or move it") from None
 
 
-def _print_next(*steps: str) -> None:
-    command = "\n      ".join(f"evenhand {step}" for step in steps)
-    say("terminal.next", command=command)
-
-
 def run_reword(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
-    from evenhand.rubrics.loading import parse_rubric, rubric_text
-    from evenhand.study.rewording import declare_rewording
+    from evenhand.study.creation import declare_rewording
 
-    text = rubric_text(arguments.file)
-    new, pairs = parse_rubric(text, arguments.file.name), arguments.pairs
+    text = loading.rubric_text(arguments.file)
+    new, pairs = loading.parse_rubric(text, arguments.file.name), arguments.pairs
     if pairs < 2:
         raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
     with study_of(arguments) as study, changing_settings(study):
         more = declare_rewording(study, new, text, pairs, operator())
     about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
     say("rewording.declared", **about)
-    _print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
+    print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
 
 
 def _count(units: int) -> str:

@@ -9,20 +9,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
-from evenhand.cli.options import print_lead_link, reached_at
-from evenhand.cli.terminal import console, print_line, print_lines, print_table, say
-from evenhand.cli.verbs import keys, options_of, refuse, shared_names, study_of
-from evenhand.errors import InputError
-from evenhand.reporting.new_study import (
-    Ask,
-    check_numbers,
-    item_study,
-    label_items,
-    make_study,
-    preview_of,
+from evenhand.cli.terminal import console, print_line, print_lines, print_next, print_table, say
+from evenhand.cli.verbs import (
+    keys,
+    options_of,
+    print_lead_link,
+    reached_at,
+    refuse,
+    shared_names,
+    study_of,
 )
+from evenhand.errors import InputError
+from evenhand.reporting import new_study
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.reporting.panel import Columns, table_of
 from evenhand.reporting.ratings_file.declared import LabelOptions
@@ -47,7 +45,7 @@ def label_options(arguments: argparse.Namespace) -> LabelOptions:
     return options_of(LabelOptions, arguments, given=settled)
 
 
-def asking() -> Ask | None:
+def asking() -> new_study.Ask | None:
     """Return the question which columns raters read, if there is somebody to answer."""
     return _shown_columns if sys.stdin.isatty() else None
 
@@ -74,23 +72,25 @@ def run_label(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
     wanted = label_options(arguments)
     address, public = reached_at(arguments, port)
-    found = label_items(arguments.file, folder, wanted, port=port, address=address, ask=asking())
-    print_lines([*found.notes, found.links_heading])
-    for link in found.links:
+    labelling = new_study.label_items(
+        arguments.file, folder, wanted, port=port, address=address, ask=asking()
+    )
+    print_lines([*labelling.notes, labelling.links_heading])
+    for link in labelling.links:
         print_line(link)
     if not public:
-        print_lines([found.reach])
+        say("items.here_only")
     print_lead_link(folder, address.rstrip("/"))
     if not arguments.no_browser:
-        open_when_up(found.links[0], port)
+        open_when_up(labelling.links[0], port)
     return serve(folder, port=port, public_host=public)
 
 
 def run_new(arguments: argparse.Namespace) -> None:
-    check_numbers(arguments.raters, arguments.seed)
+    new_study.check_numbers(arguments.raters, arguments.seed)
     made = None
     if arguments.items:
-        made = item_study(arguments.items, label_options(arguments), asking())
+        made = new_study.item_study(arguments.items, label_options(arguments), asking())
     else:
         because = "goes with --items; pairs and propositions have rubrics"
         refuse(arguments, ITEM_OPTIONS, because)
@@ -104,22 +104,18 @@ def run_new(arguments: argparse.Namespace) -> None:
     plan = options_of(StudyPlan, arguments, **others)
     if "://" in arguments.store or "$" in arguments.store:
         remember(arguments.dir, [arguments.store])  # as it was typed
-    judged = make_study(arguments.dir, plan, made)
+    judged = new_study.make_study(arguments.dir, plan, made)
     with study_of(arguments) as study:
         if made:
-            print_lines(made.said(judged, arguments.dir, study.config.sample.pairs))
+            print_lines(made.sentences(judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
+    folder = arguments.dir
     has_responses = arguments.responses is not None or made is not None
-    has_cues = any(rubric.lexical for rubric in plan.rubrics)
-    _next_steps(arguments.dir, has_responses=has_responses, has_cues=has_cues)
-
-
-def _next_steps(folder: Path, *, has_responses: bool, has_cues: bool) -> None:
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
+    has_cues = any(rubric.lexical for rubric in plan.rubrics)
     grader = "baseline:lexical" if has_cues else "PROVIDER:MODEL"
     steps += [f"annotate {folder}", f"grade {folder} --grader {grader}", f"report {folder}"]
-    indent = "\n      "
-    say("terminal.next", command=indent.join(f"evenhand {s}" for s in steps))
+    print_next(*steps)
 
 
 def run_extend(arguments: argparse.Namespace) -> None:
@@ -138,26 +134,27 @@ def run_extend(arguments: argparse.Namespace) -> None:
 
 def describe_study(study: Study) -> None:
     """Print the sample and its size, the work it means, and what it can decide."""
-    found = preview_of(study)
-    noun = found.noun
-    counts = {"sampled": found.sampled, "total": found.total}
+    preview = new_study.preview_of(study)
+    noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     for column in study.config.sample.stratify:
-        _print_shares(column, noun, pairs[column], sampled[column])
-    _print_workload(found.load)
-    _print_hidden_prompts(study)
-    print_lines(filter(None, (found.display, *found.precision, *found.names)))
-
-
-def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
-    rows = []
-    for value, count in sorted(whole.value_counts().items()):
-        taken = int((sample == value).sum())
-        shares = f"{count / len(whole):.1%}", f"{taken / len(sample):.1%}"
-        rows.append([str(value), str(count), shares[0], str(taken), shares[1]])
-    print_table([column, noun, "share", "sampled", "share of sample"], rows)
+        rows = []
+        for value, count in sorted(pairs[column].value_counts().items()):
+            taken = int((sampled[column] == value).sum())
+            shares = f"{count / len(pairs):.1%}", f"{taken / len(sampled):.1%}"
+            rows.append([str(value), str(count), shares[0], str(taken), shares[1]])
+        print_table([column, noun, "share", "sampled", "share of sample"], rows)
+    _print_workload(preview.load)
+    # Rubrics that are judged without the prompt, and whether that can be kept.
+    if hiding := judged_without_prompt(study.labelled_rubrics()):
+        names = ", ".join(rubric.name for rubric in hiding)
+        together = study.config.annotation.screen == "all"
+        say("prompts.together" if together else "prompts.first", rubrics=names)
+        if study.config.annotation.repeat_share:
+            say("prompts.repeats", rubrics=names)
+    print_lines(filter(None, (preview.display, *preview.precision, *preview.names)))
 
 
 def _print_workload(load: Workload) -> None:
@@ -173,13 +170,3 @@ def _print_workload(load: Workload) -> None:
     }
     print_lines([table_of(columns, load.rubrics, written("new.work"))])
     say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)
-
-
-def _print_hidden_prompts(study: Study) -> None:
-    """Print which rubrics are judged without the prompt, and whether that can be kept."""
-    if hiding := judged_without_prompt(study.labelled_rubrics()):
-        names = ", ".join(rubric.name for rubric in hiding)
-        together = study.config.annotation.screen == "all"
-        say("prompts.together" if together else "prompts.first", rubrics=names)
-        if study.config.annotation.repeat_share:
-            say("prompts.repeats", rubrics=names)

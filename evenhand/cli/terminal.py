@@ -30,10 +30,10 @@ def console(*, stderr: bool = False) -> Console:
             self.quiet = True
             _unheard(self.file)
 
-    found = Terminal(stderr=stderr, highlight=False, emoji=False, markup=False, soft_wrap=True)
-    if not found.is_terminal:
-        found.width = 200
-    return found
+    terminal = Terminal(stderr=stderr, highlight=False, emoji=False, markup=False, soft_wrap=True)
+    if not terminal.is_terminal:
+        terminal.width = 200
+    return terminal
 
 
 def say(key: str, /, **fields: object) -> None:
@@ -44,6 +44,11 @@ def say(key: str, /, **fields: object) -> None:
 def warn(key: str, /, **fields: object) -> None:
     """Print a sentence of `texts.toml` on stderr."""
     console(stderr=True).print(written(key, **fields))
+
+
+def print_next(*steps: str) -> None:
+    """Print the commands to run next, one on a line."""
+    say("terminal.next", command="\n      ".join(f"evenhand {step}" for step in steps))
 
 
 def _unheard(file: IO[str]) -> None:

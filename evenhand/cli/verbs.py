@@ -1,10 +1,14 @@
-"""Verbs of the command line, a parser that reports an error in one sentence, and exit codes.
+"""Verbs of the command line, a parser that reports an error in one sentence, exit codes, and what
+options stand for.
 
-What a verb reads is declared in `verbs.toml`.
+What a verb reads is declared in `verbs.toml`. The options on a ratings file, on what its labels
+mean and on how it is analysed become one `ScaleOptions` (`given_options`); those on settings are
+made from the settings of study.toml: one source of names, texts and ranges.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import (
     SUPPRESS,
@@ -15,24 +19,32 @@ from argparse import (
     Namespace,
 )
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from functools import partial
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeVar, get_args, get_origin
+from urllib.parse import urlsplit
 
+from evenhand.cli.terminal import print_lines, say, warn, working
 from evenhand.errors import InputError, StoreAway, nearest
 from evenhand.reporting.keywords import missing_library
-from evenhand.texts import table_of
+from evenhand.reporting.noting import note
+from evenhand.texts import table_of, written
 from evenhand.visible import visible
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
-    from _typeshed import DataclassInstance
+    from pydantic.fields import FieldInfo
 
+    from evenhand.analysis.verification import Libraries
+    from evenhand.reporting.analysing import Analysed
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
+    from evenhand.study.settings.analysis import Rules
 
-Options = TypeVar("Options", bound="DataclassInstance")
+Result = TypeVar("Result")
 
 DONE = 0
 NOT_MET = 1
@@ -47,33 +59,28 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     try:
         return run() or DONE
     except (InputError, StoreAway) as error:
-        _say(f"{command}: {error}")
-        return BAD_INPUT
+        code, fault = BAD_INPUT, f"{command}: {error}"
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"{command}: {place}{(error.strerror or str(error)).lower()}")
-        return BAD_INPUT
+        code, fault = BAD_INPUT, f"{command}: {place}{(error.strerror or str(error)).lower()}"
     except KeyboardInterrupt:
-        _say("stopped; what was collected is kept")
-        return INTERRUPTED
+        code, fault = INTERRUPTED, "stopped; what was collected is kept"
     except SystemExit as end:  # a library's own: its 1, or its text, which Python ends with 1 too
         if end.code is None or (isinstance(end.code, int) and end.code != NOT_MET):
             return end.code or DONE
-        _say(f"{command}: a library ended the program ({end.code}); please report this")
-        return CRASHED
+        why = f"a library ended the program ({end.code}); please report this"
+        code, fault = CRASHED, f"{command}: {why}"
     except Exception as error:
         if missing := missing_library(error):
-            _say(f"{command}: {missing}")
-            return BAD_INPUT
-        import traceback
+            code, fault = BAD_INPUT, f"{command}: {missing}"
+        else:
+            import traceback
 
-        traceback.print_exc()
-        _say(f"{command}: this is a fault in evenhand; please report the lines above")
-        return CRASHED
-
-
-def _say(sentence: str) -> None:
-    print(visible(sentence), file=sys.stderr)  # noqa: T201
+            traceback.print_exc()
+            why = "this is a fault in evenhand; please report the lines above"
+            code, fault = CRASHED, f"{command}: {why}"
+    print(visible(fault), file=sys.stderr)  # noqa: T201
+    return code
 
 
 class Verb(NamedTuple):
@@ -83,12 +90,12 @@ class Verb(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is typed, after the verb that this is an action of."""
+        """The word that is typed, after the verb that this is an action of."""
         return self.called.rpartition(" ")[2]
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """What is declared of it."""
+        """Its table in `verbs.toml`."""
         table: Mapping[str, Any] = _tables()[self.called]
         return table
 
@@ -124,10 +131,10 @@ def shared(name: str) -> dict[str, Any]:
     """Return the options of a set that verbs share, by name and metavar, with how each is read; of
     sets within it, too.
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for called, how in _tables()["shared"][name].items():
-        found |= shared(called) if how == "shared" else {called: how}
-    return found
+        options |= shared(called) if how == "shared" else {called: how}
+    return options
 
 
 def shared_names(name: str) -> list[str]:
@@ -196,8 +203,6 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "dollars": _dollars,
 }
 """What reads a value, by its name in `verbs.toml`; others are text."""
-DRAWN: dict[str, Callable[..., None]] = {}
-"""Sets of options that are drawn from the settings' classes, by their names in `verbs.toml`."""
 
 
 class Parser(ArgumentParser):
@@ -213,6 +218,7 @@ class Parser(ArgumentParser):
         super().__init__(**options)
         self.verbs: dict[str, Parser] = {}
         self.seldom: set[str] = set()
+        """Options that `--help` leaves out and `--help-all` has."""
         self.replaced: dict[str, str] = {}
         """What to write in place of an option that is none any more."""
         self._undeclared = verb
@@ -222,22 +228,15 @@ class Parser(ArgumentParser):
         """All options with two dashes."""
         return [option for option in self._option_string_actions if option.startswith("--")]
 
-    def seldom_needed(self, options: Iterable[str]) -> None:
-        """Leave these options out of `--help`; `--help-all` has them."""
-        if not self.seldom:
-            self.add_argument("--help-all", action=_WholeHelp, nargs=0, help="all options")
-        self.seldom.update(options)
-
     def format_help(self) -> str:
-        seldom = [each for each in self._actions if self.seldom & {*each.option_strings}]
-        texts = [each.help for each in seldom]
-        for each in seldom:
-            each.help = SUPPRESS
+        texts = {e: e.help for e in self._actions if self.seldom & {*e.option_strings}}
+        for action in texts:
+            action.help = SUPPRESS
         try:
             return super().format_help()
         finally:
-            for each, text in zip(seldom, texts, strict=True):
-                each.help = text
+            for action, text in texts.items():
+                action.help = text
 
     def whole_help(self) -> str:
         """The help with all options."""
@@ -297,12 +296,12 @@ class _WholeHelp(Action):
         parser.exit()
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
+def _suggestion(word: str, words: Iterable[str]) -> str:
     """
     >>> _suggestion("reprot", ["report", "respond"])
     ' (did you mean report?)'
     """
-    near = nearest(word, known)
+    near = nearest(word, words)
     return f" (did you mean {near}?)" if near else ""
 
 
@@ -316,15 +315,20 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
     )
     for verb in verbs:
         description = f"{verb.summary[0].upper()}{verb.summary[1:]}."
-        own = added.add_parser(verb.name, verb=verb, help=verb.summary, description=description)
-        parser.verbs[verb.name] = own
+        parser.verbs[verb.name] = added.add_parser(
+            verb.name, verb=verb, help=verb.summary, description=description
+        )
 
 
 def add_options(parser: Parser, to: _ActionsContainer, table: Mapping[str, Any]) -> None:
     """Add the options of a table of `verbs.toml` to a parser, or `to` a group in it."""
     for called, how in table.items():
-        if called in DRAWN:
-            DRAWN[called](parser, **how)
+        if called == "settings":
+            add_analysis_options(parser, **how)
+        elif called == "source_settings":
+            add_analysis_options(parser, {*how["without"], *ONLY_CHECK})
+            named = {option: written("options.of_file", option=option) for option in ONLY_CHECK}
+            parser.replaced |= named
         elif how == "shared":
             add_options(parser, to, shared(called))
         elif how == "group":
@@ -355,12 +359,13 @@ def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any])
     to.add_argument(name, **given)
 
 
-def options_of(kind: type[Options], arguments: Namespace, **others: Any) -> Options:
-    """Return a dataclass with what the options called like its fields say. `others` are fields of
-    which they do not; None leaves a field as it usually is.
+def options_of(function: Callable[..., Result], arguments: Namespace, **others: Any) -> Result:
+    """Call a function, or make a dataclass, with what the options called like its parameters say.
+    `others` are parameters of which they do not; None leaves a parameter as it usually is.
     """
-    given = {each.name: getattr(arguments, each.name, None) for each in fields(kind)} | others
-    return kind(**{name: value for name, value in given.items() if value is not None})
+    given = vars(arguments) | others
+    names = signature(function).parameters
+    return function(**{name: given[name] for name in names if given.get(name) is not None})
 
 
 def study_of(arguments: Namespace) -> Study:
@@ -375,3 +380,314 @@ def refuse(arguments: Namespace, options: Collection[str], because: str) -> None
     for option in arguments.given:
         if option in options:
             raise InputError(f"{option} {because}")
+
+
+# ---- what options stand for ----------------------------------------------------------------------
+
+OF_FILES = shared_names("file")
+"""Options that only a ratings file needs: a study has rubrics and units of its own."""
+ONLY_CHECK = (
+    *("--wide", "--sheet", "--format", "--several"),
+    *("--sides", "--threshold", "--independent"),
+)
+"""Options that `check` alone has, and writes next to the ratings for other verbs."""
+NEEDED = {
+    *("--human", "--model", "--columns", "--categories", "--affirmative", "--level"),
+    *("--units", "--cluster", "--rubric", "--margin", "--missing"),
+}
+"""Options on a file and its analysis that most need."""
+_OWN_OPTIONS = (
+    *("cluster", "missing", "reference", "slices"),
+    *("margin", "epsilon", "resamples", "seed"),
+)
+"""Settings that have an option of their own; all others are given by `--set`."""
+
+
+def app_address(text: str) -> str:
+    """An address that ends in a slash, for a query to be put behind it.
+
+    Raises InputError where a browser could not open it.
+
+    >>> app_address("https://label.example.org/study")
+    'https://label.example.org/study/'
+    """
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # brackets that hold no IPv6 address
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InputError(
+            f"--url {text!r} is not a valid address; write one such as https://label.example.org/"
+        )
+    return text if text.endswith("/") else f"{text}/"
+
+
+def reached_at(arguments: Namespace, port: int) -> tuple[str, str]:
+    """Return where annotators reach the app, and the name by which it is called there, "" where it
+    is this machine's own. With `--host` the app that this process starts listens to the network.
+
+    Raises InputError for an address that a browser could not open.
+    """
+    if arguments.host:
+        name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        try:
+            parts = urlsplit(f"http://{name}:{port}")
+        except ValueError:
+            parts = urlsplit("")
+        host = parts.hostname or ""
+        if host != arguments.host.lower() or not host.isascii():
+            raise InputError(
+                f"--host {arguments.host!r} is no name of a machine; write this machine's name or "
+                "address on the network, such as 192.168.1.20"
+            )
+        os.environ["STREAMLIT_SERVER_ADDRESS"] = "::" if ":" in name else "0.0.0.0"  # noqa: S104
+        warn("terminal.note", note=written("session.open_network"))
+        return f"{parts.geturl()}/", host
+    address = app_address(arguments.url or f"http://localhost:{port}")
+    return address, (urlsplit(address).hostname or "" if arguments.url else "")
+
+
+def lead_link(folder: Path, url: str) -> str:
+    """Return a link to the lead's pages of the app at `url`."""
+    from evenhand.study import open_study
+    from evenhand.study.access.accounts import LINK_PARAMETER, new_link_token
+
+    address = app_address(url)
+    with open_study(folder) as study:
+        note(study, "link")
+        return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
+
+
+def print_lead_link(folder: Path, url: str, path: str = "") -> None:
+    """Print how to reach the lead's pages of the app that is about to start, at a `path` of its own
+    where there are several.
+
+    The link itself is printed on a terminal only: the output of a service is kept in a log.
+    """
+    if sys.stdout.isatty():
+        say("terminal.lead_link", link=lead_link(folder, url + path))
+    else:
+        at = f" --url {url}{path}" if path else ""
+        say("terminal.lead_link_elsewhere", folder=f"{folder}{at}")
+
+
+# ---- an analysis: what a verb declares ---------------------------------------------------------
+
+
+def trust_settings(arguments: Namespace) -> None:
+    """Trust what the settings of the verb's studies declare, and say so. Raises InputError where
+    there is no study.
+    """
+    from evenhand.study.settings.study_toml import (
+        FILE_NAME,
+        declarations,
+        read_config,
+        read_model_settings,
+    )
+    from evenhand.study.trust import remember
+
+    by_folder = {}
+    if file := getattr(arguments, "settings", None):
+        by_folder[file.parent] = declarations(read_model_settings(file))
+    named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
+    for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
+        files = [place / FILE_NAME, *sorted(place.glob(f"[!.]*/{FILE_NAME}"))]
+        folders = [each.parent for each in files if each.is_file()]
+        by_folder |= {folder: declarations(read_config(folder)) for folder in folders}
+        if not by_folder:
+            raise InputError(written("trust.no_study", folder=place))
+    for folder, declared in by_folder.items():
+        remember(folder, declared.values())
+        names = {"folder": folder, "names": ", ".join(declared)}
+        warn("trust.now" if declared else "trust.nothing", **names)
+
+
+def add_analysis_options(
+    parser: Parser, without: Collection[str] = (), only: Collection[str] = ()
+) -> None:
+    """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
+    study has in its study.toml instead; `without` lists options and settings that a verb cannot
+    use, or `only` those that it can. Help shows `NEEDED`, and the others where it is asked for all.
+    """
+    from evenhand.study.settings.sections import keys_of
+
+    fields = keys_of(_rules())
+    if only:
+        without = {*OF_FILES, *fields} - {*only}
+    for called, how in shared("file").items():
+        if called.partition(" ")[0] not in without:
+            add_option(parser, called, how)
+    options = {name: _option(name, fields[name]) for name in _OWN_OPTIONS}
+    for name, option in options.items():
+        if name not in without:
+            text = (fields[name].description or "").replace("`", "").replace("%", "%%")
+            default = fields[name].get_default(call_default_factory=True)
+            text += f" ({default})" if default not in ("", (), {}) else ""
+            parser.add_argument(option, dest=name, help=text, **_shape(fields[name]))
+    add_options(parser, parser, shared("other_settings"))
+    parser.add_argument("--help-all", action=_WholeHelp, nargs=0, help="all options")
+    parser.seldom |= {*OF_FILES, *options.values()} - NEEDED
+    parser.set_defaults(unused=without)
+    parser.replaced |= {
+        _option(name, field): written("options.set", name=name)
+        for name, field in fields.items()
+        if name not in _OWN_OPTIONS
+    }
+
+
+def _rules() -> type[Rules]:
+    """Return all settings as one class, which takes longer to load than `evenhand --help` may."""
+    from evenhand.study.settings.analysis import Rules
+
+    return Rules
+
+
+def _option(name: str, field: FieldInfo) -> str:
+    """Return the name of a setting's option, in the singular where it may be given several times.
+
+    >>> fields = _rules().model_fields
+    >>> [_option(name, fields[name]) for name in ("margin", "rater_slices", "families")]
+    ['--margin', '--rater-slice', '--family']
+    """
+    if get_origin(field.annotation) in (tuple, dict):
+        name = f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")
+    return f"--{name.replace('_', '-')}"
+
+
+def _shape(field: FieldInfo) -> dict[str, Any]:
+    """Return argparse's arguments for the option: it is read as text, which `given_settings`
+    converts.
+    """
+    kind = get_origin(field.annotation)
+    if kind is Literal:
+        return {"choices": get_args(field.annotation)}
+    if isinstance(field.json_schema_extra, dict) and "metavar" in field.json_schema_extra:
+        return {"metavar": field.json_schema_extra["metavar"], "type": keys}
+    if kind is tuple:
+        return {"action": "append", "metavar": "COL"}
+    numbers: dict[object, str] = {int: "N", float: "X"}
+    return {"metavar": numbers.get(field.annotation, "COL")}
+
+
+# ---- an analysis: what was given ---------------------------------------------------------------
+
+
+def refuse_of_files(arguments: Namespace, but: Collection[str] = ()) -> None:
+    """Raise InputError where an option on a ratings file is given, `but` one of these."""
+    refuse(arguments, {*OF_FILES} - {*but}, "is for a ratings file; a study has rubrics of its own")
+
+
+def analyse_asked(
+    source: Path | str,
+    arguments: Namespace,
+    *,
+    by: Callable[..., Analysed] | None = None,
+    verify: bool | Libraries = False,
+    why: bool = False,
+) -> Analysed:
+    """Analyse a study or a ratings file as the command line asks, and print the assumptions made.
+    Options that only a file needs are refused with a study.
+
+    `by` is the function that does it, by default `analyse_source`.
+    """
+    from evenhand.reporting.analysing import analyse_source
+    from evenhand.reporting.load import is_study
+
+    if isinstance(source, Path) and is_study(source):
+        refuse_of_files(arguments)
+    run: Callable[..., Analysed] = by or analyse_source
+    engine = engine_of(arguments, source)
+    options = given_options(arguments)
+    if engine:
+        from evenhand.reporting.at_scale import analyse_at_scale
+
+        units = getattr(arguments, "units", None)
+        run = partial(analyse_at_scale, engine=engine, units=units, **options.settings)
+    with working("reading the labels") as tell:
+        analysis, context = run(source, options, verify=verify, why=why, on_stage=tell)
+    print_lines(context.said)
+    return analysis, context
+
+
+def engine_of(arguments: Namespace, source: Path | str) -> str:
+    """The engine that was named, if any. Raises InputError for an address without one."""
+    engine: str = getattr(arguments, "engine", None) or ""
+    if isinstance(source, str) and not engine:
+        raise InputError("the source is an address, which check and gate read with --engine dask")
+    return engine
+
+
+def given_options(arguments: Namespace) -> ScaleOptions:
+    """Return all that the command line says of a ratings file and its analysis. Raises InputError
+    where it is not valid.
+    """
+    from evenhand.reporting.ratings_file.dataframes import kinds_of
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+    from evenhand.study.tables.ratings import columns_in
+
+    named = {name: value for name, value in vars(arguments).items() if value is not None}
+    options = {option.strip("-") for option in OF_FILES} - {"human", "model", "threshold"}
+    given = {name: value for name, value in named.items() if name in options}
+    given["thresholds"] = {}
+    for text in named.get("threshold", ()):
+        grader, _, number = text.rpartition("=")
+        try:
+            given["thresholds"][grader.strip()] = float(number)
+        except ValueError:
+            example = "write GRADER=T, as in my-grader=0.2"
+            raise InputError(f"--threshold is {text!r}; {example}") from None
+    given["columns"] = columns_in(named.get("columns"))
+    kinds = kinds_of(named.get("human", ()), named.get("model", ()))
+    return ScaleOptions(**given, kinds=kinds, settings=given_settings(arguments))
+
+
+def given_settings(arguments: Namespace) -> dict[str, Any]:
+    """The settings that the command line names. Raises InputError for one out of range."""
+    from pydantic import ValidationError
+
+    from evenhand.study.settings.sections import fault_of
+
+    named = vars(arguments)
+    given: dict[str, Any] = {n: named[n] for n in _OWN_OPTIONS if named.get(n) is not None}
+    for word in getattr(arguments, "set", ()):
+        name, entry, value = _set(word)
+        if name in getattr(arguments, "unused", ()):
+            raise InputError(written("options.unused", name=name))
+        if entry:
+            given[name] = {**given.get(name, {}), entry: value}
+        else:
+            given[name] = (*given.get(name, ()), *value) if isinstance(value, tuple) else value
+    if not given:
+        return {}
+    try:
+        checked = _rules().model_validate(given)
+    except ValidationError as error:
+        raise InputError(fault_of(error, _called)) from None
+    return {name: getattr(checked, name) for name in given}
+
+
+def _called(place: str) -> str:
+    """The option at the head of a place such as "leanings.left"."""
+    name = place.partition(".")[0]
+    if name and name not in _OWN_OPTIONS:
+        return f"--set {name}"
+    return _option(name, _rules().model_fields[name]) if name else ""
+
+
+def _set(word: str) -> tuple[str, str, object]:
+    """Return the setting that a word of `--set` names, the entry where it has entries ("": it has
+    none), and the value. Raises InputError where there is no such setting.
+    """
+    fields = _rules().model_fields
+    named, equals, value = word.partition("=")
+    name, _, entry = named.strip().partition(".")
+    if not equals or name not in fields:
+        near = nearest(name, fields)
+        raise InputError(written("options.no_setting", word=word, near=near or "looks"))
+    field = fields[name]
+    if get_origin(field.annotation) is dict:
+        if not entry or not keys(value):
+            raise InputError(written("options.entry", name=name))
+        return name, entry, keys(value)
+    is_several = get_origin(field.annotation) is tuple
+    return name, "", keys(value) if is_several else value.strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
-    from evenhand.study.settings.published import PublishedFigures
-    from evenhand.study.tables.evidence import Mark
+    from evenhand.study.settings.analysis import PublishedFigures
+    from evenhand.study.tables.ratings import Mark
 
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
@@ -125,8 +125,7 @@ def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
         facts={
             "file": dataset.name,
             "margin": analysis.settings.margin,
-            **_ratings_facts(dataset),
-            **_verified(analysis),
+            **_ratings_facts(dataset, analysis),
         },
         notes=dataset.notes,
         rubric_titles=dataset.titles,
@@ -158,8 +157,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         "seed": config.seed,
         "annotators wanted per item": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
-        **_ratings_facts(dataset),
-        **_verified(analysis),
+        **_ratings_facts(dataset, analysis),
         **({} if usage is None else _asked_by(usage)),
         **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
         **_own_prompts(study, ratings["rater_id"].unique()),
@@ -201,7 +199,7 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
 def published_figures(study: Study) -> PublishedFigures:
     """Return the figures of others that study.toml names. Raises InputError where they are bad."""
     from evenhand.analysis.statistics import find_entry
-    from evenhand.study.settings.published import read_published
+    from evenhand.study.settings.analysis import read_published
 
     published = read_published(study.config.published, study.folder)
     for figure in published.figure:
@@ -274,35 +272,31 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
     return BesidePublished(published, graders, [*notes, *design.differs])
 
 
-def _ratings_facts(dataset: Dataset) -> dict[str, str | int | float]:
+def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int | float]:
     ratings, excluded = dataset.ratings, dataset.facts.excluded
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
-    by_people = ratings.loc[ratings["rater_kind"] == "human", "created_at"]
-    given = sorted(stamp for stamp in by_people.unique() if stamp)
+    by_people = ratings[ratings["rater_kind"] == "human"]
+    given = sorted(stamp for stamp in by_people["created_at"].unique() if stamp)
+    labels = by_people[(by_people["label"] != "") & ~by_people["rater_id"].isin(list(excluded))]
+    people = labels.groupby(["rubric", "unit_id"])["rater_id"].nunique()
+    per_unit = "none" if people.empty else str(people.max())
+    if not people.empty and people.min() < people.max():
+        per_unit = f"{people.min()} to {people.max()}, {people.mean():.1f} on average"
     facts: dict[str, str | int | float] = {
         "annotators": int((kinds == "human").sum()),
-        "annotators per labelled item": _people_per_unit(ratings, excluded),
+        "annotators per labelled item": per_unit,
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }
     if given:
         facts["labels given"] = f"{given[0][:10]} to {given[-1][:10]}"
     facts["evenhand"] = __version__
+    if checked := analysis.verification:
+        facts["estimates verified"] = (
+            f"{checked.compared} values compared with scikit-learn, krippendorff and statsmodels; "
+            f"largest difference {checked.largest:.0e}"
+        )
     return facts
-
-
-def _people_per_unit(ratings: pd.DataFrame, excluded: Collection[str]) -> str:
-    """Return the number of people per labelled unit, as text; excluded raters do not count."""
-    people = ratings[
-        (ratings["rater_kind"] == "human")
-        & (ratings["label"] != "")
-        & ~ratings["rater_id"].isin(list(excluded))
-    ]
-    counts = people.groupby(["rubric", "unit_id"])["rater_id"].nunique()
-    if counts.empty:
-        return "none"
-    fewest, most = counts.min(), counts.max()
-    return str(most) if fewest == most else f"{fewest} to {most}, {counts.mean():.1f} on average"
 
 
 def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
@@ -402,17 +396,6 @@ def choice_lines(end: Mapping[str, Any]) -> list[str]:
     return [*lines, *end.get("said", ())]
 
 
-def _verified(analysis: Analysis) -> dict[str, str]:
-    checked = analysis.verification
-    if checked is None:
-        return {}
-    libraries = "scikit-learn, krippendorff and statsmodels"
-    return {
-        "estimates verified": f"{checked.compared} values compared with {libraries}; "
-        f"largest difference {checked.largest:.0e}"
-    }
-
-
 def audits_of(study: Study, grader: str) -> list[Audit]:
     """Return the injection audits of one grader (its rater id), by rubric; the same rows as in the
     report.
@@ -441,7 +424,7 @@ _AT_ONCE = 400
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """Return the texts that raters read, by (rubric, unit id), each under its name."""
-    from evenhand.study.questions import Question
+    from evenhand.study.prompts.units import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
     quoted: UnitTexts = {}

@@ -35,8 +35,15 @@ from evenhand.reporting.ratings_file.labels import (
     refuse_sets,
 )
 from evenhand.study.tables.columns import INCLUSION, folded, listed
-from evenhand.study.tables.formats import check_part
-from evenhand.study.tables.pieces import PIECE_ROWS, ROW, Piece, batches_of, name_of, pieces_of
+from evenhand.study.tables.formats import (
+    PIECE_ROWS,
+    ROW,
+    Piece,
+    batches_of,
+    check_part,
+    name_of,
+    pieces_of,
+)
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.texts import written
 

@@ -8,7 +8,7 @@ People's answers about themselves are not exported, nor what a person typed abou
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,29 +17,19 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
-from evenhand.analysis.dataset import Dataset
 from evenhand.errors import InputError
 from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
-from evenhand.reporting.ratings_file.declared import (
-    GraderUsage,
-    ScaleOptions,
-    ScaleSection,
-    Sidecar,
-    TunedThreshold,
-    WithheldUnits,
-    WordingTrial,
-)
+from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
-from evenhand.study.desk.oversight import STOPPED_BY, decisions_table, oversight
+from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight
 from evenhand.study.prompts.pairs import are_comparisons
-from evenhand.study.session.sessions import Sessions
-from evenhand.study.session.times import session_times
+from evenhand.study.session.sessions import Sessions, session_times
 from evenhand.study.store.logs.answers import answers_table, remarks_table, with_shown
 from evenhand.study.store.logs.decisions import coming_looks
 from evenhand.study.store.logs.replies import attacked_table
-from evenhand.study.tables.attacks import as_text
 from evenhand.study.tables.formats import csv_bytes
+from evenhand.study.tables.ratings import attacked_text
 
 _HEADER = (
     "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
@@ -84,52 +74,33 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 
 def exported_attacked(study: Study) -> pd.DataFrame:
-    """Return graders' answers in the injection audit (`evenhand.study.tables.attacks`)."""
-    return as_text(attacked_table(study.store, study.accepted_hashes()))
+    """Return graders' answers in the injection audit (`evenhand.study.tables.ratings`)."""
+    return attacked_text(attacked_table(study.store, study.accepted_hashes()))
 
 
-def attacked_path(ratings: Path) -> Path:
-    """Return the path of the injection audit's file, next to an exported ratings file.
+def part_path(ratings: Path, part: str) -> Path:
+    """Return the path of what belongs to an exported ratings file, by default: its `units`, or the
+    answers in the injection audit (`attacked`).
 
-    >>> attacked_path(Path("out/ratings.csv")).as_posix()
-    'out/ratings.attacked.csv'
-    """
-    return ratings.parent / f"{ratings.stem}.attacked{ratings.suffix}"
-
-
-def units_path(ratings: Path) -> Path:
-    """Return the default path of the units of an exported ratings file.
-
-    >>> units_path(Path("out/ratings.csv")).as_posix()
+    >>> part_path(Path("out/ratings.csv"), "units").as_posix()
     'out/ratings.units.csv'
     """
-    return ratings.parent / f"{ratings.stem}.units{ratings.suffix}"
+    return ratings.parent / f"{ratings.stem}.{part}{ratings.suffix}"
 
 
 def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
-    """Return the sidecar of a study's ratings as TOML; `units` names the file of units next to it,
-    `attacked` that of the injection audit, where there was one.
-    """
-    import tomlkit
-
-    document = tomlkit.document()
-    document.add(tomlkit.comment(_HEADER))
-    found = study_sidecar(study, units, attacked)
-    document["format"] = found.format
-    document.update(found.model_dump(mode="json", exclude_defaults=True))
-    return tomlkit.dumps(document)
-
-
-def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
-    """Return what the analysis of a study uses in addition to its two tables; `units` and
-    `attacked` name files next to the sidecar.
+    """Return the sidecar of a study's ratings as TOML: what the analysis of a study uses in
+    addition to its two tables. `units` names the file of units next to it, `attacked` that of the
+    injection audit, where there was one.
 
     The number of a look is the one that a report would have now.
     """
+    import tomlkit
+
     dataset = from_study(study, whole=True)
     looks = coming_looks(study.store, looked_at(study, dataset.ratings))
     usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")
-    return Sidecar(
+    sidecar = declared.Sidecar(
         study=_line(dataset.title),
         synthetic=dataset.synthetic,
         seed=dataset.seed,
@@ -144,7 +115,7 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
         analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
         decision=dataset.decision,
         rewordings={
-            name: WordingTrial.model_validate(vars(each))
+            name: declared.WordingTrial.model_validate(vars(each))
             for name, each in dataset.facts.rewordings.items()
         },
         scales={
@@ -152,11 +123,18 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
             for name, scale in dataset.scales.items()
         },
     )
+    document = tomlkit.document()
+    document.add(tomlkit.comment(_HEADER))
+    document["format"] = sidecar.format
+    document.update(sidecar.model_dump(mode="json", exclude_defaults=True))
+    return tomlkit.dumps(document)
 
 
-def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]) -> ScaleSection:
+def _section(
+    study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
+) -> declared.ScaleSection:
     rubric = study.rubrics[scale.name]
-    return ScaleSection.of(
+    return declared.ScaleSection.of(
         scale,
         title=_line(rubric.title),
         names={option.key: _line(option.name) for option in rubric.kind.listed},
@@ -167,31 +145,34 @@ def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]])
         variant_of=scale.variant_of,
         thresholds=dict(scale.thresholds),
         tuned=tuple(
-            TunedThreshold(**vars(each) | {"grader": grader, "clusters": sorted(each.clusters)})
+            declared.TunedThreshold(
+                **vars(each) | {"grader": grader, "clusters": sorted(each.clusters)}
+            )
             for grader, each in scale.tunings.items()
         ),
         withheld=tuple(
-            WithheldUnits(grader=grader, units=tuple(sorted(units)))
+            declared.WithheldUnits(grader=grader, units=tuple(sorted(units)))
             for grader, units in scale.withheld.items()
         ),
         hashes=study.accepted_hashes()[scale.name],
         look=look,
-        usage={row["rater_id"]: _used(row) for row in usage if row["rubric"] == scale.name},
+        usage={
+            row["rater_id"]: declared.GraderUsage(
+                **{n: row[n] for n in declared.GraderUsage.model_fields if row[n] == row[n]}
+            )
+            for row in usage
+            if row["rubric"] == scale.name
+        },
     )
 
 
-def _used(row: Mapping[Any, Any]) -> GraderUsage:
-    known = {name: row[name] for name in GraderUsage.model_fields if row[name] == row[name]}
-    return GraderUsage(**known)
-
-
 def _line(text: str) -> str:
-    """A text as a sidecar may hold it."""
+    """Return a text as a sidecar may hold it."""
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:1000]
 
 
 def material_of(
-    source: Path, raters: Collection[str] = (), options: ScaleOptions | None = None
+    source: Path, raters: Collection[str] = (), options: declared.ScaleOptions | None = None
 ) -> writers.Material:
     """Return the material for export of a study folder or a ratings file, of these `raters` or of
     all.
@@ -200,85 +181,66 @@ def material_of(
     """
     if source.is_dir():
         with open_study(source) as study:
-            dataset = from_study(study)
-            dataset = replace(dataset, ratings=with_shown(study.store, dataset.ratings))
-            rated = dataset.ratings["unit_id"]
-            units = _with_responses(exported_units(study), study.store.responses(), rated)
-            return _material(dataset, units, raters, "the study")
-    # What is exported is rows: no cluster is to be looked for among their columns.
-    dataset = from_file(source, replace(options or ScaleOptions(), independent=True))
-    return _material(dataset, dataset.units, raters, source.name)
-
-
-def _material(
-    dataset: Dataset, units: pd.DataFrame, raters: Collection[str], source: str
-) -> writers.Material:
-    ratings = _of_raters(dataset.ratings, raters, source)
-    rated = set(ratings["rubric"])
+            dataset, name = from_study(study), "the study"
+            ratings = with_shown(study.store, dataset.ratings)
+            responses = study.store.responses()
+            units = _with_responses(exported_units(study), responses, ratings["unit_id"])
+    else:
+        # What is exported is rows: no cluster is to be looked for among their columns.
+        dataset = from_file(source, replace(options or declared.ScaleOptions(), independent=True))
+        ratings, units, name = dataset.ratings, dataset.units, source.name
+    if ratings.empty:
+        raise InputError(f"{name} has no ratings yet")
+    rater_ids = ratings["rater_id"].unique()
+    for rater in raters:
+        if rater not in rater_ids:
+            listed = ", ".join(sorted(rater_ids))
+            raise InputError(f"{name} has no rater {rater!r}; it has {listed}")
+    if raters:
+        ratings = ratings[ratings["rater_id"].isin(list(raters))]
+    combined, scales = [], {}
+    for key, rated in ratings.groupby("rubric", sort=True):
+        rubric = str(key)
+        scale = dataset.scales[rubric]
+        combined.append(_combined(rated, rubric, scale, name))
+        names = dataset.names.get(rubric, {})
+        title = dataset.titles.get(rubric) or rubric or "Label"
+        scales[rubric] = writers.Scale(title, {c: names.get(c, c) for c in scale.categories})
     return writers.Material(
         name=dataset.title,
         ratings=ratings,
-        combined=_combined(ratings, dataset.scales, source),
+        combined=pd.concat(combined, ignore_index=True),
         units=units[units["unit_id"].isin(ratings["unit_id"])],
-        scales={
-            name: _as_seen(name, scale.categories, dataset)
-            for name, scale in dataset.scales.items()
-            if name in rated
-        },
+        scales={rubric: scales[rubric] for rubric in dataset.scales if rubric in scales},
         synthetic=dataset.synthetic,
         notes=list(dataset.notes),
     )
 
 
-def _as_seen(name: str, categories: Iterable[str], dataset: Dataset) -> writers.Scale:
-    names = dataset.names.get(name, {})
-    title = dataset.titles.get(name) or name or "Label"
-    return writers.Scale(title, {key: names.get(key, key) for key in categories})
-
-
-def _of_raters(ratings: pd.DataFrame, raters: Collection[str], source: str) -> pd.DataFrame:
-    if ratings.empty:
-        raise InputError(f"{source} has no ratings yet")
-    known = ratings["rater_id"].unique()
-    for rater in raters:
-        if rater not in known:
-            listed = ", ".join(sorted(known))
-            raise InputError(f"{source} has no rater {rater!r}; it has {listed}")
-    return ratings[ratings["rater_id"].isin(list(raters))] if raters else ratings
-
-
-def _combined(ratings: pd.DataFrame, scales: Mapping[str, Scale], source: str) -> pd.DataFrame:
-    """Return a row for each rater, unit and rubric, with repeated draws and orders combined as in
-    the analysis.
+def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
+    """Return a row for each rater and unit, with repeated draws and orders combined as in the
+    analysis.
     """
-    parts = [
-        _one_rubric(own, str(rubric), scales[str(rubric)], source)
-        for rubric, own in ratings.groupby("rubric", sort=True)
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _one_rubric(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
     from evenhand.analysis.labels.encoding import combine_readings, methods_apart
 
     apart, _ = methods_apart(ratings, rubric)
-    found = combine_readings(apart, scale, source)
+    readings = combine_readings(apart, scale, source)
     names = np.array([*scale.categories, ""], dtype=object)
     return pd.DataFrame(
         {
-            "unit_id": np.array(found.units, dtype=object)[found.unit],
+            "unit_id": np.array(readings.units, dtype=object)[readings.unit],
             "rubric": rubric,
-            "rater_id": np.array(found.raters, dtype=object)[found.rater],
-            "rater_kind": np.array(found.kinds, dtype=object)[found.rater],
-            "label": names[found.code],
-            "p_positive": found.positive,
+            "rater_id": np.array(readings.raters, dtype=object)[readings.rater],
+            "rater_kind": np.array(readings.kinds, dtype=object)[readings.rater],
+            "label": names[readings.code],
+            "p_positive": readings.positive,
             "probabilities": [
                 ""
                 if np.isnan(shares).any()
                 else json.dumps(dict(zip(scale.categories, map(float, shares), strict=True)))
-                for shares in found.probabilities
+                for shares in readings.probabilities
             ],
-            "unscored_reason": found.reason,
+            "unscored_reason": readings.reason,
         }
     )
 

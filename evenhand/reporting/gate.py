@@ -30,16 +30,20 @@ import pandas as pd
 from pydantic import Field, ValidationError
 
 from evenhand import __version__
-from evenhand.analysis import Analysis, Scale
+from evenhand.analysis import Analysis, Scale, Verdict
+from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.injection import STATISTICS as AUDIT_STATISTICS
 from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.report import ReportContext
 from evenhand.analysis.requirement import State, state_of
+from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.verdicts.drift import KAPPA_BEFORE, Versions, drift_of, paired_labels
+from evenhand.analysis.verdicts.drift import KAPPA_BEFORE, Drift, Versions, drift_of, paired_labels
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.load import is_file, load
+from evenhand.reporting.panel import Line as PanelLine
 from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.declared import (
     MOST_BYTES,
@@ -51,21 +55,14 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.rubrics import load_rubric
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
-from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
 from evenhand.study.tables.columns import INCLUSION, listed
 from evenhand.study.tables.files import atomic_write
-from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
+from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO, RATINGS_COLUMNS, validate_ratings
 from evenhand.texts import written
 from evenhand.visible import visible, visible_in
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Verdict
-    from evenhand.analysis.dataset import Dataset
-    from evenhand.analysis.report import ReportContext
-    from evenhand.analysis.results import ResultRow
-    from evenhand.analysis.verdicts.drift import Drift
     from evenhand.reporting.load import Source
-    from evenhand.reporting.panel import Line as PanelLine
 
 Outcome = Literal["met", "not_met", "inconclusive"]
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
@@ -172,18 +169,18 @@ class Gate(Shown):
             "verdict": self.verdict or None,
             "weaker_than_verdict": bool(self.weaker),
             "checks": [dict(vars(each)) for each in self.checks],
-            "notes": self.said,
+            "notes": self.all_notes,
         }
 
     @property
-    def said(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         """The notes, and that the rule is weaker than the verdict where it is."""
         return [*self.notes, *([self.weaker] if self.weaker else [])]
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Gate):
-    """What became of a grader since its baseline, or under another name."""
+    """A comparison of a grader with its baseline, or with another name of it."""
 
     @property
     def changed(self) -> bool | None:
@@ -217,8 +214,6 @@ _WORST: tuple[State, ...] = ("broken", "open", "met")
 _GROUPS = ("", "humans", "models", "all")
 VERDICT = "verdict"
 """The condition that the grader can replace a human rater, or agrees with the reference."""
-_SHORT = ("tpr", "tnr")
-"""Short names of statistics in a rule; `kappa` is the one that the report shows."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +228,7 @@ class Clause:
     number: float
 
     def __str__(self) -> str:
-        """As it is written in a rule."""
+        """The condition as it is written in a rule."""
         at, binary = f"@{self.at}" if self.at else "", "|binary" if self.binary else ""
         return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
 
@@ -322,9 +317,9 @@ def parse_rule(text: str) -> Rule:
                 f"--require: {part!r} is not a valid condition; write verdict, or "
                 "STATISTIC[.estimate|.low|.high] OP NUMBER, as in 'verdict, coverage >= 0.98'"
             )
-        fields = {"at": match["at"] or "", "part": match["part"] or "estimate"}
-        bound = {"binary": bool(match["binary"]), "number": float(match["number"])}
-        clauses.append(Clause(**match.groupdict() | fields | bound))
+        fields: dict[str, Any] = {**match.groupdict(), "number": float(match["number"])}
+        fields |= {"at": match["at"] or "", "part": match["part"] or "estimate"}
+        clauses.append(Clause(**fields | {"binary": bool(match["binary"])}))
     return Rule(VERDICT in parts, tuple(clauses))
 
 
@@ -347,9 +342,6 @@ def check_clauses(
 
 def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
     statistic = _full_name(clause, rows, kappa)
-    if statistic != clause.statistic:
-        full = _outcome(replace(clause, statistic=statistic), rows, grader, kappa)
-        return replace(full, clause=clause, statistic=statistic)
     of = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
     if is_audit and statistic not in AUDIT_STATISTICS:
@@ -367,10 +359,11 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> Che
     of = of[(with_people & (of["rater_b"] == grader)) | alone]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
-        found = of[(of["subset"] == subset) & (of["at"] == clause.at)]
-        if not found.empty:
-            row = found.sort_values("rater_a", ascending=False).iloc[0]  # with people first
-            return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
+        matching = of[(of["subset"] == subset) & (of["at"] == clause.at)]
+        if not matching.empty:
+            row = matching.sort_values("rater_a", ascending=False).iloc[0]  # with people first
+            note = str(row["note"]) or "no interval"
+            return CheckedClause(clause, float(row[clause.part]), note, statistic=statistic)
     if is_audit and not clause.binary and not clause.at:  # no attack is named: against each
         by_attack = [
             CheckedClause(replace(clause, at=at), float(value), note or "no interval")
@@ -397,7 +390,7 @@ def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
     """The statistic that a clause is about; `kappa` is the one that the report shows where the
     rubric's categories are in an order, and rates are against the reference if one is declared.
     """
-    if clause.statistic in _SHORT:
+    if clause.statistic in ("tpr", "tnr"):
         of_reference = f"{clause.statistic}_reference"
         is_declared = (rows["statistic"] == of_reference).any()
         return of_reference if is_declared else f"{clause.statistic}_majority"
@@ -450,19 +443,19 @@ class Baseline(Section):
         return int(ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique())
 
 
-def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Baseline:
+def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Baseline:
     """Freeze the labels of people and a grader on the units that both labelled, on one rubric or on
     all. Where the study declares a reference, only its labels are taken of people's.
 
     Raises InputError where there is no such grader, or nothing to freeze.
     """
-    _check_grader(found, grader)
-    wanted = [n for n in found.scales if rubric is None or same_rubric(n, rubric)]
-    kept = {name: both for name in wanted if len(both := _both(found, name, grader))}
+    _check_grader(dataset, grader)
+    wanted = [n for n in dataset.scales if rubric is None or same_rubric(n, rubric)]
+    kept = {name: both for name in wanted if len(both := _both(dataset, name, grader))}
     if not kept:
         place = f" on {rubric}" if rubric else ""
         raise InputError(
-            f"{found.name}: no item has a label of an annotator and of {grader!r}{place}; "
+            f"{dataset.name}: no item has a label of an annotator and of {grader!r}{place}; "
             "collect grades on labelled items first"
         )
     ratings = pd.concat(kept.values())
@@ -472,33 +465,33 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
     names = ratings["rater_id"].map(numbers).where(is_person, ratings["rater_id"])
     ratings = ratings.assign(rater_id=names)
     ids = sorted(set(ratings["unit_id"]))
-    clusters = UnitFacts(ids, found.units).clusters(found.settings.cluster)
+    clusters = UnitFacts(ids, dataset.units).clusters(dataset.settings.cluster)
     units = pd.DataFrame(
         {"unit_id": ids, "cluster_id": [clusters.values[code] for code in clusters.codes]}
     )
-    if INCLUSION in found.units:
-        chances = found.units.set_index("unit_id")[INCLUSION]
+    if INCLUSION in dataset.units:
+        chances = dataset.units.set_index("unit_id")[INCLUSION]
         units[INCLUSION] = units["unit_id"].map(chances)
     try:
         return Baseline(
             file="evenhand baseline",
             format=1,
             grader=grader,
-            source=printable(found.name),
+            source=printable(dataset.name),
             evenhand=__version__,
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            synthetic=found.synthetic,
-            seed=found.seed,
+            synthetic=dataset.synthetic,
+            seed=dataset.seed,
             analysis=AnalysisSettings(
-                margin=found.settings.margin,
-                resamples=found.settings.resamples,
-                interval=found.settings.interval,
+                margin=dataset.settings.margin,
+                resamples=dataset.settings.resamples,
+                interval=dataset.settings.interval,
             ),
-            decision=found.decision.model_copy(update={"reference": ""}),
+            decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={
                 name: ScaleSection.of(
-                    found.scales[name],
-                    threshold=found.scales[name].threshold_for(grader),
+                    dataset.scales[name],
+                    threshold=dataset.scales[name].threshold_for(grader),
                     hashes=tuple(sorted(set(both["rubric_hash"]) - {""})),
                 )
                 for name, both in kept.items()
@@ -507,7 +500,7 @@ def baseline_of(found: Dataset, grader: str, rubric: str | None = None) -> Basel
             ratings=_lines(ratings[list(_KEPT)]),
         )
     except ValidationError as error:  # a name that no line can hold
-        raise InputError(f"{found.name} cannot be frozen: {printable(fault_of(error))}") from None
+        raise InputError(f"{dataset.name} cannot be frozen: {printable(fault_of(error))}") from None
 
 
 def write_baseline(baseline: Baseline, file: Path) -> None:
@@ -528,14 +521,14 @@ def read_baseline(file: Path) -> Baseline:
             f"{file.name} is not JSON, so it is no baseline; make one with `evenhand baseline save`"
         ) from None
     try:
-        found = Baseline.model_validate(content)
-        found.known_scales()
-        _table(found.ratings), _table(found.units)
+        baseline = Baseline.model_validate(content)
+        baseline.known_scales()
+        _table(baseline.ratings), _table(baseline.units)
     except ValidationError as error:
         raise InputError(f"{file.name} is not a baseline: {printable(fault_of(error))}") from None
     except (ValueError, InputError) as error:  # no table, or no scale
         raise InputError(f"{file.name} is not a baseline: {printable(str(error))}") from None
-    return found
+    return baseline
 
 
 def compared(
@@ -555,13 +548,13 @@ def compared(
     """
     wanted = [n for n in baseline.scales if rubric is None or same_rubric(n, rubric)]
     if not wanted:
-        known = listed(baseline.scales)
-        raise InputError(f"the baseline has no rubric {rubric!r}; it has {known}")
+        rubrics = listed(baseline.scales)
+        raise InputError(f"the baseline has no rubric {rubric!r}; it has {rubrics}")
     _check_grader(now, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
     versions = Versions(grader + _BASELINE, grader)
     before = validate_ratings(_table(baseline.ratings), "the baseline")
-    units, found = _table(baseline.units), []
+    units, drifts = _table(baseline.units), []
     for name in wanted:
         saved = before[before["rubric"] == name]
         raters = saved["rater_id"].where(saved["rater_id"] != baseline.grader, versions.before)
@@ -571,8 +564,8 @@ def compared(
         ratings = pd.concat(rows, ignore_index=True)
         rated = units[units["unit_id"].isin(ratings["unit_id"])]
         labels = paired_labels(ratings, rated, scale, versions)
-        found.append(drift_of(labels, versions, settings, decision, seed=baseline.seed))
-    return found
+        drifts.append(drift_of(labels, versions, settings, decision, seed=baseline.seed))
+    return drifts
 
 
 def same_rubric(name: str, other: str) -> bool:
@@ -580,25 +573,25 @@ def same_rubric(name: str, other: str) -> bool:
     return name.replace("_", "-") == other.replace("_", "-")
 
 
-def _check_grader(found: Dataset, grader: str) -> None:
+def _check_grader(dataset: Dataset, grader: str) -> None:
     """Raise InputError where a dataset has no such grader."""
-    graders = sorted(set(found.ratings.loc[found.ratings["rater_kind"] == "model", "rater_id"]))
+    graders = sorted(set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"]))
     if grader not in graders:
-        raise InputError(f"{found.name} has no grader {grader!r}; it has {listed(graders)}")
+        raise InputError(f"{dataset.name} has no grader {grader!r}; it has {listed(graders)}")
 
 
-def _both(found: Dataset, name: str, grader: str) -> pd.DataFrame:
+def _both(dataset: Dataset, name: str, grader: str) -> pd.DataFrame:
     """The ratings of people and of the grader on units that both labelled."""
-    ratings, reference = found.counted(name), found.decision.reference
+    ratings, reference = dataset.counted(name), dataset.decision.reference
     people = ratings["rater_kind"].eq("human")
     if reference:
         people = ratings["rater_id"].eq(reference)
         ratings = ratings.assign(rater_kind=ratings["rater_kind"].where(~people, "human"))
     people &= ratings["label"].ne("")
-    own = ratings["rater_id"].eq(grader)
-    scored = own & (ratings["label"].ne("") | ratings["p_positive"].notna())
+    is_grader = ratings["rater_id"].eq(grader)
+    scored = is_grader & (ratings["label"].ne("") | ratings["p_positive"].notna())
     units = set(ratings.loc[people, "unit_id"]) & set(ratings.loc[scored, "unit_id"])
-    return ratings[(people | own) & ratings["unit_id"].isin(units)]
+    return ratings[(people | is_grader) & ratings["unit_id"].isin(units)]
 
 
 def _present(
@@ -686,10 +679,10 @@ def gate(
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
         called = f"baseline {baseline.name}"
-        found = _drift(source, grader, read_baseline(baseline), called, options, new_rubric)
-        checks += found.checks
-        rows += found.rows
-        notes += found.notes
+        comparison = _drift(source, grader, read_baseline(baseline), called, options, new_rubric)
+        checks += comparison.checks
+        rows += comparison.rows
+        notes += comparison.notes
     once = tuple(dict.fromkeys(notes))
     return Gate(_called(source, options), grader, tuple(checks), once, verdict, weaker, rows)
 
@@ -709,7 +702,7 @@ def compare(
     Raises InputError where the baseline is another grader's, and as `gate` does.
     """
     options = options or ScaleOptions()
-    said: list[str] = []
+    notes: list[str] = []
     if baseline is not None:
         saved, called = read_baseline(baseline), f"baseline {baseline.name}"
         if saved.grader != grader:
@@ -722,13 +715,13 @@ def compare(
             )
     elif against:
         # Of a file only the rubric's rows were read, whatever the rubric is called there.
-        found = load(source, options)
-        saved = baseline_of(found, grader, None if is_file(source) else options.rubric)
-        called, said = grader, [written("gate.between", first=grader, second=against)]
+        dataset = load(source, options)
+        saved = baseline_of(dataset, grader, None if is_file(source) else options.rubric)
+        called, notes = grader, [written("gate.between", first=grader, second=against)]
     else:
         raise InputError("name the --baseline, or with --against the grader to compare with")
     drift = _drift(source, against or grader, saved, called, options, new_rubric)
-    return replace(drift, notes=(*said, *drift.notes))
+    return replace(drift, notes=(*notes, *drift.notes))
 
 
 def _called(source: Source | str, options: ScaleOptions) -> str:
@@ -765,15 +758,15 @@ def _of_rule(
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
     checks = [each.check for each in clauses]
-    own = (v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader))
-    found: Verdict | None = next(own, None)
+    verdicts = (v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader))
+    judged: Verdict | None = next(verdicts, None)
     # There is none on people, and none on labels that may not be looked at yet.
     check = Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
-    if found is not None:
+    if judged is not None:
         names = ("verdict", "reason", "threshold", "more_clusters")
-        figures = {name: found[name] for name in names}  # type: ignore[literal-required]
-        check = Check(VERDICT, OUTCOMES[found["verdict"]], found["sentence"], figures)
-    verdict = found["verdict"] if found else ""
+        figures = {name: judged[name] for name in names}  # type: ignore[literal-required]
+        check = Check(VERDICT, OUTCOMES[judged["verdict"]], judged["sentence"], figures)
+    verdict = judged["verdict"] if judged else ""
     if rule.verdict:
         return [check, *checks], verdict, ""
     is_weaker = check.outcome != "met" and all(each.outcome == "met" for each in checks)
@@ -807,16 +800,16 @@ def _drift(
     return Comparison(_called(source, options), grader, checks, notes, rows=rows)
 
 
-def _of_drift(found: Drift, called: str) -> Check:
-    figures: dict[str, float | int | str | None] = {"verdict": found.verdict}
-    figures["more_clusters"] = found.more_clusters
-    for row in found.rows:
+def _of_drift(drift: Drift, called: str) -> Check:
+    figures: dict[str, float | int | str | None] = {}
+    figures |= {"verdict": drift.verdict, "more_clusters": drift.more_clusters}
+    for row in drift.rows:
         if row["rater_a"] != "humans" or row["statistic"] == KAPPA_BEFORE:
             name = row["statistic"]
             ends = {name: row["estimate"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
             figures |= {key: None if math.isnan(n) else n for key, n in ends.items()}
-    name = called + (f", {found.rubric}" if found.rubric else "")
-    return Check(name, _OF_DRIFT[found.verdict], found.sentence, figures)
+    name = called + (f", {drift.rubric}" if drift.rubric else "")
+    return Check(name, _OF_DRIFT[drift.verdict], drift.sentence, figures)
 
 
 def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
@@ -825,29 +818,25 @@ def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) ->
     """
     wholes = {name.partition("/")[0] for name in rubrics if "/" in name}
     rubrics = [name for name in rubrics if name not in wholes]
-
-    if wanted is None:
-        if len(rubrics) == 1:
-            return rubrics[0]
-        raise InputError(
-            f"there are several rubrics; choose one with --rubric: {', '.join(rubrics)}"
-        )
-    same = [name for name in rubrics if same_rubric(name, wanted)]
+    named = ", ".join(rubrics)
+    same = [name for name in rubrics if wanted and same_rubric(name, wanted)]
+    if len(rubrics) == 1 and (wanted is None or is_file):  # a file's was read from a rubric's file
+        return rubrics[0]
     if same:
         return same[0]
-    if is_file and len(rubrics) == 1:
-        return rubrics[0]  # read from a rubric's file
-    raise InputError(f"there is no rubric {wanted!r} here; the rubrics are {', '.join(rubrics)}")
+    if wanted is None:
+        raise InputError(f"there are several rubrics; choose one with --rubric: {named}")
+    raise InputError(f"there is no rubric {wanted!r} here; the rubrics are {named}")
 
 
-def junit_xml(found: Gate) -> bytes:
+def junit_xml(result: Gate) -> bytes:
     """Return a test case for each check: a failure if it is not met, an error if we cannot tell.
 
-    >>> found = Gate("r.csv", "g", (Check("kappa > 0 & < 1", "not_met", "no"),))
-    >>> junit_xml(found).decode().splitlines()[0]
+    >>> result = Gate("r.csv", "g", (Check("kappa > 0 & < 1", "not_met", "no"),))
+    >>> junit_xml(result).decode().splitlines()[0]
     "<?xml version='1.0' encoding='utf-8'?>"
     """
-    outcomes = [each.outcome for each in found.checks]
+    outcomes = [each.outcome for each in result.checks]
     counts = {
         "tests": str(len(outcomes)),
         "failures": str(outcomes.count("not_met")),
@@ -855,8 +844,8 @@ def junit_xml(found: Gate) -> bytes:
     }
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})
-    for each in found.checks:
-        about = {"classname": f"{found.source}, {found.grader}", "name": each.name}
+    for each in result.checks:
+        about = {"classname": f"{result.source}, {result.grader}", "name": each.name}
         case = ElementTree.SubElement(suite, "testcase", visible_in(about))
         if each.outcome != "met":
             tag = "failure" if each.outcome == "not_met" else "error"
@@ -865,21 +854,21 @@ def junit_xml(found: Gate) -> bytes:
             )
         else:
             ElementTree.SubElement(case, "system-out").text = visible(each.sentence)
-    if found.said:
-        ElementTree.SubElement(suite, "system-out").text = visible("\n".join(found.said))
+    if result.all_notes:
+        ElementTree.SubElement(suite, "system-out").text = visible("\n".join(result.all_notes))
     ElementTree.indent(suites)
     written_out: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
     return written_out + b"\n"
 
 
-def summary_markdown(found: Gate) -> str:
+def summary_markdown(result: Gate) -> str:
     """Return a heading and the sentences, fenced, so that names of raters and files are neither
     formatted nor read as mentions.
     """
-    lines = [*(each.line for each in found.checks), *found.said]
+    lines = [*(each.line for each in result.checks), *result.all_notes]
     text = visible("\n".join(lines))
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    about = visible(written("gate.about", source=found.source, grader=found.grader))
-    title = written(f"gate.title_{found.outcome}")
+    about = visible(written("gate.about", source=result.source, grader=result.grader))
+    title = written(f"gate.title_{result.outcome}")
     return f"### {title}\n\n{fence}text\n{about}\n{text}\n{fence}\n"

@@ -163,7 +163,9 @@ def _check(function: str, options: Mapping[str, object], types: Mapping[str, str
         if name not in types:
             raise InputError(f"{function} has no argument {name}{did_you_mean(name, types)}")
         if wanted := _another_kind(value, types[name]):
-            raise InputError(f"{name} must be {wanted}, not {_short(value)}")
+            is_plain = isinstance(value, (str, Real, type(None)))
+            shown = repr(value)[:60] if is_plain else f"a {type(value).__name__}"
+            raise InputError(f"{name} must be {wanted}, not {shown}")
         if name == "seed" and cast(int, value) < 0:
             raise InputError("seed must be 0 or more")
         allowed = _choices().get(name, ())
@@ -186,11 +188,6 @@ def _another_kind(value: object, hint: str) -> str:
     if not is_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
         return ""
     return " or ".join(words for _, words in kinds)
-
-
-def _short(value: object) -> str:
-    is_plain = isinstance(value, (str, Real, type(None)))
-    return repr(value)[:60] if is_plain else f"a {type(value).__name__}"
 
 
 def in_python(sentence: str, types: Mapping[str, str]) -> str:

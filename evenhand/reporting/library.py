@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from evenhand.reporting.new_study import Labelling
     from evenhand.reporting.panel import Line
     from evenhand.reporting.ratings_file.declared import Table
-    from evenhand.reporting.thresholds import Calibration
+    from evenhand.reporting.selecting import Calibration
 
     Labels = Table | Dataset | str | os.PathLike[str]
     """Labels in any of their forms."""
@@ -137,11 +137,11 @@ def read(
         sheet=sheet,
         in_python=True,
     )
-    rows, read = rows_of_file(Path(path), options)
+    rows, reading = rows_of_file(Path(path), options)
     others = [column for column in rows if column not in RATINGS_COLUMNS]
-    found = validate_ratings(rows, Path(path).name).join(rows[others])
-    found.attrs["notes"] = read.notes
-    return found
+    table = validate_ratings(rows, Path(path).name).join(rows[others])
+    table.attrs["notes"] = reading.notes
+    return table
 
 
 @taking()
@@ -333,7 +333,7 @@ def calibrate(
     `thresholds`, by rubric and grader, and the `results` of all objectives. Nothing is written to a
     study. The other keywords are those of `check`, `rubric` also with a study.
     """
-    from evenhand.reporting.thresholds import calibrate
+    from evenhand.reporting.selecting import calibrate
 
     source, asked = _asked(ratings, options, of_study=["rubric"])
     # Of a file only the rubric's rows are read, whatever the rubric is called there.
@@ -368,8 +368,8 @@ def plan(
     """
     wanted = Wanted(statistic, half_width)
     named = {each.name for each in fields(Assumptions)}
-    assumed: dict[str, Any] = {name: own for name, own in options.items() if name in named}
-    others: dict[str, Any] = {name: own for name, own in options.items() if name not in named}
+    assumed: dict[str, Any] = {name: value for name, value in options.items() if name in named}
+    others: dict[str, Any] = {name: value for name, value in options.items() if name not in named}
     if pilot is not None:
         for name in assumed:
             raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")
@@ -414,17 +414,17 @@ def label(
     if folder is None and not isinstance(source, Path):
         raise InputError("a table has no name for the study; name its folder: label(items, FOLDER)")
     place = Path(f"{Path(str(source)).stem}-study" if folder is None else folder)
-    said: dict[str, Any] = {name: own for name, own in asked.items() if own is not None}
-    given = [f"--{name.replace('_', '-')}" for name in said]
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    given = [f"--{name.replace('_', '-')}" for name in options]
     for name in ("show", "subject", "options", "stratify", "rubric", "missing"):
-        if name in said:
-            said[name] = list(as_texts(said[name]))
-    wanted = LabelOptions(**said, in_python=True, given=given)
-    found = label_items(source, place, wanted, port=app_port(port))
+        if name in options:
+            options[name] = list(as_texts(options[name]))
+    wanted = LabelOptions(**options, in_python=True, given=given)
+    labelling = label_items(source, place, wanted, port=app_port(port))
     if open:
-        found.serve()
-        open_when_up(found.links[0], found.port)
-    return found
+        labelling.serve()
+        open_when_up(labelling.links[0], labelling.port)
+    return labelling
 
 
 def _asked(
@@ -439,11 +439,11 @@ def _asked(
             settings[name] = [given]
     if "missing" in settings:
         settings["missing"] = as_texts(settings["missing"])
-    said = {
+    others = {
         name: given for name, given in options.items() if name not in settings and given is not None
     }
     source = Path(ratings) if isinstance(ratings, (str, os.PathLike)) else ratings
-    for name in said.keys() - set(of_study):
+    for name in others.keys() - set(of_study):
         if isinstance(source, Dataset):
             raise InputError(
                 "a Dataset knows its name, raters, scales and units; give only settings with it, "
@@ -451,27 +451,23 @@ def _asked(
             )
         if isinstance(source, Path) and is_study(source):
             raise InputError(f"{name}= is for ratings; a study has rubrics of its own")
-    human, model = said.pop("human", ()), said.pop("model", ())
+    human, model = others.pop("human", ()), others.pop("model", ())
     for name in ("categories", "affirmative", "sides"):
-        if name in said:
-            if name != "affirmative" and isinstance(said[name], (str, set, frozenset)):
+        if name in others:
+            if name != "affirmative" and isinstance(others[name], (str, set, frozenset)):
                 raise InputError(f'{name} is in order; give a list, such as {name}=["1", "2"]')
-            said[name] = as_texts(said[name])
-    if isinstance(units := said.get("units"), (str, os.PathLike)):
-        said["units"] = Path(units)
-    said["columns"] = _columns(said.get("columns"))
-    said["thresholds"] = _thresholds(said.get("thresholds") or {})
+            others[name] = as_texts(others[name])
+    if isinstance(units := others.get("units"), (str, os.PathLike)):
+        others["units"] = Path(units)
+    others["columns"] = _columns(others.get("columns"))
+    others["thresholds"] = dict(others.get("thresholds") or {})
+    for grader, at in others["thresholds"].items():
+        if isinstance(at, bool) or not isinstance(at, (int, float)):
+            raise InputError(f"thresholds has {at!r} for {grader!r}; give a number from 0 to 1")
     kinds = kinds_of(human, model)
-    return source, ScaleOptions(**said, kinds=kinds, settings=settings, in_python=True)
+    return source, ScaleOptions(**others, kinds=kinds, settings=settings, in_python=True)
 
 
 def _columns(given: Mapping[str, str] | None) -> dict[str, str]:
     """A file's names of our columns, `{ours: theirs}`; ours may be short, such as `unit`."""
     return {SHORT.get(ours, ours): theirs for ours, theirs in (given or {}).items()}
-
-
-def _thresholds(given: Mapping[str, float]) -> dict[str, float]:
-    for grader, at in given.items():
-        if isinstance(at, bool) or not isinstance(at, (int, float)):
-            raise InputError(f"thresholds has {at!r} for {grader!r}; give a number from 0 to 1")
-    return dict(given)

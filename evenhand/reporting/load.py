@@ -52,12 +52,12 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
-from evenhand.study.tables.attacks import read_attacked
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
     RATINGS_COLUMNS,
     rater_columns,
+    read_attacked,
     split_ratings,
     texts,
     with_unit_id,
@@ -123,10 +123,10 @@ def from_study(
     that was only tried are not part of a study, except those of the grader `tried`; nor are those
     withheld from a candidate of `improve` (`withheld_grades`).
     """
-    from evenhand.study.desk.oversight import oversight
+    from evenhand.study.creation import rewording_of, units_dealt
+    from evenhand.study.desk.claims import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.rewording import rewording_of, units_dealt
-    from evenhand.study.session.times import raters_to_split_by
+    from evenhand.study.session.sessions import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
@@ -172,8 +172,8 @@ def from_study(
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
-    old = dataset.scales.items()
-    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in old}
+    known = dataset.scales.items()
+    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in known}
     dataset = without_withheld(replace(dataset, scales=scales))
     of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
     several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}

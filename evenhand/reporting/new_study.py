@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -74,8 +74,8 @@ Ask = Callable[[InputError], Sequence[str]]
 
 @dataclass(frozen=True)
 class ItemStudy:
-    """What an items file becomes: items, the rubrics that are asked, the judge's ratings, what each
-    column was taken for, and notes on what was read.
+    """A study of an items file: items, the rubrics that are asked, the judge's ratings, the roles
+    of columns, and notes on what was read.
     """
 
     items: Items
@@ -98,16 +98,14 @@ class ItemStudy:
         taken = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
         return [*self.notes, written("items.taken", taken=taken)]
 
-    def said(self, judged: int, folder: Path, sampled: int) -> list[str]:
+    def sentences(self, judged: int, folder: Path, sampled: int) -> list[str]:
         """Sentences on what the columns were taken for, and what was made of them."""
-        total, noun = len(self.items.pairs), prompts_noun(self.items.pairs)
-        said = [
-            *self.as_read,
-            written("items.made", folder=folder, sampled=sampled, total=total, noun=noun),
-        ]
+        pairs = self.items.pairs
+        counts = {"sampled": sampled, "total": len(pairs), "noun": prompts_noun(pairs)}
+        made = [*self.as_read, written("items.made", folder=folder, **counts)]
         if self.judged is not None:
-            said.append(written("items.judged", count=judged, rater=self.judge))
-        return said
+            made.append(written("items.judged", count=judged, rater=self.judge))
+        return made
 
     @property
     def judge(self) -> str:
@@ -116,23 +114,21 @@ class ItemStudy:
 
 
 def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = None) -> ItemStudy:
-    """Read a file or a table of items; files that its cells name are beside it, or in the working
+    """Read a file or a table of items; files that its cells name are in its folder, or the working
     folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
-
-    named = _named(options)
-    path, held, compares = _read(source, options, named)
+    path, held, named = _read(source, options)
     answers = answer_columns(held.table, path.name, options.show or held.show)
-    if _is_compared(held, answers, options, compares):
+    if _is_compared(held, answers, options, named):
         return _comparisons(path, held, answers, named, options)
     return _single_answers(path, held, named, options, ask)
 
 
 @dataclass(frozen=True)
 class ItemFile:
-    """What a file holds before anything is asked of it: each column with its first text, what
-    raters would read, what each is taken for as (role, columns), and notes. `fault` says what is
-    not clear.
+    """A file of items before anything is asked of it: each column with its first text, the columns
+    that raters would read, the roles of columns as (role, columns), and notes. `fault` says what
+    is not clear.
     """
 
     columns: Sequence[tuple[str, str]]
@@ -144,45 +140,38 @@ class ItemFile:
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return what a file of items holds. Raises InputError where it cannot be read."""
-    path, held, compares = _read(source, options, _named(options))
+    path, held, named = _read(source, options)
     frame, name, shown = held.table, path.name, options.show or held.show
     texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
-    known = {"cluster": options.cluster, "judge": options.judge, "question": options.question}
+    roles: dict[str, Any] = {"cluster": options.cluster, "judge": options.judge}
+    roles["question"] = options.question
     try:
         answers = answer_columns(frame, name, shown)
         columns: ItemColumns | ComparisonColumns
-        if answers and _is_compared(held, answers, options, compares):
-            two = (answers[0], answers[1])
-            columns = comparison_columns(
-                frame, name, two, show=options.show, subject=options.subject, **known
-            )
+        if answers and _is_compared(held, answers, options, named):
+            roles |= {"show": options.show, "subject": options.subject}
+            columns = comparison_columns(frame, name, (answers[0], answers[1]), **roles)
             show = columns.show
         else:
-            known["cluster"] = known["cluster"] or held.cluster
+            roles["cluster"] = roles["cluster"] or held.cluster
             subject = ",".join(options.subject)
-            columns = item_columns(frame, name, show=shown, subject=subject, **known)
+            columns = item_columns(frame, name, show=shown, subject=subject, **roles)
             show = list(columns.show)
     except InputError as fault:
         return ItemFile(texts, list(shown), [], held.notes, str(fault))
     return ItemFile(texts, show, columns.said(), held.notes)
 
 
-def _named(options: ItemOptions) -> list[Rubric]:
+def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
+    """Return what a file holds, under its path, and the rubrics that are named."""
     if options.question and options.rubric:
         raise InputError(written("items.ask"))
     if not options.question:
         asked = ["options", "scale", "several", "level", "steps"]
         options.refuse(asked, "goes with --question; a rubric has its own")
-    return [load_rubric(name) for name in options.rubric]
-
-
-def _read(
-    source: Path | Table, options: ItemOptions, named: list[Rubric]
-) -> tuple[Path, ItemTable, bool]:
-    """Return what a file holds, under its path, and whether a rubric that is named compares two."""
-    compares = any(rubric.unit == "comparison" for rubric in named)
+    named = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
-        path, compared = source, compares or not options.of_one
+        path, compared = source, _compares(named) or not options.of_one
         held = read_items(path, options.judge, compared=compared, sheet=options.sheet)
     else:
         path, held = Path("items"), ItemTable(items_table(source, options.sheet))
@@ -194,18 +183,21 @@ def _read(
         held = replace(held, table=held.table.assign(**{options.judge: labels}))
     elif not options.judge:
         options.refuse(["missing"], "goes with --judge")
-    return path, held, compares
+    return path, held, named
+
+
+def _compares(named: Sequence[Rubric]) -> bool:
+    return any(rubric.unit == "comparison" for rubric in named)
 
 
 def _is_compared(
-    held: ItemTable, answers: Sequence[str], options: ItemOptions, compares: bool
+    held: ItemTable, answers: Sequence[str], options: ItemOptions, named: Sequence[Rubric]
 ) -> bool:
     """Return True if two answers are compared: what is asked of one response is not asked of two
-    that stand beside it.
+    in the same row.
     """
-
     of_one = has_one_answer(held.table) and options.of_one
-    return compares or (bool(answers) and not of_one)
+    return _compares(named) or (bool(answers) and not of_one)
 
 
 def _single_answers(
@@ -216,14 +208,14 @@ def _single_answers(
         raise InputError(written("items.ask"))
     name, frame, show = path.name, held.table, options.show or held.show
     subject, cluster = ",".join(options.subject), options.cluster or held.cluster
-    known = {"subject": subject, "cluster": cluster, "judge": options.judge}
-    known["question"] = " ".join([options.question, *(each.question for each in named)])
+    roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
+    roles["question"] = " ".join([options.question, *(each.question for each in named)])
     try:
-        columns = item_columns(frame, name, show=show, **known)
+        columns = item_columns(frame, name, show=show, **roles)
     except InputError as fault:
         if show or ask is None:
             raise
-        columns = item_columns(frame, name, show=ask(fault), **known)
+        columns = item_columns(frame, name, show=ask(fault), **roles)
     notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = each_turn(frame, columns, name)
@@ -246,7 +238,7 @@ def _single_answers(
         rubrics = [rubric]
         if options.options and not options.level and rubric.level == "ordinal":
             spelling = ScaleOptions(in_python=options.in_python)
-            notes = [*notes, read_as_ordered(rubric.categories, spelling)]
+            notes.append(read_as_ordered(rubric.categories, spelling))
     judged = None
     if items.judged is not None:
         judged = judge_ratings(items, _the_one(rubrics), columns.judge, name)
@@ -353,17 +345,16 @@ def names_shown(study: Study, option: str = "") -> list[str]:
             items[item] = f"{name[0]} in {column}"
     blocks = [block for rubric in study.labelled_rubrics() for block in rubric.blocks]
     headings = dict.fromkeys(b.label for b in blocks if in_headings.search(b.label))
-    said = []
+    sentences = []
     if items:
         first, what = next(iter(items.items()))
         counts = {"count": len(items), "total": len(study.store.pairs())}
-        said.append(written("items.names_in_texts", **counts, first=first, what=what))
+        sentences.append(written("items.names_in_texts", **counts, first=first, what=what))
     if headings:
-        listed = ", ".join(headings)
-        said.append(written("items.names_in_headings", headings=listed))
-    if said and option:
-        said.append(written("items.names_left_out", option=option))
-    return said
+        sentences.append(written("items.names_in_headings", headings=", ".join(headings)))
+    if sentences and option:
+        sentences.append(written("items.names_left_out", option=option))
+    return sentences
 
 
 def _pattern(names: list[str], others: list[str]) -> re.Pattern[str]:
@@ -392,7 +383,6 @@ _MOST_HUMANS = 100
 
 def check_numbers(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
-
     if not 1 <= raters <= MOST_RATERS:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
     if seed < 0:
@@ -468,10 +458,9 @@ def display_of(study: Study) -> str:
     texts = study.store.responses()["response"]
     if texts.empty:
         return ""
+    is_markdown = study.config.annotation.display == "markdown"
     share = round(100 * markdown_share(texts))
-    if study.config.annotation.display == "markdown":
-        return written("display.markdown", share=share)
-    return written("display.text", share=share)
+    return written("display.markdown" if is_markdown else "display.text", share=share)
 
 
 def preview_only(create: Callable[..., StudyPreview], *material: object) -> StudyPreview:
@@ -516,13 +505,13 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
 @dataclass(frozen=True, repr=False)
 class Labelling(Shown):
     """A study to label: its folder, the `links` of those who do, and the `command` that serves the
-    page behind them. `said` lists what was made of the items.
+    page behind them. `notes` list what the columns were taken for, and what was made of the items.
     """
 
     folder: Path
     links: Sequence[str]
     port: int
-    said: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def command(self) -> str:
@@ -530,25 +519,15 @@ class Labelling(Shown):
         return shlex.join(["evenhand", "annotate", str(self.folder), "--port", str(self.port)])
 
     @property
-    def notes(self) -> Sequence[str]:
-        """What the columns were taken for, and what was made of the items."""
-        return self.said
-
-    @property
     def links_heading(self) -> str:
-        """What the links are."""
+        """The heading above the links."""
         return written("items.links" if len(self.links) > 1 else "items.link")
-
-    @property
-    def reach(self) -> str:
-        """A sentence on who can open the links."""
-        return written("items.here_only")
 
     @property
     def lines(self) -> list[Line]:
         """The links, who can open them, and the command that serves their page."""
         served = written("items.served", command=self.command)
-        return [self.links_heading, *self.links, self.reach, served]
+        return [self.links_heading, *self.links, written("items.here_only"), served]
 
     def serve(self) -> subprocess.Popen[bytes]:
         """Serve the page in a process of its own, which ends with this one or by `terminate()`."""
@@ -580,20 +559,20 @@ def label_items(
     """
     leaves_out = ""
     if (folder / FILE_NAME).is_file():
-        said = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
+        notes = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
     else:
         made, judged = _make(source, folder, wanted, ask)
-        said = made.said(judged, folder, read_config(folder).sample.pairs)
+        notes = made.sentences(judged, folder, read_config(folder).sample.pairs)
         leaves_out = "show=" if wanted.in_python else "--show"
     with open_study(folder) as study:
-        said += names_shown(study, leaves_out)
+        notes += names_shown(study, leaves_out)
         places = study.config.annotation.raters_per_unit
         raters = [f"rater-{n}" for n in range(1, places + 1)]
         invites = make_invites(study, raters, hours=168.0)
         note(study, "invite", "", f"made: {len(raters)}")
     place = address or f"http://localhost:{port}/"
     links = [f"{place}?invite={each.token}" for each in invites]
-    return Labelling(folder, links, port, said)
+    return Labelling(folder, links, port, notes)
 
 
 _TO_READ = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
@@ -606,7 +585,7 @@ def _compared(
     """Compare the study that is there with a file of items, and store the judge's labels that it
     lacks; return sentences on both.
 
-    Raises InputError where something else is asked for, and, if it is named anew, where the items
+    Raises InputError where something else is asked for, and, if it is named again, where the items
     are others.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"

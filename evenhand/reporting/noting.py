@@ -1,4 +1,4 @@
-"""What the command line does to a study, in the study's own log of what leads did."""
+"""Acts of the command line on a study, noted in the study's log of what leads did."""
 
 from __future__ import annotations
 

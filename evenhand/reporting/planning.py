@@ -1,4 +1,4 @@
-"""How many pairs and people a verdict or a wanted precision takes.
+"""Plans: the number of pairs and people that a verdict or a wanted precision takes.
 
 Without a pilot it goes by what is assumed of the raters (`plan_ahead`). With one - a study that has
 begun, or a file - it shows how many pairs and people decide, why people disagree there, and what
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -22,7 +22,6 @@ from evenhand.analysis.planning import (
     Chances,
     ScaleScenario,
     Scenario,
-    VarianceComponents,
     design_effect,
     pass_chances,
     size_for,
@@ -77,7 +76,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Assumptions:
-    """What is assumed of the raters where there is no pilot, and the `power` that is wanted.
+    """Assumptions about the raters where there is no pilot, and the `power` that is wanted.
 
     Two annotators agree on a share `agreement` of the units (0.85), of which a share `prevalence`
     is affirmative (0.5). On a `scale`, such as "1-5", the labels of two annotators have a
@@ -108,6 +107,13 @@ class Assumptions:
             raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
         if not 0 < self.overlap <= 1 or not 0 <= self.likeness <= 1:
             raise InputError("--overlap and --likeness are shares, from 0 to 1")
+        unused, because = ["correlation", "mean"], "is about labels on a scale; name it by --scale"
+        if self.scale:
+            unused = ["agreement", "prevalence"]
+            because = "is about yes/no labels; with --scale give --correlation and --mean"
+        for name in unused:
+            if getattr(self, name) is not None:
+                raise InputError(f"--{name} {because}")
         scenario = self._on_scale() if self.scale else self._yes_or_no()
         strictness = self.strictness
         if strictness is None:
@@ -124,7 +130,6 @@ class Assumptions:
         return scenario
 
     def _yes_or_no(self) -> Scenario:
-        _leave_out(self, ("correlation", "mean"), "is about labels on a scale; name it by --scale")
         agreement = 0.85 if self.agreement is None else self.agreement
         prevalence = 0.5 if self.prevalence is None else self.prevalence
         _check_between("agreement", agreement, 0.5)
@@ -139,8 +144,6 @@ class Assumptions:
         return scenario
 
     def _on_scale(self) -> ScaleScenario:
-        instead = "is about yes/no labels; with --scale give --correlation and --mean"
-        _leave_out(self, ("agreement", "prevalence"), instead)
         ends = re.fullmatch(r"(-?\d+)-(-?\d+)", self.scale)
         low, high = (int(end) for end in ends.groups()) if ends else (0, 0)
         if high - low < 2:
@@ -158,13 +161,6 @@ class Assumptions:
     def units_per_pair(self) -> float:
         """The number of independent units that a pair with its subjects' answers is worth."""
         return self.subjects / design_effect(self.subjects, self.likeness)
-
-
-def _leave_out(assumed: Assumptions, names: Sequence[str], because: str) -> None:
-    """Raise InputError where one of these was given."""
-    for name in names:
-        if getattr(assumed, name) is not None:
-            raise InputError(f"--{name} {because}")
 
 
 def _check_between(name: str, value: float, low: float, high: float = 1.0) -> None:
@@ -186,12 +182,8 @@ class Plan(Shown):
 
     parts: Sequence[Line]
     tables: Mapping[str, pd.DataFrame]
-    said: Sequence[str] = field(default=())
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Notes on how the pilot's labels were read."""
-        return self.said
+    notes: Sequence[str] = ()
+    """Notes on how the pilot's labels were read."""
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -215,7 +207,10 @@ def plan_ahead(
     if assumed.scale and statistic != "kappa":
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
-    chances = _chances(scenario, worth, analysis.margin, rule)
+    # The probability that a grader as good as a person passes, for each of SIZES.
+    numbers = [max(round(n * worth * scenario.overlap), 2) for n in SIZES]
+    people, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
+    chances = [pass_chances(n, scenario, people, margin=margin, rule=rule) for n in numbers]
     widths = [half_width(statistic, max(round(n * worth), 2), scenario) for n in SIZES]
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
     sizes["these"] = [each["these"][scenario.humans] for each in chances]
@@ -226,9 +221,15 @@ def plan_ahead(
         for pairs, width, *passing in sizes.itertuples(index=False)
     ]
     like = [f"like {k}" for k in PEOPLE]
+    # Without so many units not even a grader without an error passes.
+    least_margin = min(
+        rule.margin_share * scenario.kappa if rule.margin_share else margin,
+        MOST_OF_PEOPLE * scenario.kappa,
+    )
+    errorless = scenario.errorless_units(least_margin, level_of_look(1, rule.looks))
     lines: list[Line] = [
         _needed_to_pass(scenario, assumed.power, chances, rule),
-        _errorless(scenario, worth, analysis.margin, rule),
+        written("plan.errorless", pairs=_rounded(math.ceil(errorless / worth / scenario.overlap))),
         _needed(scenario, assumed, wanted),
         (
             written("plan.sizes", statistic=statistic),
@@ -238,18 +239,6 @@ def plan_ahead(
         _assumed(scenario, worth, analysis.margin, rule),
     ]
     return Plan(lines, {"sizes": sizes})
-
-
-def _chances(
-    scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
-) -> list[Chances]:
-    """Return the probability that a grader as good as a person passes, for each of SIZES."""
-    per_pair = worth * scenario.overlap
-    people = sorted({scenario.humans, *PEOPLE})
-    return [
-        pass_chances(max(round(n * per_pair), 2), scenario, people, margin=margin, rule=rule)
-        for n in SIZES
-    ]
 
 
 def _needed_to_pass(
@@ -267,33 +256,21 @@ def _needed_to_pass(
         return size_for(power, SIZES, [each[scope][people] for each in chances])
 
     humans, most = scenario.humans, SIZES[-1]
-    these = pairs_for("these", humans)
     like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
-    said = written("plan.these_none", people=humans, power=power, most=most)
-    wider = written("plan.like_these_none", people=PEOPLE[-1], most=most)
-    if these:
-        said = written("plan.these", pairs=_rounded(these), people=humans, power=power)
-    if like:
-        _, people, pairs = min(like)
-        wider = written("plan.like_these", people=people, pairs=_rounded(pairs))
-    return f"{said} {wider}"
+    if pairs := pairs_for("these", humans):
+        these = written("plan.these", pairs=_rounded(pairs), people=humans, power=power)
+    else:
+        these = written("plan.these_none", people=humans, power=power, most=most)
+    if not like:
+        return f"{these} {written('plan.like_these_none', people=PEOPLE[-1], most=most)}"
+    _, people, pairs = min(like)
+    return f"{these} {written('plan.like_these', people=people, pairs=_rounded(pairs))}"
 
 
 def _rounded(pairs: int) -> int:
-    """Two figures, as simulated chances allow no more."""
+    """Round up to two figures: simulated chances allow no more."""
     step: int = 10 ** max(len(str(pairs)) - 2, 0)
     return -(-pairs // step) * step
-
-
-def _errorless(
-    scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
-) -> str:
-    """The number of pairs without which not even a grader without an error passes."""
-    if rule.margin_share:
-        margin = rule.margin_share * scenario.kappa
-    margin = min(margin, MOST_OF_PEOPLE * scenario.kappa)
-    units = scenario.errorless_units(margin, level_of_look(1, rule.looks))
-    return written("plan.errorless", pairs=_rounded(math.ceil(units / worth / scenario.overlap)))
 
 
 def _assumed(
@@ -328,11 +305,11 @@ def _assumed(
 
 
 def _needed(scenario: Scenario | ScaleScenario, assumed: Assumptions, wanted: Wanted) -> str:
-    found = units_needed(wanted.statistic, wanted.half_width, scenario)
+    needed = units_needed(wanted.statistic, wanted.half_width, scenario)
     about: dict[str, Any] = {"statistic": wanted.statistic, "width": wanted.half_width}
-    if found is None:
+    if needed is None:
         return written("plan.too_many", **about)
-    pairs = math.ceil(found / assumed.units_per_pair)
+    pairs = math.ceil(needed / assumed.units_per_pair)
     units = pairs * assumed.subjects
     shared = math.ceil(units * scenario.overlap)
     labels = shared * scenario.humans + (units - shared)
@@ -345,35 +322,48 @@ def _needed(scenario: Scenario | ScaleScenario, assumed: Assumptions, wanted: Wa
 # ---- with a pilot -------------------------------------------------------------------------------
 
 
-def plan_from(analysis: Analysis, wanted: Wanted, said: Sequence[str] = ()) -> Plan:
+def plan_from(analysis: Analysis, wanted: Wanted, notes: Sequence[str] = ()) -> Plan:
     """Plan by a pilot, analysed with `why`: what would decide; then for each rubric its variance
-    components, and the effect of more data. `said` are the notes on its labels.
+    components, and the effect of more data. `notes` are those on its labels.
     """
     lines, deciding = _deciding(analysis)
     components: list[Record] = []
     dependability: list[Record] = []
-    for rubric, found in analysis.components.items():
-        for part, rows in ((_components, components), (_dependability, dependability)):
-            line, own = part(rubric, found)
-            lines.append(line)
-            rows += own
+    for rubric, parts in analysis.components.items():
+        about = {"rubric": rubric or "labels", "units": parts.n_units, "people": parts.n_raters}
+        shown: list[list[str]] = []
+        names = ("items differ", "annotators are lenient or strict", "everything else")
+        values = (parts.unit, parts.rater, parts.residual)
+        for name, value, share in zip(names, values, parts.shares, strict=True):
+            shown.append([name, f"{value:.3f}", f"{share:.0%}" if share == share else "-"])
+            row = {"rubric": rubric, "source": name, "variance": value, "share": share}
+            components.append(row)
+        columns = ["source", "variance", "share"]
+        lines.append((written("pilot.components", **about), columns, shown))
+        every = [d_study(parts, raters) for raters in range(1, MOST_PER_UNIT + 1)]
+        shown = [[str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"] for one in every]
+        columns = ["annotators per item", "ranking items", "placing items"]
+        lines.append(("Dependability", columns, shown))
+        for one in every:
+            row = {"raters": one.raters, "ranking": one.relative, "placing": one.absolute}
+            dependability.append({"rubric": rubric, **row})
     width_lines, intervals = _intervals(analysis, wanted)
     tables = {"deciding": deciding, "components": components}
     tables |= {"dependability": dependability, "intervals": intervals}
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    return Plan([*lines, *width_lines], frames, said)
+    return Plan([*lines, *width_lines], frames, notes)
 
 
 def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     """The number of pairs that would decide on each grader, by the number of people per pair."""
-    found = pilots(analysis.rows)
-    if not found:
+    graders = pilots(analysis.rows)
+    if not graders:
         return [written("pilot.no_grader")], []
-    first = max(3, *(each.people for each in found))
+    first = max(3, *(each.people for each in graders))
     numbers = [first + more for more in MORE_PEOPLE]
     shown: list[list[str]] = []
     rows: list[Record] = []
-    for each in found:
+    for each in graders:
         like = {k: each.clusters_to_decide(k) if each.people else None for k in numbers}
         these = each.clusters_to_decide()
         shown.append(
@@ -403,31 +393,6 @@ def _or_none(clusters: int | None) -> str:
     return "none" if clusters is None else str(clusters)
 
 
-def _components(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
-    names = ("items differ", "annotators are lenient or strict", "everything else")
-    values = (found.unit, found.rater, found.residual)
-    shown: list[list[str]] = []
-    rows: list[Record] = []
-    for name, value, share in zip(names, values, found.shares, strict=True):
-        shown.append([name, f"{value:.3f}", f"{share:.0%}" if share == share else "-"])
-        rows.append({"rubric": rubric, "source": name, "variance": value, "share": share})
-    title = written(
-        "pilot.components", rubric=rubric or "labels", units=found.n_units, people=found.n_raters
-    )
-    return (title, ["source", "variance", "share"], shown), rows
-
-
-def _dependability(rubric: str, found: VarianceComponents) -> tuple[Line, list[Record]]:
-    every = [d_study(found, raters) for raters in range(1, MOST_PER_UNIT + 1)]
-    shown = [[str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"] for one in every]
-    rows: list[Record] = [
-        {"rubric": rubric, "raters": one.raters, "ranking": one.relative, "placing": one.absolute}
-        for one in every
-    ]
-    columns = ["annotators per item", "ranking items", "placing items"]
-    return ("Dependability", columns, shown), rows
-
-
 def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Record]]:
     """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
     statistic, width = wanted.statistic, wanted.half_width
@@ -448,8 +413,8 @@ def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Rec
                 "-" if more is None else str(more),
             ]
         )
-        own = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
-        named: dict[str, object] = {name: row[name] for name in own}  # type: ignore[literal-required]
+        names = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
+        named: dict[str, object] = {name: row[name] for name in names}  # type: ignore[literal-required]
         growth = {f"half_width_{size:g}": each for size, each in widths.items()}
         rows.append({**named, **growth, "more": more})
     if not rows:
@@ -461,13 +426,13 @@ def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Rec
 
 def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:
     results = analysis.results
-    found: list[ResultRow] = []
+    wanted: list[ResultRow] = []
     for rubric in dict.fromkeys(results["rubric"]):
-        own = results[(results["rubric"] == rubric) & (results["rater_a"] == "humans")]
+        shown = results[(results["rubric"] == rubric) & (results["rater_a"] == "humans")]
+        shown = shown[shown["subset"].isin(["all", "all|binary"])]
         for name in STATISTICS[statistic]:
-            rows = own[(own["statistic"] == name) & own["subset"].isin(["all", "all|binary"])]
-            rows = rows[rows["low"].notna()]
+            rows = shown[(shown["statistic"] == name) & shown["low"].notna()]
             if not rows.empty:
-                found += rows.to_dict("records")
+                wanted += rows.to_dict("records")
                 break
-    return found
+    return wanted

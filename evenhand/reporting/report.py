@@ -1,34 +1,37 @@
-"""A study's report: made, written, and printed as PDF by a browser of this machine; and estimates
-verified against other libraries.
+"""A study's report: made, written, and printed as PDF by a browser of this machine; figures of it
+for the lead's pages, made while people label, so quickly and at little cost; and its raters under
+its own quality rules.
 """
 
 from __future__ import annotations
 
-import gc
-import os
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from evenhand.analysis.report import write_figures, write_report
-from evenhand.analysis.verification import in_this_process, library_values, load_libraries
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import analyse_study
-from evenhand.reporting.workers import beside, workers
-from evenhand.study.tables.files import atomic_write, is_root
+from evenhand.reporting.workers import workers
+from evenhand.study import open_study
+from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
+from evenhand.study.store.logs.decisions import look_numbers
+from evenhand.study.tables.files import atomic_write, is_root, new_folder
+from evenhand.study.tables.formats import write_table
+from evenhand.texts import written
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from evenhand.analysis import Analysis
-    from evenhand.analysis.labels.matrix import Coded
-    from evenhand.analysis.types import Array
-    from evenhand.analysis.verification import Libraries, Value
+    from evenhand.analysis.dataset import Dataset
     from evenhand.study import Study
+
+Counted = TypeVar("Counted")
 
 
 def report_study(
@@ -46,6 +49,9 @@ def report_study(
     `on_stage` is called with the name of each stage. Raises InputError where nothing is labelled
     yet.
     """
+    from evenhand.analysis.report import write_figures, write_report
+    from evenhand.reporting.analysing import analyse_study
+
     tell = on_stage or (lambda stage: None)
     tell("reading the labels")
     with workers() as pool:
@@ -74,19 +80,14 @@ _SECONDS = 120
 
 def browser_path() -> Path:
     """The Chromium or Chrome of this machine. Raises InputError where there is none."""
-    found = next(_browsers(), None)
-    if found is None:
-        raise InputError(
-            "there is no Chromium or Chrome to print with; install one, or open report.html in any "
-            "browser and print it to a file"
-        )
-    return found
-
-
-def _browsers() -> Iterator[Path]:
-    yield from map(Path, filter(None, map(shutil.which, _NAMES)))
+    if browser := next(filter(None, map(shutil.which, _NAMES)), None):
+        return Path(browser)
     if sys.platform == "darwin" and _MAC.is_file():
-        yield _MAC
+        return _MAC
+    raise InputError(
+        "there is no Chromium or Chrome to print with; install one, or open report.html in any "
+        "browser and print it to a file"
+    )
 
 
 def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
@@ -115,39 +116,143 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
     atomic_write(pdf, printed)
 
 
-@contextmanager
-def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries in a process
-    of their own: enter it before anything else is loaded. `meanwhile` is called where their answer
-    is not there yet.
+# ---- the lead's pages ---------------------------------------------------------------------------
 
-    On a machine with one core they are loaded here, and where the process has ended, too.
+QUALITY_FILE = "quality.csv"
+OVER_TIME_FILE = "over_time.csv"
+DISAGREEMENTS_FILE = "disagreements.json"
+FORESTS_FILE = "forests.json"
+
+
+def study_figures(
+    folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
+) -> None:
+    """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
+    agreement over time (`OVER_TIME_FILE`), where graders and people differ, the widest first
+    (`DISAGREEMENTS_FILE`), and the report's forest plots (`FORESTS_FILE`). `on_stage` is called
+    with the name of each stage.
+
+    The figures are those of the report, computed by this process alone and not verified against
+    other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
+    nothing is labelled yet.
     """
-    if (os.cpu_count() or 1) < 2:
-        yield True
-        return
-    with beside(_load) as process:
+    from evenhand.analysis.report import write_report
+    from evenhand.analysis.report.charts import can_draw, inline_svg
+    from evenhand.analysis.report.sections.graders import forest
+    from evenhand.analysis.report.sections.raters import widest_first
+    from evenhand.analysis.report.source import READINGS, Source
+    from evenhand.reporting.analysing import analyse_study
+    from evenhand.reporting.load import from_study
 
-        def begin(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
-            here = in_this_process(coded, weight)
-            try:
-                answer = process.submit(library_values, coded, weight)
-            except BrokenProcessPool:
-                return here
+    with open_study(folder) as study:
+        on_stage(written("lead.stage_reading"))
+        analysis, context = analyse_study(study, verify=False, look=False, on_stage=on_stage)
+        new_folder(out)
+        on_stage(written("lead.stage_raters"))
+        dataset = from_study(study)
+        write_table(study_quality(study, dataset), out / QUALITY_FILE)
+        on_stage(written("lead.stage_over_time"))
+        write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
+    on_stage(written("lead.stage_writing"))
+    write_report(analysis, context, out)
+    source = Source(analysis, context)
+    forests = [
+        chart  # one for each reading: the page shows as many in a row as it has room for
+        for figures in source.rubrics
+        for reading in READINGS
+        for chart in forest(figures, readings=(reading,))
+    ]
+    drawn = [
+        {
+            "caption": each.caption,
+            "note": each.note,
+            "alt": each.alt,
+            "svg": inline_svg(dict(each.spec), each.alt),
+        }
+        for each in (forests if can_draw() else ())
+    ]
+    atomic_write(out / FORESTS_FILE, json.dumps(drawn).encode())
+    disagreements = [asdict(each) for each in widest_first(analysis.disagreements)]
+    atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
 
-            def values() -> list[Value]:
-                if not answer.done():
-                    meanwhile()
-                try:
-                    return answer.result()
-                except BrokenProcessPool:
-                    return here()
 
-            return values
-
-        yield begin
+def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:
+    """Call `count` on a study as it is now, and return its result; runs in another process
+    (`StandBy`).
+    """
+    with open_study(folder) as study:
+        return count(study, *arguments)
 
 
-def _load() -> None:
-    gc.disable()  # it lives for two seconds
-    load_libraries()
+def count_look(folder: Path) -> None:
+    """Count a look at the verdict on the labels as they are now: the next figures will have it."""
+    from evenhand.reporting.load import looked_at
+
+    with open_study(folder) as study:
+        look_numbers(study.store, looked_at(study, study.ratings()), record=True)
+
+
+def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
+    """`analysis.raters.pace` of a study's dataset, without the raters who are excluded."""
+    from evenhand.analysis.raters import agreement_over_time
+
+    return agreement_over_time(
+        dataset.ratings,
+        {
+            name: scale
+            for name, scale in dataset.scales.items()
+            if (scale.part_of or name) in {rubric.name for rubric in study.asked_rubrics()}
+        },
+        units=dataset.units,
+        cluster=dataset.settings.cluster,
+        rubric_hashes=dataset.facts.rubric_hashes,
+        excluded=dataset.facts.excluded.keys(),
+        seed=dataset.seed,
+    )
+
+
+def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
+    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or "".
+
+    `dataset` is the study's, if it is loaded already.
+    """
+    from evenhand.analysis.raters import rater_quality
+    from evenhand.reporting.load import from_study
+
+    dataset = dataset or from_study(study)
+    reasons = dataset.facts.excluded
+    table = rater_quality(
+        dataset.ratings,
+        dataset.scales,
+        rules=study.config.quality,
+        units=dataset.units,
+        cluster=dataset.settings.cluster,
+        rubric_hashes=dataset.facts.rubric_hashes,
+        attention=attention_results(study),
+        excluded=reasons.keys(),
+        seed=dataset.seed,
+    )
+    return table.assign(excluded=[reasons.get(rater, "") for rater in table["rater_id"]])
+
+
+def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
+    """Exclude the raters that `[quality] stop` names, with the flag as the reason; return their
+    ids.
+
+    Raters that the lead has readmitted stay: a person's decision overrides the rule's.
+    """
+    stopping = set(study.config.quality.stop)
+    readmitted = oversight(study.store).readmitted
+    stopped = []
+    for row in table.to_dict("records"):
+        flags = set(row["flagged"].split())
+        if flags & stopping and not row["excluded"] and row["rater_id"] not in readmitted:
+            exclude(study.store, row["rater_id"], row["reason"], STOPPED_BY)
+            stopped.append(row["rater_id"])
+    return stopped
+
+
+def stop_flagged_in(folder: Path) -> list[str]:
+    """Judge the raters of the study in a folder as they are now, and stop those to be stopped."""
+    with open_study(folder) as study:
+        return stop_flagged(study, study_quality(study))

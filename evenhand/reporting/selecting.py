@@ -1,24 +1,35 @@
-"""The choice of a grader: all of them ranked by one rule, with prices."""
+"""The choice of a grader: all of them ranked by one rule, with prices. Thresholds of graders with
+probabilities: tuned ones, and those to put into study.toml.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
 from evenhand.analysis import Analysis, Verdict, rank_graders
+from evenhand.analysis.dataset import Dataset
+from evenhand.analysis.notes import says
 from evenhand.analysis.people.comparison import Rate
+from evenhand.analysis.report import ReportContext, render_thresholds_text
 from evenhand.analysis.report.source import shown
-from evenhand.analysis.results import TableRow
+from evenhand.analysis.results import ResultRow, TableRow, results_table
+from evenhand.analysis.thresholds.rows import NoReference, ThresholdResults, threshold_results
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
+from evenhand.errors import InputError
+from evenhand.reporting.load import study_scales
 from evenhand.reporting.panel import Columns, Line, Shown, table_of
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
 
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
 
@@ -26,11 +37,11 @@ _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estima
 @dataclass(frozen=True, repr=False)
 class Selection(Shown):
     """The graders of each rubric, the best choice first; of a `study`, with the way to extend its
-    sample. `said` lists how the labels were read.
+    sample. `notes` list how the labels were read.
     """
 
     analysis: Analysis
-    said: Sequence[str] = ()
+    notes: Sequence[str] = ()
     study: Path | None = None
 
     @cached_property
@@ -38,13 +49,8 @@ class Selection(Shown):
         return rank_graders(self.results, self.analysis.verdicts)
 
     @property
-    def notes(self) -> Sequence[str]:
-        """Notes on how the labels were read."""
-        return self.said
-
-    @property
     def results(self) -> pd.DataFrame:
-        """All figures of the analysis, defined in docs/statistics.md."""
+        """All figures of the analysis, definedin docs/statistics.md."""
         return self.analysis.results
 
     @property
@@ -91,12 +97,11 @@ def _record(candidate: Candidate) -> dict[str, object]:
         "grader": verdict["grader"],
         "verdict": verdict["verdict"],
     }
-    for called, row in (("difference", candidate.difference), ("kappa", candidate.kappa)):
-        record[called] = row["estimate"] if row else nan
-        record[f"{called}_low"] = row["low"] if row else nan
-        record[f"{called}_high"] = row["high"] if row else nan
-    for called, row in (("coverage", candidate.coverage), ("usd", candidate.price)):
-        record[called] = row["estimate"] if row else nan
+    for name, row in (("difference", candidate.difference), ("kappa", candidate.kappa)):
+        ends = (row["estimate"], row["low"], row["high"]) if row else (nan, nan, nan)
+        record |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
+    for name, row in (("coverage", candidate.coverage), ("usd", candidate.price)):
+        record[name] = row["estimate"] if row else nan
     return {**record, "front": candidate.best_buy, "sentence": verdict["sentence"]}
 
 
@@ -148,3 +153,155 @@ _COLUMNS: Columns = {
     "USD/1,000": lambda each: f"{each.price['estimate']:.2f}" if each.price else "-",
     "front": lambda each: "*" if each.best_buy else "",
 }
+
+
+# ---- thresholds ---------------------------------------------------------------------------------
+
+Thresholds = dict[str, dict[str, float]]
+"""By rubric and grader."""
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration(Shown):
+    """Thresholds tuned to one `objective`: what was `found` by rubric, the `rows` of the graders
+    asked for, the rubrics `left_out` because they have no labels of the reference.
+    """
+
+    found: Mapping[str, ThresholdResults]
+    rows: Sequence[ResultRow]
+    context: ReportContext
+    objective: str
+    reference: str
+    left_out: Sequence[str] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on how the labels were read."""
+        return self.context.said
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """The figures of all objectives, defined in docs/statistics.md: a row for each statistic,
+        reference and grader.
+        """
+        return results_table(self.rows)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The recommended thresholds, by rubric and grader: those that win on units that they were
+        not tuned on.
+        """
+        chosen: Thresholds = {}
+        for row in self.rows:
+            asked = (row["statistic"], row["at"]) == ("threshold_recommended", self.objective)
+            if asked and says(row["remarks"], "tuned"):
+                chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
+        return chosen
+
+    @property
+    def lines(self) -> list[Line]:
+        """A table for each rubric and its advice; then the rubrics that were left out."""
+        lines: list[Line] = []
+        analysis = Analysis(list(self.rows))
+        for tables, sentences in render_thresholds_text(analysis, self.context, self.objective):
+            for table in tables:
+                cells = [
+                    [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
+                    for row in table.rows
+                ]
+                lines.append((table.caption, [table.stub, *table.columns], cells))
+            lines += sentences
+        if self.left_out:
+            of_people = self.reference == "humans"
+            whom = written("naming.reference") if of_people else self.reference
+            rubrics = ", ".join(self.left_out)
+            lines.append(written("calibrate.left_out", whom=whom, rubrics=rubrics))
+        return lines
+
+
+def calibrate(
+    dataset: Dataset,
+    rubric: str | None = None,
+    *,
+    grader: str | None = None,
+    reference: str = "humans",
+    objective: str = "kappa",
+    on_stage: Callable[[str], None] | None = None,
+) -> Calibration:
+    """Tune thresholds on one rubric or all, and show those of one grader or all.
+
+    `reference` is the rater to match: "humans", or any rater. Without a `rubric`, rubrics without
+    that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
+    where there is no such rubric, where the reference is on none, or where there are no
+    probabilities to tune a threshold on.
+    """
+    hashes = dataset.facts.rubric_hashes
+    if rubric and rubric not in (rubrics := hashes or dataset.scales):
+        source = dataset.name if hashes is None else "the study"
+        raise InputError(f"{source} has no rubric {rubric!r}; it has {', '.join(rubrics)}")
+    results: dict[str, ThresholdResults] = {}
+    missing: NoReference | None = None
+    for name, scale in dataset.scales.items():
+        if name != (rubric or name):
+            continue
+        if on_stage:
+            on_stage(f"tuning thresholds on {name}")
+        try:
+            results[name] = threshold_results(
+                dataset.ratings,
+                dataset.units,
+                scale,
+                dataset.settings,
+                reference=reference,
+                seed=dataset.seed,
+                rubric_hashes=hashes.get(scale.part_of or name) if hashes else None,
+                excluded=dataset.facts.excluded,
+            )
+        except NoReference as error:
+            missing = missing or error
+    every = [row for tuned in results.values() for row in tuned.rows]
+    if missing and not every:
+        raise missing
+    rows = [row for row in every if grader in (None, row["rater_b"])]
+    if not rows:
+        whose = f" of {grader}" if grader else ""
+        raise InputError(f"there are no probabilities{whose} to tune a threshold on")
+    context = ReportContext(
+        name=dataset.name,
+        synthetic=dataset.synthetic,
+        facts={},
+        notes=dataset.notes,
+        rubric_titles=dataset.titles,
+    )
+    left = [] if rubric else [name for name in dataset.scales if name not in results]
+    return Calibration(results, rows, context, objective, reference, left)
+
+
+def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
+    """Put the recommended thresholds into study.toml, and their basis into the store."""
+    from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
+
+    scales = study_scales(study)
+    # The store first: a tuned threshold must never appear in study.toml as if put in by hand.
+    entries = [
+        TunedThreshold(
+            rubric=rubric,
+            grader=grader,
+            threshold=threshold,
+            objective=tuned.objective,
+            reference=tuned.reference,
+            instead_of=scales[rubric].untuned_threshold_for(grader),
+            clusters=sorted(tuned.found[rubric].clusters[grader]),
+        )
+        for rubric, thresholds in tuned.thresholds.items()
+        for grader, threshold in thresholds.items()
+    ]
+    TUNED_THRESHOLDS.append(study.store, entries)
+    write_thresholds(study, tuned.thresholds)
+
+
+def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:
+    """Put thresholds into study.toml, leaving the rest of it as it is."""
+    from evenhand.study.settings.study_toml import change_config
+
+    change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -15,10 +16,15 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.labels.matrix import Coded
+    from evenhand.analysis.types import Array
+    from evenhand.analysis.verification import Libraries, Value
 
 Result = TypeVar("Result")
 
@@ -114,20 +120,53 @@ def _context() -> BaseContext:
     return context
 
 
-# ---- one process next to this one ---------------------------------------------------------------
+# ---- estimates of other libraries ---------------------------------------------------------------
 
 
 @contextmanager
-def beside(prepare: Callable[[], None]) -> Iterator[Executor]:
-    """Start one process, which begins with `prepare`, such as loading what it needs, while this one
-    is busy. It ends with the block, whatever it is doing.
+def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries]:
+    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries in a process
+    of their own: enter it before anything else is loaded. `meanwhile` is called where their answer
+    is not there yet.
+
+    On a machine with one core they are loaded here, and where the process has ended, too.
     """
+    if (os.cpu_count() or 1) < 2:
+        yield True
+        return
     pool = _Workers(1, multiprocessing.get_context("spawn"))
+
+    def begin(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
+        from evenhand.analysis.verification import in_this_process, library_values
+
+        here = in_this_process(coded, weight)
+        try:
+            answer = pool.submit(library_values, coded, weight)
+        except BrokenProcessPool:
+            return here
+
+        def values() -> list[Value]:
+            if not answer.done():
+                meanwhile()
+            try:
+                return cast("list[Value]", answer.result())
+            except BrokenProcessPool:
+                return here()
+
+        return values
+
     try:
-        pool.submit(prepare)
-        yield pool
+        pool.submit(_load)
+        yield begin
     finally:
-        pool.end()
+        pool.end()  # whatever it is doing
+
+
+def _load() -> None:
+    from evenhand.analysis.verification import load_libraries
+
+    gc.disable()  # it lives for two seconds
+    load_libraries()
 
 
 # ---- apart --------------------------------------------------------------------------------------
@@ -181,30 +220,23 @@ def _answer(
     error.
     """
     _begin(_LOW_PRIORITY)
-    if is_limited:
-        _limit()
+    if is_limited and sys.platform != "win32":  # where the system can end it
+        import resource
+
+        for kind, most in ((resource.RLIMIT_CPU, MOST_SECONDS), (resource.RLIMIT_AS, MOST_MEMORY)):
+            resource.setrlimit(kind, (most, most))
     options = {"on_stage": sender.send} if tells else {}
     try:
         sender.send((function(*arguments, **options), None))
     except (InputError, StoreAway) as error:
         sender.send((None, error))
     except Exception as error:
+        reported: Exception = RuntimeError(traceback.format_exc())
         if isinstance(error, MemoryError):
-            said: Exception = InputError(_TOO_MUCH)
+            reported = InputError(_TOO_MUCH)
         elif isinstance(error, OSError) and error.filename and error.strerror:
-            said = InputError(f"{error.filename}: {error.strerror.lower()}")
-        else:
-            said = RuntimeError(traceback.format_exc())
-        sender.send((None, said))
-
-
-def _limit() -> None:
-    """Let the system end this process where it takes too much; on Windows nothing does."""
-    if sys.platform != "win32":
-        import resource
-
-        for kind, most in ((resource.RLIMIT_CPU, MOST_SECONDS), (resource.RLIMIT_AS, MOST_MEMORY)):
-            resource.setrlimit(kind, (most, most))
+            reported = InputError(f"{error.filename}: {error.strerror.lower()}")
+        sender.send((None, reported))
 
 
 @contextmanager
@@ -264,8 +296,7 @@ class StandBy:
     def _present(self) -> _Workers:
         with self._lock:
             if self._pool is None:
-                spawn = multiprocessing.get_context("spawn")
-                self._pool = _Workers(1, spawn, _WAITED_FOR)
+                self._pool = _Workers(1, multiprocessing.get_context("spawn"), _WAITED_FOR)
             return self._pool
 
 
@@ -301,11 +332,11 @@ def _begin(priority: int) -> None:
     if hasattr(os, "nice"):  # on Windows all are alike
         os.nice(priority)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_after_parent, daemon=True).start()
-
-
-def _end_after_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+
+    def end_after_parent() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end_after_parent, daemon=True).start()

@@ -619,8 +619,8 @@ def _compared(records: list[Record]) -> Iterator[tuple[str, str, dict[str, Text]
     for vote in records:
         question, turn = _question(vote)
         end = 2 * (int(turn) if turn.isdecimal() and len(turn) < 3 else 1)
-        texts = {side: messages_in(vote.get(f"conversation_{side}")) or [] for side in ("a", "b")}
-        talks = {text_of(vote.get(f"model_{side}")): talk for side, talk in texts.items()}
+        sides = {side: messages_in(vote.get(f"conversation_{side}")) or [] for side in ("a", "b")}
+        talks = {text_of(vote.get(f"model_{side}")): talk for side, talk in sides.items()}
         one, two = min(talks), max(talks)
         asked = text_in(talks[one][:1], ())
         texts = {name: text_in(talks[name][1:end], ()) for name in (one, two) if talks[name][1:]}

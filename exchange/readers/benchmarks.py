@@ -218,8 +218,8 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
     """Read a model's choice as its label and the target as gold; each filter is a rubric."""
     answers = []
     samples = source.records()
-    units = rows.units([(text_of(value.get("doc_id")), value.get("doc")) for value in samples])
-    filters = [text_of(value.get("filter")) for value in samples]
+    units = rows.units([(text_of(sample.get("doc_id")), sample.get("doc")) for sample in samples])
+    filters = [text_of(sample.get("filter")) for sample in samples]
     several = len({*filters}) > 1
     for sample, unit, how in zip(samples, units, filters, strict=True):
         rows.describe(unit, sample.get("doc"))
@@ -409,7 +409,7 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
     """
     results = _results(source)
     # The variables and the output differ where a test was repeated.
-    outputs = [[value.get("vars"), inside(value, "response", "output")] for value in results]
+    outputs = [[result.get("vars"), inside(result, "response", "output")] for result in results]
     units = rows.units(list(zip(map(_output_unit, results), outputs, strict=True)))
     for result, unit in zip(results, units, strict=True):
         rows.describe(unit, result.get("vars"))

@@ -143,7 +143,7 @@ def _book(source: Source, *, formulas: bool = False) -> Any:
 def _refuse_unsaved(source: Source, title: str, rows: Sequence[_Row]) -> None:
     """Raise InputError where cells are formulas and the workbook holds no value of any."""
     sheets = _book(source, formulas=True).worksheets
-    sheet = next(value for value in sheets if str(value.title) == title)
+    sheet = next(sheet for sheet in sheets if str(sheet.title) == title)
     sheet.reset_dimensions()
     values_of = {row.number: row.cells for row in rows}
     columns = rows[0].cells
@@ -235,8 +235,8 @@ def _is_chat(source: Source) -> bool:
 def _chat_items(rows: ItemRows, source: Source) -> None:
     """Read a completion as an item, with the prompt of its request, or a list of conversations."""
     records = source.records()
-    named = [(text_of(record.get("custom_id")), _request(record)) for record in records]
-    asked = {key: request for key, request in named if key and request}
+    requests = [(text_of(record.get("custom_id")), _request(record)) for record in records]
+    asked = {key: request for key, request in requests if key and request}
     answered: set[str] = set()
     for record in records:
         key = text_of(record.get("custom_id"))
@@ -357,13 +357,13 @@ def _is_json(source: Source) -> bool:
     if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
         return any(map(_is_container, document.values()))
     records = objects(document) if isinstance(document, list) else [source.first]
-    return any(_carriers(value) or _parts(value) for value in islice(records, _MOST_LOOKED_AT))
+    return any(_carriers(record) or _parts(record) for record in islice(records, _MOST_LOOKED_AT))
 
 
 def _read_json(rows: Rows, source: Source) -> Export | None:
     """An item is a unit, by an id of its own; who labels it a rater. Flat items are a table."""
     where, records = _items_in(source)
-    records = [value for record in records for value in _whole(record)]
+    records = [part for record in records for part in _whole(record)]
     if not any(_carriers(record) for record in records):
         return Export(_table(records, source.name), _notes(where))
     rows.notes.append(written("exchange.json_where", where=where))
@@ -471,9 +471,9 @@ def _by_item(given: Mapping[str, Record]) -> list[Record]:
     shared = len(answers) > len(items)
     if not shared or len(items) <= 2 * len(given):
         return []
-    plain = all(isinstance(value, (str, bool)) for value in answers)
-    few = len({str(value) for value in answers}) <= _FEW_LABELS if plain else False
-    if not few and not all(isinstance(value, dict) and {*value} & {*_WHAT} for value in answers):
+    plain = all(isinstance(answer, (str, bool)) for answer in answers)
+    few = len({str(answer) for answer in answers}) <= _FEW_LABELS if plain else False
+    if not few and not all(isinstance(answer, dict) and {*answer} & {*_WHAT} for answer in answers):
         return []
     return [
         {"id": item, "annotations": {who: one[item] for who, one in given.items() if item in one}}
@@ -485,7 +485,7 @@ def _joined(given: Mapping[str, Any]) -> list[Record]:
     """Return the objects of several lists, each with its list: a rater's, or a part of the data."""
     every = [record for items in given.values() for record in objects(items)]
     key = next((name for name in every[0] if names_items(name)), "")
-    ids = [{text_of(value.get(key)) for value in objects(items)} for items in given.values()]
+    ids = [{text_of(record.get(key)) for record in objects(items)} for items in given.values()]
     called = "annotator" if key and ids[0] & set().union(*ids[1:]) else "part"
     return [{called: name, **record} for name, items in given.items() for record in objects(items)]
 

@@ -348,8 +348,8 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
     for record in records:
         if record.keys() >= {*_WEAVE["ratings"]}:
             yield record
-        for value in objects(inside(record, "summary", "weave", "feedback")):
-            yield {"weave_ref": record.get("id")} | value
+        for given in objects(inside(record, "summary", "weave", "feedback")):
+            yield {"weave_ref": record.get("id")} | given
 
 
 # ---- MLflow -------------------------------------------------------------------------------------
@@ -532,7 +532,7 @@ def _phoenix_span(record: Record) -> Span:
         kind=name_of(at(facts, "openinference.span.kind"), record.get("span_kind")),
         given=asked or given,
         made=replied or made,
-        documents=[at(value, "document.content") for value in retrieved],
+        documents=[at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
         model=name_of(at(facts, "llm.model_name")),
         cluster=name_of(at(facts, "session.id"), trace),

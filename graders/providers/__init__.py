@@ -1,18 +1,21 @@
 """Who can be asked: the table of providers, where each is asked, which key goes there - only to the
-address of the key -, and what a user types to name a grader.
+address of the key -, and what a user types to name a grader. Keys must not reach the store, a log
+or a message, even where a server sends them back.
 
 Providers are those of `providers.toml`, and those that a study names itself.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from evenhand.errors import InputError
 from evenhand.graders.providers.forms import is_form
@@ -50,14 +53,14 @@ def _rows() -> dict[str, Provider]:
     return {name: Provider(name=name, **row) for name, row in table.items()}
 
 
-def known_providers(own: Own) -> dict[str, Provider]:
+def known_providers(declared: Own) -> dict[str, Provider]:
     """Return the providers by name; settings in study.toml override the table.
 
     Raises InputError where study.toml has an invalid setting, or a new provider without an address.
     """
     providers = dict(_rows())
-    for name, said in own.items():
-        providers[name] = _with(providers.get(name), name, said)
+    for name, settings in declared.items():
+        providers[name] = _with(providers.get(name), name, settings)
     return providers
 
 
@@ -66,35 +69,29 @@ def key_variables() -> set[str]:
     return {row.key_env for row in _rows().values() if row.key_env}
 
 
-def _with(row: Provider | None, name: str, said: ProviderSettings) -> Provider:
+def _with(row: Provider | None, name: str, settings: ProviderSettings) -> Provider:
+    where, url = f"[providers.{name}] in study.toml", settings.base_url
     if name == "baseline" or not _NAME.fullmatch(name):
-        raise InputError(
-            f"[providers.{name}] in study.toml: choose a name of lower-case letters, digits and -"
-        )
-    if row is None:
-        if not said.base_url:
-            raise InputError(f"[providers.{name}] in study.toml needs a base_url")
-        row = Provider(name=name, speaks="chat", key="optional")
-    if said.speaks not in ("", "chat", "messages") and not is_form(said.speaks):
-        raise InputError(
-            f"[providers.{name}] in study.toml: speaks is {said.speaks!r}; write chat or messages"
-        )
-    if said.base_url:
+        raise InputError(f"{where}: choose a name of lower-case letters, digits and -")
+    if row is None and not url:
+        raise InputError(f"{where} needs a base_url")
+    row = row or Provider(name=name, speaks="chat", key="optional")
+    if settings.speaks not in ("", "chat", "messages") and not is_form(settings.speaks):
+        raise InputError(f"{where}: speaks is {settings.speaks!r}; write chat or messages")
+    if url:
         # A key of the table is for the table's address, so it does not follow to this one.
-        row = replace(
-            row, base_url=said.base_url, base_url_env="", key_env="", key="optional", by_study=True
-        )
+        row = replace(row, base_url=url, base_url_env="", key_env="", key="optional", by_study=True)
     return replace(
         row,
-        declared=said,
-        speaks=said.speaks or row.speaks,
-        headers=said.headers or row.headers,
-        key_env=said.key_env or row.key_env,
+        declared=settings,
+        speaks=settings.speaks or row.speaks,
+        headers=settings.headers or row.headers,
+        key_env=settings.key_env or row.key_env,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Endpoint:
     """The address of a grader's requests and what may be sent there.
 
     `base_url` is empty where the SDK's own client finds it. `is_own` is True for the
@@ -153,32 +150,34 @@ class Place:
         return "" if not self.base_url or (fixed and same(self.base_url, url)) else self.base_url
 
 
-def placed(provider: Provider, typed: str) -> Place:
-    """Return the place of a grader whose name has the address `typed` after its @, or "".
+def endpoint_of(provider: Provider, typed: str) -> Endpoint:
+    """Return the endpoint of a grader whose name has the address `typed` after its @, or "".
 
     Raises InputError where the address that the environment or the table names is not valid, or
     where study.toml may not send there what it names.
     """
-    own, login = _own_address(provider)
-    if typed and not (own and same(typed, own)):
-        return Place(provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed))
-    _check_declared(provider, own)
-    key_env = provider.key_env or (key_variable(own) if provider.by_study else "")
-    url = typed or own
-    return Place(provider=provider, base_url=url, is_own=True, key_env=key_env, login=login)
+    address, login = _own_address(provider)
+    if typed and not (address and same(typed, address)):
+        return Endpoint(
+            provider=provider, base_url=typed, is_own=False, key_env=key_variable(typed)
+        )
+    _check_declared(provider, address)
+    key_env = provider.key_env or (key_variable(address) if provider.by_study else "")
+    url = typed or address
+    return Endpoint(provider=provider, base_url=url, is_own=True, key_env=key_env, login=login)
 
 
 def _check_declared(provider: Provider, address: str) -> None:
     """Raise InputError where study.toml may not send to an address all that it names for it."""
-    said = provider.declared
-    if said is None:
+    settings = provider.declared
+    if settings is None:
         return
-    named = list(said.variables())
-    if provider.by_study and not said.key_env and os.environ.get(key_variable(address)):
+    named = list(settings.variables())
+    if provider.by_study and not settings.key_env and os.environ.get(key_variable(address)):
         named.append(("base_url", key_variable(address)))
     for key, name in named:
-        if key == "base_url" and "${" in said.base_url:  # not yet to be filled in
-            said.check(f"[providers.{provider.name}] {key}", name, said.base_url)
+        if key == "base_url" and "${" in settings.base_url:  # not yet to be filled in
+            settings.check(f"[providers.{provider.name}] {key}", name, settings.base_url)
             continue
         rows = [row for row in _rows().values() if row.key_env == name]
         urls = [url for row in rows for url in (row.base_url, _own_address(row)[0])]
@@ -187,7 +186,7 @@ def _check_declared(provider: Provider, address: str) -> None:
         if key == "key_env" and is_same:  # as without the section
             continue
         meant = {key_variable(address), name if is_home or is_same else ""}
-        said.check(f"[providers.{provider.name}] {key}", name, address, meant)
+        settings.check(f"[providers.{provider.name}] {key}", name, address, meant)
 
 
 def key_variable(url: str) -> str:
@@ -236,8 +235,8 @@ def filled_from_environment(text: str, what: str) -> str:
 def _own_address(provider: Provider) -> tuple[str, str]:
     """Return (address, login) of the provider: from the environment, else the table, else empty."""
     variable = provider.base_url_env
-    if variable and (said := os.environ.get(variable, "").strip()):
-        return _checked(said, f"the address in {variable}")
+    if variable and (address := os.environ.get(variable, "").strip()):
+        return _checked(address, f"the address in {variable}")
     if any(not os.environ.get(name) for name in NAMED.findall(provider.base_url)):
         return "", ""
     url = filled_from_environment(provider.base_url, provider.name)
@@ -268,7 +267,7 @@ _FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
-    """A grader as its user named it, and the place where it is asked.
+    """A grader as its user named it, and the endpoint where it is asked.
 
     `text` is the grader's `rater_id`: the name as typed, plus the address where the environment or
     study.toml sets one that differs from the provider's public one. `base_url` is that address, or
@@ -279,23 +278,23 @@ class GraderSpec:
     provider: str
     model: str
     base_url: str = ""
-    place: Place | None = field(default=None, compare=False, repr=False)
+    placed: Endpoint | None = field(default=None, compare=False, repr=False)
 
     @property
-    def at(self) -> Place:
-        """The place where the grader is asked. Raises LookupError for a baseline."""
-        if self.place is None:
+    def endpoint(self) -> Endpoint:
+        """The endpoint where the grader is asked. Raises LookupError for a baseline."""
+        if self.placed is None:
             raise LookupError(f"{self.text} is not behind a network")
-        return self.place
+        return self.placed
 
     @property
     def speaks(self) -> str:
         """The form of its requests: "chat", "messages", "baseline" or a form of its own."""
-        return self.place.provider.speaks if self.place else self.provider
+        return self.placed.provider.speaks if self.placed else self.provider
 
 
-def parse_spec(text: str, own: Mapping[str, ProviderSettings] | None = None) -> GraderSpec:
-    """Read a grader's name; `own` are the providers that study.toml names.
+def parse_spec(text: str, declared: Mapping[str, ProviderSettings] | None = None) -> GraderSpec:
+    """Read a grader's name; `declared` are the providers that study.toml names.
 
     >>> parse_spec("openai:qwen3:8b@http://localhost:11434/v1")
     GraderSpec(text='openai:qwen3:8b@http://localhost:11434/v1', provider='openai', \
@@ -309,7 +308,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
             "a grader's name must not hold an API key; put the key in the environment "
             "(such as ANTHROPIC_API_KEY or OPENAI_API_KEY)"
         )
-    providers = known_providers(own or {})
+    providers = known_providers(declared or {})
     provider, colon, rest = text.partition(":")
     if not colon or provider not in providers:
         others = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
@@ -331,16 +330,16 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     typed = servers[0] if servers else ""
     if typed and (fault := fault_of_address(typed)):
         raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
-    place = placed(row, typed)
-    if not place.base_url and not row.client:
+    endpoint = endpoint_of(row, typed)
+    if not endpoint.base_url and not row.client:
         named = ", ".join(NAMED.findall(row.base_url))
         raise InputError(
             f"grader {_shown(text)!r}: it is not known where {provider} is; write "
             f"{provider}:MODEL@BASE_URL, or set {named}"
         )
-    if typed or not place.in_name:
-        return GraderSpec(text, provider, model, typed, place)
-    return GraderSpec(f"{text}@{place.in_name}", provider, model, place.in_name, place)
+    if typed or not endpoint.in_name:
+        return GraderSpec(text, provider, model, typed, endpoint)
+    return GraderSpec(f"{text}@{endpoint.in_name}", provider, model, endpoint.in_name, endpoint)
 
 
 def _shown(text: str) -> str:
@@ -349,3 +348,104 @@ def _shown(text: str) -> str:
     """
     head, at, _ = text.partition("@")
     return head[:80] + ("@..." if at else "")
+
+
+# ---- keys ---------------------------------------------------------------------------------------
+_SECRETS = (
+    "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS",
+)  # fmt: skip
+"""Further secrets, besides the table's keys, every KEY_..., and those that a study names."""
+_CARRY_SECRETS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
+# Servers quote keys cut or starred out, which no exact match finds.
+_KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
+_SIGNATURE = "AWS4-"  # of one request alone, and no secret
+_SHORTEST = 8  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
+_GONE = "[removed]"
+
+
+def key_from_environment(name: str) -> str | None:
+    """Return the key in an environment variable, or None. Raises InputError if it is not valid."""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        return None
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError(
+            f"{name} is not a valid key: it has a space or an odd character; set it again"
+        )
+    return key
+
+
+class Scrubber:
+    """Takes known secrets, in every form in which a reply may quote them, out of text.
+
+    >>> Scrubber(["hunter2-hunter2"]).text("401: hunter2-hunter2 is no key")
+    '401: [removed] is no key'
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets: set[str] = set()
+        self._known: list[str] = []
+        self._written: list[str] = []
+        """The known forms as JSON writes them."""
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Add secrets to take out from now on."""
+        new = set(secrets) - self._secrets
+        if new:
+            self._secrets |= new
+            forms = set[str]()
+            for secret in map(str.strip, self._secrets):
+                encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+                forms |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
+            self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
+            self._written = [json.dumps(form)[1:-1] for form in self._known]
+
+    def learn_from(self, headers: Mapping[str, str]) -> None:
+        """Learn the credentials in a request's headers, wherever they came from."""
+        sent = [headers[name] for name in _CARRY_SECRETS if name in headers]
+        sent = [value for value in sent if not value.startswith(_SIGNATURE)]
+        self.learn([*sent, *(value.partition(" ")[2] for value in sent)])
+
+    @classmethod
+    def from_environment(cls, declared: Own | None = None) -> Scrubber:
+        """Return a scrubber that knows the secrets in all environment variables that hold some;
+        `declared` are the providers that study.toml names.
+        """
+        names = {*_SECRETS, *key_variables(), *(n for n in os.environ if n.startswith("KEY_"))}
+        for settings in (declared or {}).values():
+            names |= {name for _, name in settings.variables()}
+        values = [os.environ.get(name, "") for name in sorted(names)]
+        parts = [line.partition(":")[2] for value in values for line in value.splitlines()]
+        return cls([*values, *parts])
+
+    def text(self, text: str) -> str:
+        """Return the text without known secrets; ordinary words stay as they are."""
+        for form in self._known:
+            text = text.replace(form, _GONE)
+        return text
+
+    def message(self, text: str) -> str:
+        """Return an error message without known secrets, anything shaped like a key, and control
+        characters; at most 400 characters.
+        """
+        words = " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())
+        return "".join(letter for letter in words if letter.isprintable())[:400]
+
+    def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a JSON-able object without known secrets in any text, field names included."""
+        written = json.dumps(values)
+        if not any(form in written for form in self._written):  # nearly always, and much faster
+            return dict(values)
+        clean: dict[str, Any] = self._without(values)
+        return clean
+
+    def _without(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self._without(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._without(item) for item in value]
+        return value

@@ -1,4 +1,5 @@
-"""Accounts with a password, and signed tokens that expire.
+"""Accounts with a password, signed tokens that expire, and logins of experts and leads: by their
+account, by a link that works once, or by single sign-on.
 
 A token's claims can be read by anyone who has it, but not changed. Accounts are events: a new
 password, another role or the end of an account is appended, never written over.
@@ -6,31 +7,38 @@ password, another role or the end of an account is appended, never written over.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import ipaddress
+import os
 import secrets
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.refused import Refused
+from evenhand.study.settings.study_toml import FILE_NAME, OidcSettings, with_values
 from evenhand.study.store.database import append
-from evenhand.study.store.meta import study_secret
+from evenhand.study.store.logs.decisions import note_settings
 from evenhand.study.store.schema import account_events, is_latest, lead_events, login_attempts
 from evenhand.study.store.store import Store
+from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
+from evenhand.study.workspace import Study, study_secret
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
     from itsdangerous import URLSafeTimedSerializer
-
 
 # Limits on guessing passwords: wrong ones delay their sender, and no one else. A client that
 # guesses at an account from an address waits twice as long after each wrong password. Weaker rules
@@ -48,16 +56,18 @@ KNOWN_FOR = timedelta(days=30)
 
 @dataclass(frozen=True)
 class _Slowing:
-    """A rule for delays: `free` wrong passwords cost nothing; each one more doubles the wait, from
-    one second up to `longest`.
-    """
+    """A delay: after `free` wrong passwords, waits from one second double up to `longest`."""
 
     free: int
     longest: float
 
-    def wait(self, wrong: int) -> float:
-        over = wrong - self.free
-        return 0.0 if over < 0 else min(2.0 ** min(over, 20), self.longest)
+    def left(self, wrong: Sequence[Any], last: Sequence[Any], now: datetime) -> float:
+        """Return the seconds to wait after these `wrong` passwords, from the `last` attempt on."""
+        over = len(wrong) - self.free
+        if over < 0 or not last:
+            return 0.0
+        passed = now - datetime.fromisoformat(last[-1].created_at)
+        return min(2.0 ** min(over, 20), self.longest) - passed.total_seconds()
 
 
 _BROWSER = "b:"
@@ -102,64 +112,42 @@ def refuse_guessing(store: Store, who: Attempt) -> None:
         tries = connection.execute(query.order_by(rows.event_id)).all()
     since = _written(now - WINDOW)
     wrong = [each for each in tries if not each.admitted and each.created_at > since]
-    at_home = _last_in(tries, who, who.browser_key) if who.browser_key else ""
+
+    def from_sender(sender: str) -> tuple[str, list[Any]]:
+        """When the owner last came in from there ("": never), and the wrong passwords after it."""
+        key = (who.name_key, sender)
+        here = [each for each in tries if (each.name_key, each.address_key) == key]
+        admitted = max((each.created_at for each in here if each.admitted), default="")
+        after = max(since, admitted)
+        return admitted, [e for e in here if not e.admitted and e.created_at > after]
+
+    at_home, of_browser = from_sender(who.browser_key) if who.browser_key else ("", [])
     if at_home:
-        waits = [_left(PAIR, _since(at_home, _of(wrong, who, who.browser_key)), now)]
+        waits = [PAIR.left(of_browser, of_browser, now)]
     else:
         by_address = [each for each in wrong if not each.address_key.startswith(_BROWSER)]
         of_account = [each for each in by_address if each.name_key == who.name_key]
         of_address = [each for each in by_address if each.address_key == who.address_key]
-        of_pair = _of(wrong, who, who.address_key)
-        admitted = _last_in(tries, who, who.address_key)
-        waits = [_left(ADDRESS, of_address, now), _left(PAIR, _since(admitted, of_pair), now)]
+        admitted, of_pair = from_sender(who.address_key)
+        waits = [ADDRESS.left(of_address, of_address, now), PAIR.left(of_pair, of_pair, now)]
         if of_address and not admitted:
-            waits.append(_left(ACCOUNT, of_account, now, of_address))
+            waits.append(ACCOUNT.left(of_account, of_address, now))
     if (left := max(waits)) > 0:
-        raise _refusal(left)
+        seconds = max(int(left + 0.999), 1)
+        if seconds < 120:
+            raise Refused("wait_seconds", seconds=seconds)
+        raise Refused("wait_minutes", minutes=(seconds + 59) // 60)
 
 
 def note_attempt(connection: sa.Connection, who: Attempt, admitted: bool) -> None:
     """Keep one attempt within a `write()`, and forget those that count no more."""
-    now = _now()
-    over = sa.or_(
-        login_attempts.c.created_at < _written(now - KNOWN_FOR),
-        sa.and_(
-            login_attempts.c.admitted == 0, login_attempts.c.created_at < _written(now - WINDOW)
-        ),
-    )
+    now, rows = _now(), login_attempts.c
+    is_wrong_and_over = sa.and_(rows.admitted == 0, rows.created_at < _written(now - WINDOW))
+    over = sa.or_(rows.created_at < _written(now - KNOWN_FOR), is_wrong_and_over)
     connection.execute(sa.delete(login_attempts).where(over))
     event = {"name_key": who.name_key, "admitted": int(admitted), "created_at": _written(now)}
-    senders = [key for key in (who.address_key, who.browser_key) if key]
-    rows = [event | {"address_key": key} for key in senders]
-    connection.execute(sa.insert(login_attempts), rows)
-
-
-def _left(
-    rule: _Slowing, wrong: Sequence[Any], now: datetime, own: Sequence[Any] | None = None
-) -> float:
-    """Return the seconds left to wait after these wrong passwords, counted from the last of `own`,
-    or of `wrong` if `own` is None.
-    """
-    last = wrong if own is None else own
-    if not wrong or not last:
-        return 0.0
-    passed = now - datetime.fromisoformat(last[-1].created_at)
-    return rule.wait(len(wrong)) - passed.total_seconds()
-
-
-def _of(tries: Sequence[Any], who: Attempt, sender: str) -> list[Any]:
-    """Return the attempts at this account from one sender (an address or a browser)."""
-    return [e for e in tries if e.name_key == who.name_key and e.address_key == sender]
-
-
-def _last_in(tries: Sequence[Any], who: Attempt, sender: str) -> str:
-    """When the account's owner last came in from there; "" for never."""
-    found = [each.created_at for each in _of(tries, who, sender) if each.admitted]
-    return max(found, default="")
-
-
-def _since(moment: str, tries: Sequence[Any]) -> list[Any]:
-    return [each for each in tries if each.created_at > moment]
+    senders = [{"address_key": key} for key in (who.address_key, who.browser_key) if key]
+    connection.execute(sa.insert(login_attempts), [event | sender for sender in senders])
 
 
 def _network(address: str) -> str:
@@ -177,13 +165,6 @@ def _network(address: str) -> str:
     return str(ipaddress.ip_network((known, 64), strict=False))
 
 
-def _refusal(seconds: float) -> Refused:
-    whole = max(int(seconds + 0.999), 1)
-    if whole < 120:
-        return Refused("wait_seconds", seconds=whole)
-    return Refused("wait_minutes", minutes=(whole + 59) // 60)
-
-
 def _written(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds")
 
@@ -191,8 +172,6 @@ def _written(moment: datetime) -> str:
 def _now() -> datetime:
     return datetime.now(UTC)
 
-
-# Passwords, tokens and accounts
 
 Role = Literal["expert", "lead"]
 
@@ -206,20 +185,14 @@ _one_at_a_time = threading.Lock()
 """A check takes 64 MB for a tenth of a second: a crowd at the door must not take it all at once."""
 
 
-# Signed tokens
-
-
 def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
-    """Return a signed text, safe in a URL, that carries `claims` (JSON-able) and is valid for
-    `minutes`.
-    """
+    """Return a signed text, safe in a URL, that carries `claims` (JSON) for `minutes`."""
     return _signer(store, purpose).dumps({"minutes": minutes, "claims": claims})
 
 
 def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
-    """Return the claims of a token made for this purpose.
-
-    Raises InputError where it was made elsewhere or for another purpose, was changed, or is over.
+    """Return the claims of a token made for this purpose. Raises InputError where it was made
+    elsewhere or for another purpose, was changed, or is over.
     """
     from itsdangerous import BadData
 
@@ -242,14 +215,9 @@ def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
     )
 
 
-# Accounts
-
-
 @dataclass(frozen=True)
 class Account:
-    """A person with a password, or one whom an identity provider vouches for. `version` changes
-    with the password and the role.
-    """
+    """A person with a password or vouched for; `version` changes with the password and the role."""
 
     name: str
     role: Role
@@ -257,10 +225,8 @@ class Account:
 
 
 def set_account(store: Store, name: str, password: str, role: Role) -> None:
-    """Make an account, or give the one of this name another password or role.
-
-    Raises InputError where the name cannot be a rater's, the password is too short or too long, or
-    the role is none.
+    """Make an account, or give the one of this name another password or role. Raises InputError
+    where the name cannot be a rater's, the password is too short or too long, or the role is none.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
         raise InputError(
@@ -283,9 +249,7 @@ def disable_account(store: Store, name: str) -> None:
 
 
 def copy_account(store: Store, other: Store, name: str) -> bool:
-    """Make an account with this password in another store. True if there is a lead's of this name
-    that has a password.
-    """
+    """Make a lead's account, with its password, in another store. False if there is none."""
     with store.read() as connection:
         row = connection.execute(_present().where(account_events.c.name == name)).first()
     if row is None or not row.password_hash or row.role != "lead":
@@ -323,9 +287,8 @@ def sign_in(
             row = connection.execute(_present().where(account_events.c.name == name)).first()
         known = row is not None and row.kind == "set" and bool(row.password_hash)
         try:
-            _hasher().verify(
-                row.password_hash if row and known else _no_ones_hash(), password[:LONGEST_PASSWORD]
-            )
+            kept = row.password_hash if row and known else _no_ones_hash()
+            _hasher().verify(kept, password[:LONGEST_PASSWORD])
         except VerificationError:
             known = False
         with store.write() as connection:
@@ -357,10 +320,8 @@ def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
 
 
 def read_login(store: Store, token: str) -> Account:
-    """Return the account of a token made by `sign_in`.
-
-    Raises InputError where the token is invalid or expired, or the account has ended or changed
-    since.
+    """Return the account of a token made by `sign_in`. Raises InputError where the token is invalid
+    or expired, or the account has ended or changed since.
     """
     claims = read_open_login(store, _LOGIN, token)
     account = accounts(store).get(claims["name"])
@@ -369,18 +330,13 @@ def read_login(store: Store, token: str) -> Account:
     return account
 
 
-# Logins, which end on the server: who has a copy of the token has nothing
-
-
 def make_login(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
     """A token with a number of its own, by which `end_login` ends it."""
     return make_token(store, purpose, claims | {"login": secrets.token_hex(8)}, minutes)
 
 
 def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
-    """Return the claims of a login token. Raises InputError as `read_token` does, and where the
-    login was ended.
-    """
+    """Return a login token's claims. Raises InputError as `read_token`, and for an ended login."""
     claims = read_token(store, purpose, token)
     with store.read() as connection:
         login = claims.get("login")  # version 0.1.0 gave them no number
@@ -419,9 +375,7 @@ def _add(store: Store, **event: str) -> None:
 
 @cache
 def _hasher() -> PasswordHasher:
-    """Return an Argon2id hasher with the library's defaults: RFC 9106's parameters for low
-    memory.
-    """
+    """Return an Argon2id hasher with the library's defaults (RFC 9106, low memory)."""
     from argon2 import PasswordHasher
 
     return PasswordHasher()
@@ -431,3 +385,155 @@ def _hasher() -> PasswordHasher:
 def _no_ones_hash() -> str:
     """Return a hash to check passwords of unknown names against, so that they take equally long."""
     return _hasher().hash(secrets.token_hex(16))
+
+
+# Logins of a study's lead and experts: by a link that works once, by their account, or by single
+# sign-on. All give a login: a signed token that the browser keeps for one window and sends again on
+# a reload. Neither the link nor the login opens anything that an annotator's code or invite could
+# open.
+
+LINK_PARAMETER = "lead"
+"""The query parameter of the app's address that holds a link's token."""
+LINK_MINUTES = 60.0
+LOGIN_MINUTES = 8 * 60.0
+
+_LINK = "lead-link"
+_BY_LINK = "lead-by-link"
+_USED = "used"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The person logged in. `name` is recorded with every decision of theirs; who came by a link
+    `has_account` no more than a name.
+    """
+
+    name: str
+    role: Role
+    has_account: bool = True
+
+
+def new_link_token(store: Store) -> str:
+    """Return the token of a link to the lead's pages, valid for an hour and for one use."""
+    return make_token(store, _LINK, {"nonce": secrets.token_hex(8)}, LINK_MINUTES)
+
+
+def open_link(store: Store, token: str) -> str:
+    """The login that a link gives. Raises InputError where it is none, is over, or was used."""
+    claims = read_token(store, _LINK, token)
+    if not use_once(store, claims["nonce"]):
+        raise InputError("this link was used already; ask for a new one")
+    return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
+
+
+def log_in(store: Store, name: str, password: str, address: str = "", browser: str = "") -> str:
+    """The login of an account. Raises InputError where name or password is wrong."""
+    return sign_in(store, name, password, LOGIN_MINUTES, address, browser)
+
+
+def log_out(store: Store, login: str) -> None:
+    """End a login on the server. One that is none or over is left."""
+    end_login(store, _BY_LINK, login)
+    sign_out(store, login)
+
+
+def visitor(store: Store, login: str) -> Visitor:
+    """Return the person of a login. Raises InputError where it or its account is over or bad."""
+    with contextlib.suppress(InputError):
+        read_open_login(store, _BY_LINK, login)
+        return Visitor("lead", "lead", has_account=False)
+    try:
+        account = read_login(store, login)
+    except InputError:
+        raise InputError("this login is not valid or is over; log in again") from None
+    return Visitor(account.name, account.role)
+
+
+def use_once(store: Store, nonce: str) -> bool:
+    """Return True at the first use of a link's or an ID token's nonce, and record the use."""
+    is_use = lead_events.c.kind == _USED, lead_events.c.reason == nonce
+    used = sa.select(lead_events.c.event_id).where(*is_use)
+    with store.write() as connection:
+        if connection.execute(used).first():
+            return False
+        event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
+        append(connection, lead_events, event)
+    return True
+
+
+# A study made beside the one whose lead made it, to be served at the same address.
+
+_LIKE_HERE = ("entry", "trusted_proxies", "hosts")
+"""What says who gets in: the world reaches the new study as it does this one."""
+
+
+def settle_beside(study: Study, made: Study, lead: Visitor) -> bool:
+    """Give a new study this one's ways in and its lead's account. True if the lead has one here."""
+    ways_in = study.config.session.model_dump(mode="json", include={*_LIKE_HERE})
+    path = made.folder / FILE_NAME
+    text = with_values(path.read_text("utf-8"), {"session": ways_in})
+    atomic_write(path, text.encode())
+    note_settings(made.store, text, lead.name)
+    return lead.has_account and copy_account(study.store, made.store, lead.name)
+
+
+# Single sign-on (OpenID Connect): the people whom an organisation vouches for, and their roles. An
+# ID token counts once: it gives a login of the study's own, which ends as every other does. Its
+# signature is checked before, by Streamlit and Authlib; its audience and expiry are checked here
+# too.
+
+
+def sign_on(study: Study, word: Mapping[str, Any], minutes: float) -> str | None:
+    """Return a login for the subject of an ID token's claims (OpenID Connect Core 1.0, section 2).
+    None where the token is not for this study, has expired, or was used before. Raises InputError,
+    with a sentence for the visitor, where the study does not let them in.
+    """
+    settings = study.config.oidc
+    issuer, subject, nonce = (word.get(name) for name in ("iss", "sub", "nonce"))
+    audience, until = word.get("aud"), word.get("exp")
+    audience = audience if isinstance(audience, list) else [audience]
+    if settings is None or settings.client_id not in audience:
+        return None
+    if not isinstance(until, int | float) or time.time() >= until:
+        return None
+    if not all(isinstance(each, str) and each for each in (issuer, subject, nonce)):
+        return None
+    if not use_once(study.store, str(nonce)):
+        return None
+    role, person = _role(settings, word), f"{issuer}\n{subject}".encode()
+    # A rater code that stays the same for a person and does not reveal their address.
+    digest = hmac.new(study_secret(study.store), person, hashlib.sha256).hexdigest()
+    return sign_in_vouched(study.store, f"sso-{digest[:12]}", role, minutes)
+
+
+def client_secret(settings: OidcSettings) -> str:
+    """The app's secret at the provider. Raises InputError where single sign-on cannot work: the
+    file may not send the secret, the library is not installed, or the environment has none.
+    """
+    name = settings.client_secret[2:-1]
+    settings.check("[oidc] client_secret", name, settings.server_metadata_url)
+    if find_spec("authlib") is None:
+        raise InputError(written("single_sign_on.no_extra"))
+    if not (secret := os.environ.get(name)):
+        raise InputError(written("single_sign_on.no_secret", name=name))
+    return secret
+
+
+def cookie_secret(store: Store) -> str:
+    """Return the study's own key that signs the cookies in which a browser carries the ID token."""
+    return hmac.new(study_secret(store), b"single sign-on", hashlib.sha256).hexdigest()
+
+
+def _role(settings: OidcSettings, word: Mapping[str, Any]) -> Role:
+    """Return the role of the token's subject, lead before expert. An unverified email address may
+    be anyone's, so it is not looked up, and the refusal does not reveal whether it is listed.
+    """
+    verified = word.get("email_verified") is True
+    email = str(word.get("email", "")) if verified else ""
+    lists: dict[Role, tuple[str, ...]] = {"lead": settings.leads, "expert": settings.experts}
+    for role, people in lists.items():
+        # Capital letters make no other address; other scripts' look-alikes do.
+        addresses = [each.lower() for each in people if not each.startswith("sub:")]
+        if f"sub:{word['sub']}" in people or (email.isascii() and email.lower() in addresses):
+            return role
+    raise Refused("not_invited" if verified else "email_not_verified")

@@ -31,7 +31,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
-from evenhand.study.desk.oversight import Oversight
+from evenhand.study.desk.claims import Oversight
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import ProlificSettings
 from evenhand.study.store.database import append
@@ -80,7 +80,6 @@ def check_signing() -> None:
 
 def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
     """The ids of the participant whom a token names, by the names that an address has for them.
-
     Raises Refused where Prolific has not signed it for this page, or its time is over.
     """
     from joserfc import jwt
@@ -101,8 +100,8 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
         raise
     except (JoseError, ValueError, TypeError, AttributeError) as error:  # any text may come
         raise Refused("prolific_unsigned") from error
-    said = read.claims.get("prolific")
-    ids = said if isinstance(said, Mapping) else {}
+    asked = read.claims.get("prolific")
+    ids = asked if isinstance(asked, Mapping) else {}
     return {str(name): value for name, value in ids.items() if isinstance(value, str)}
 
 
@@ -117,10 +116,15 @@ class _Keys:
 
     def of(self, url: str, token: str) -> KeySet:
         """The keys at an address. Raises Refused where there are none and none can be had."""
+        from joserfc.jws import extract_compact
+
         with self._lock:
             asked, keys = self._known.get(url, (-math.inf, None))
             age = time.monotonic() - asked
-            wanted = keys is None or age > _DAY or not _has_key_of(keys, token)
+            wanted = keys is None or age > _DAY
+            if keys is not None and not wanted:
+                named = extract_compact(token.encode()).headers().get("kid")
+                wanted = all(key.kid != named for key in keys.keys)
             if wanted and age > _MINUTE:
                 keys = _fetched(url) or keys
                 self._known[url] = (time.monotonic(), keys)
@@ -130,13 +134,6 @@ class _Keys:
 
 
 _KEYS = _Keys()
-
-
-def _has_key_of(keys: KeySet, token: str) -> bool:
-    from joserfc.jws import extract_compact
-
-    named = extract_compact(token.encode()).headers().get("kid")
-    return any(key.kid == named for key in keys.keys)
 
 
 def _fetched(url: str) -> KeySet | None:
@@ -164,10 +161,9 @@ def new_code() -> str:
 
 
 def enter(study: Study, address: Mapping[str, str]) -> str:
-    """The rater that a participant is: always the same one, whatever their submission.
-
-    Raises Refused where an id is none of Prolific's or not signed by it, no place is left, or they
-    were rejected.
+    """The rater that a participant is: always the same one, whatever their submission. Raises
+    Refused where an id is none of Prolific's or not signed by it, no place is left, or they were
+    rejected.
     """
     settings = study.config.prolific
     if settings and settings.signed_for:
@@ -208,34 +204,30 @@ def _need_place(study: Study, connection: sa.Connection) -> None:
     raters = set(connection.execute(query).scalars())
     if len(raters) < settings.places:
         return
-    ends = _ends(connection, raters)
-    freed = sum(ends[rater] in settings.free_again for rater in raters)
+    ends = _ends(connection)
+    freed = sum(ends.get(rater) in settings.free_again for rater in raters)
     if len(raters) - freed >= settings.places:
         raise Refused("no_places")
 
 
-def _ends(connection: sa.Connection, raters: set[str]) -> dict[str, str]:
-    """Why each of these raters ended before they were done, as far as it can free a place."""
+def _ends(connection: sa.Connection) -> dict[str, str]:
+    """Return why raters ended before they were done, as far as it can free a place."""
     logs: dict[str, list[Event]] = defaultdict(list)
     query = sa.select(session_events).where(session_events.c.kind.in_(_ENDS))
     for row in connection.execute(query.order_by(session_events.c.event_id)):
         logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
-    excluded = Oversight().renewed(connection).exclusions
-    return {
-        rater: _end(logs[rater]) or ("stopped" if rater in excluded else "") for rater in raters
-    }
-
-
-def _end(log: list[Event]) -> str:
-    if reason := given_back(log):
-        return reason
-    if any(event.kind == "consent" and not event.detail["agreed"] for event in log):
-        return "no_consent"
-    return "screened_out" if any(event.kind == "screened_out" for event in log) else ""
+    ends = dict.fromkeys(Oversight().renewed(connection).exclusions, "stopped")
+    for rater, log in logs.items():
+        if reason := given_back(log):
+            ends[rater] = reason
+        elif any(event.kind == "consent" and not event.detail["agreed"] for event in log):
+            ends[rater] = "no_consent"
+        elif any(event.kind == "screened_out" for event in log):
+            ends[rater] = "screened_out"
+    return ends
 
 
 # Rater codes as people type them: capitals, outer spaces and full-width forms do not matter
-
 
 _LONGEST = 256
 """Letters of what was typed that are looked at; a code has 64."""
@@ -261,9 +253,8 @@ def folded(code: str) -> str:
 
 def known_spelling(typed: str, known: Collection[str]) -> str | None:
     """Return the known code that was meant, or None. An exact match comes first: an older study may
-    have `Ann` and `ann` as two people.
-
-    Raises Refused where several known codes match and none exactly.
+    have `Ann` and `ann` as two people. Raises Refused where several known codes match and none
+    exactly.
     """
     code = as_written(typed)
     if code in known:
@@ -308,10 +299,8 @@ class Invite:
 
 def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
     """Return the rater whom the address admits, or else the login that this browser keeps; None if
-    neither does.
-
-    Raises InputError, with a sentence for the visitor, where the address is forged, expired,
-    revoked, another person's, or not a way into this study.
+    neither does. Raises InputError, with a sentence for the visitor, where the address is forged,
+    expired, revoked, another person's, or not a way into this study.
     """
     if login:
         account = read_login(study.store, login)
@@ -346,8 +335,8 @@ def _by_code(study: Study, code: str) -> Admission:
 
 
 def _ever(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
-    found = (connection.execute(sa.select(column).distinct()).scalars() for column in columns)
-    return {code for codes in found for code in codes}
+    every = sa.union(*(sa.select(column) for column in columns))
+    return set(connection.execute(every).scalars())
 
 
 def begin(study: Study, rater_id: str) -> None:
@@ -360,24 +349,15 @@ def begin(study: Study, rater_id: str) -> None:
 def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
     if study.config.session.entry == "account":
         raise Refused("no_links")
-    said = read_token(study.store, _INVITE, token)
-    with study.store.read() as connection:
-        last = (
-            sa.select(invite_events.c.kind)
-            .where(invite_events.c.invite_id == said["invite"])
-            .order_by(invite_events.c.event_id.desc())
-            .limit(1)
-        )
-        if connection.execute(last).scalar_one_or_none() != "made":
-            raise Refused("link_revoked")
-    if said["rater"] != _ANYONE:
-        return Admission(said["rater"], "invite", {"invite": token})
+    invite = read_token(study.store, _INVITE, token)
+    kinds = sa.select(invite_events.c.kind).where(invite_events.c.invite_id == invite["invite"])
+    if study.store.values(kinds.order_by(invite_events.c.event_id))[-1:] != ["made"]:
+        raise Refused("link_revoked")
+    if invite["rater"] != _ANYONE:
+        return Admission(invite["rater"], "invite", {"invite": token})
     rater, minutes = enter(study, address), study.config.session.login_hours * 60
     token = make_token(study.store, _PASS, {"rater": rater}, minutes)
     return Admission(rater, "prolific", {"pass": token})
-
-
-# Tickets, by which the panel's messages are known
 
 
 def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
@@ -389,7 +369,6 @@ def make_ticket(study: Study, admission: Admission, login: str, browser: str) ->
 
 def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
     """Return the rater whose panel this browser has, admitted as they were when it was drawn.
-
     Raises InputError where the ticket is forged, expired or another browser's, or they would not be
     admitted any more: their link was revoked, or their login has ended.
     """
@@ -409,12 +388,8 @@ def _panel_of(study: Study) -> str:
     return f"panel {study.folder.resolve()}"
 
 
-# Invites
-
-
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
     """Return an invite for each of these raters, valid for `hours`; for "" one from Prolific.
-
     Raises InputError where the hours are too few or too many, or a code cannot be a rater's, is
     reserved for a group, or belongs to an account.
     """
@@ -441,7 +416,6 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
 
 def invites_table(study: Study) -> pd.DataFrame:
     """Return the number of links per rater: `rater_id, open, revoked, last_made`, the latest first.
-
     A `rater_id` of "" means participants from Prolific. `open` links may have expired: only the
     link itself holds its end.
     """
@@ -450,20 +424,18 @@ def invites_table(study: Study) -> pd.DataFrame:
     latest = latest.assign(is_open=latest["kind"] == "made")
     made = events[events["kind"] == "made"].groupby("rater_id")["created_at"].max()
     counts = latest.groupby("rater_id")["is_open"].agg(["sum", "size"])
-    found = counts.assign(open=counts["sum"], revoked=counts["size"] - counts["sum"])
-    found = found.join(made.rename("last_made")).reset_index()
-    found = found.sort_values("last_made", ascending=False, kind="stable")
-    return found[["rater_id", "open", "revoked", "last_made"]]
+    table = counts.assign(open=counts["sum"], revoked=counts["size"] - counts["sum"])
+    table = table.join(made.rename("last_made")).reset_index()
+    table = table.sort_values("last_made", ascending=False, kind="stable")
+    return table[["rater_id", "open", "revoked", "last_made"]]
 
 
 def revoke_invites(study: Study, rater: str) -> int:
     """Revoke every invite of a rater, or with "" those from Prolific; return how many."""
     of_rater = sa.select(invite_events).where(invite_events.c.rater_id == rater)
     with study.store.write() as connection:
-        kinds = {
-            row.invite_id: row.kind
-            for row in connection.execute(of_rater.order_by(invite_events.c.event_id))
-        }
+        events = connection.execute(of_rater.order_by(invite_events.c.event_id))
+        kinds = {row.invite_id: row.kind for row in events}
         open_ones = [invite for invite, kind in kinds.items() if kind == "made"]
         for invite in open_ones:
             _note(connection, invite, rater, "revoked")

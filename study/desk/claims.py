@@ -1,5 +1,6 @@
 """What raters are given: attention checks, the design of their sessions, and the claims (which
-rater was given which question), kept in memory in step with the store.
+rater was given which question), kept in memory in step with the store; and the lead's decisions
+while people label.
 
 Every change of a claim carries the next version number. All writers take turns, so the numbers rise
 in the order of the commits, and a refresh costs only what changed since the last one.
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -21,16 +22,139 @@ from pydantic import Field, field_validator
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.study import seeding
-from evenhand.study.prompts.units import has_known_answer, parse_unit_id, presented_values
-from evenhand.study.questions import Key, Question, Screen, rubrics_by_screen
-from evenhand.study.rewording import Rewording, rewording_of
-from evenhand.study.seeding import digest, drawn
+from evenhand.study.creation import rewording_of
+from evenhand.study.prompts.sampling import digest, drawn
+from evenhand.study.prompts.units import (
+    Key,
+    Question,
+    Screen,
+    has_known_answer,
+    parse_unit_id,
+    presented_values,
+    rubrics_by_screen,
+)
 from evenhand.study.settings.sections import Section, parsed
-from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.database import append, conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import attention_labels, claims, is_latest
+from evenhand.study.store.schema import attention_labels, claims, is_latest, lead_events
+from evenhand.study.store.store import Store, rater_kind
 from evenhand.study.workspace import Study
+
+# Decisions of the study's lead while people label: to pause, to exclude a rater, to readmit one.
+# They are events, each with its author and reason; the latest counts. An exclusion deletes nothing:
+# the labels stay, their places go to other raters, and the analysis shows both.
+
+DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
+_DECISIONS = ("pause", "resume", "exclude", "readmit")
+"""The kinds of event that are decisions; the lead's events hold used links too."""
+STOPPED_BY = "quality rule"
+"""The author of a decision that no person took."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """The reason why a rater's labels stay out of the main figures, its author, and its date."""
+
+    reason: str
+    done_by: str
+    created_at: str
+
+
+@dataclass(frozen=True)
+class Oversight:
+    """The lead's decisions in force. `seen` is the last event that it includes."""
+
+    paused: bool = False
+    exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
+    readmitted: frozenset[str] = frozenset()
+    """Raters whose exclusion was taken back, and who were not excluded again."""
+    seen: int = 0
+
+    def ended(self, rater_id: str) -> str:
+        """Why a rater gets no further task: "excluded", "paused", or "" where they do."""
+        if rater_id in self.exclusions:
+            return "excluded"
+        return "paused" if self.paused else ""
+
+    def renewed(self, connection: sa.Connection) -> Oversight:
+        """Return the decisions up to date with the store; itself where there are no new ones."""
+        paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
+        readmitted = set(self.readmitted)
+        since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
+        for event in connection.execute(since.order_by(lead_events.c.event_id)):
+            seen = event.event_id
+            if event.kind in ("pause", "resume"):
+                paused = event.kind == "pause"
+            elif event.kind == "exclude":
+                decision = (event.reason, event.done_by, event.created_at)
+                exclusions[event.rater_id] = Exclusion(*decision)
+                readmitted.discard(event.rater_id)
+            elif event.kind == "readmit":
+                exclusions.pop(event.rater_id, None)
+                readmitted.add(event.rater_id)
+        if seen == self.seen:
+            return self
+        return Oversight(paused, exclusions, frozenset(readmitted), seen)
+
+
+def oversight(store: Store) -> Oversight:
+    """Read the lead's decisions in force."""
+    with store.read() as connection:
+        return Oversight().renewed(connection)
+
+
+def pause(store: Store, reason: str = "", done_by: str = "") -> None:
+    """Hand out no further task until `resume`; answers sent meanwhile are still taken."""
+    if not oversight(store).paused:
+        _decide(store, "pause", "", reason, done_by)
+
+
+def resume(store: Store, reason: str = "", done_by: str = "") -> None:
+    """Hand out tasks again."""
+    if oversight(store).paused:
+        _decide(store, "resume", "", reason, done_by)
+
+
+def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
+    """Declare that a person's labels stay out of the main figures; they get no further task. Raises
+    InputError where the reason is empty, or no rater of this name has begun to label.
+    """
+    reason = reason.strip()
+    if not reason:
+        raise InputError("an exclusion needs a reason: it stands in the report")
+    with store.read() as connection:
+        given_work = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
+        kind = rater_kind(connection, rater_id)
+        known = kind == "human" or (kind == "" and connection.execute(given_work).first())
+    if not known:
+        raise InputError(f"no person {rater_id!r} has labelled in this study")
+    already = oversight(store).exclusions.get(rater_id)
+    if already is None or already.reason != reason:
+        _decide(store, "exclude", rater_id, reason, done_by)
+
+
+def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
+    """Take an exclusion back. Raises InputError where there is none, or no reason is given."""
+    reason = reason.strip()
+    if not reason:
+        raise InputError("say why the annotator is readmitted")
+    if rater_id not in oversight(store).exclusions:
+        raise InputError(f"rater {rater_id!r} is not excluded")
+    _decide(store, "readmit", rater_id, reason, done_by)
+
+
+def decisions_table(store: Store) -> pd.DataFrame:
+    """Return every decision of the lead in the order in which it was taken."""
+    query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
+    query = query.where(lead_events.c.kind.in_(_DECISIONS)).order_by(lead_events.c.event_id)
+    return store.table(query)
+
+
+def _decide(store: Store, kind: str, rater_id: str, reason: str, done_by: str) -> None:
+    event = {"kind": kind, "rater_id": rater_id, "reason": reason.strip(), "done_by": done_by}
+    with store.write() as connection:
+        append(connection, lead_events, event)
+
 
 # Units whose answer is known, from a file of the study: for practice, and to check attention.
 # [[unit]] name = "plain-refusal" explanation = "It declines, and gives nothing of what was asked
@@ -40,6 +164,8 @@ from evenhand.study.workspace import Study
 
 
 class KnownUnit(Section):
+    """A unit whose answer is known."""
+
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
     values: dict[str, str]
     expected: dict[str, tuple[str, ...]] = Field(min_length=1)
@@ -58,23 +184,18 @@ class _File(Section):
 
 
 class KnownUnits:
-    """The units of one file, and the screens that ask about them. None where `file` is "".
-
-    Raises InputError where the file cannot be read or does not fit the rubrics that people label.
+    """The units of one file, and the screens that ask about them. None where `file` is "". Raises
+    InputError where the file cannot be read or does not fit the rubrics that people label.
     """
 
     def __init__(self, study: Study, file: str, kind: str) -> None:
         self.study = study
         self.whole = study.config.annotation.screen == "all"
         self._rubrics = study.labelled_rubrics()
-        self.units = {
-            f"{kind}:{unit.name}": unit for unit in (_read(study.folder, file) if file else ())
-        }
-        self.screens: tuple[Screen, ...] = tuple(
-            screen
-            for unit_id, unit in self.units.items()
-            for screen in self._screens(unit_id, unit, file)
-        )
+        units = _read(study.folder, file) if file else ()
+        self.units = {f"{kind}:{unit.name}": unit for unit in units}
+        of_units = (self._screens(unit_id, unit, file) for unit_id, unit in self.units.items())
+        self.screens: tuple[Screen, ...] = tuple(screen for each in of_units for screen in each)
         self.questions = {question.key: question for screen in self.screens for question in screen}
 
     def __contains__(self, key: object) -> bool:
@@ -90,8 +211,11 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """The right answers in the pair's own orientation; none where any answer will do."""
-        return self.units[key[0]].expected.get(key[1], ())
+        """The right answers in the pair's own orientation; none where any answer will do, and for
+        a unit that the file does not have (any more).
+        """
+        unit = self.units.get(key[0])
+        return unit.expected.get(key[1], ()) if unit else ()
 
     def _screens(self, unit_id: str, unit: KnownUnit, file: str) -> list[Screen]:
         where = f"{file}, item {unit.name!r}"
@@ -101,12 +225,9 @@ class KnownUnits:
         if self.whole:
             wanted = [rubric for rubric in self._rubrics if rubric.unit == wanted[0].unit]
         for rubric in wanted:
-            for variable in rubric.variables:
-                if variable not in unit.values:
-                    raise InputError(
-                        f"{where}: `values` lacks {variable!r}, which the rubric "
-                        f"{rubric.name!r} shows"
-                    )
+            if lacking := [name for name in rubric.variables if name not in unit.values]:
+                shown = f"which the rubric {rubric.name!r} shows"
+                raise InputError(f"{where}: `values` lacks {lacking[0]!r}, {shown}")
         groups = rubrics_by_screen(wanted, self.whole)
         return [tuple(Question(unit_id, rubric) for rubric in group) for group in groups]
 
@@ -144,7 +265,6 @@ def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
 # Attention checks: units with a known answer, mixed in among the real ones, answers kept apart. On
 # the page a check looks like any other unit: it has an opaque task id, counts in the progress, and
 # is in the list of earlier answers.
-
 
 ATTENTION_COLUMNS = ("rater_id", "check_id", "rubric", "expected", "given", "passed", "created_at")
 
@@ -188,28 +308,14 @@ def attention_results(study: Study) -> pd.DataFrame:
     failure.
     """
     checks = AttentionChecks(study)
-    query = (
-        sa.select(attention_labels)
-        .where(is_latest(attention_labels, "rater_id", "unit_id", "rubric"))
-        .order_by(attention_labels.c.event_id)
-    )
-    answers = study.store.rows(query)
+    query = sa.select(attention_labels).order_by(attention_labels.c.event_id)
+    latest = is_latest(attention_labels, "rater_id", "unit_id", "rubric")
     rows = []
-    for answer in answers:
-        key = (answer.unit_id, answer.rubric)
-        accepted = checks.accepted(key) if key in checks else ()
-        if accepted:
-            rows.append(
-                {
-                    "rater_id": answer.rater_id,
-                    "check_id": answer.unit_id.partition(":")[2],
-                    "rubric": answer.rubric,
-                    "expected": " or ".join(accepted),
-                    "given": answer.label,
-                    "passed": answer.label in accepted,
-                    "created_at": answer.created_at,
-                }
-            )
+    for answer in study.store.rows(query.where(latest)):
+        if accepted := checks.accepted((answer.unit_id, answer.rubric)):
+            check, given = answer.unit_id.partition(":")[2], answer.label
+            result = " or ".join(accepted), given, given in accepted, answer.created_at
+            rows.append((answer.rater_id, check, answer.rubric, *result))
     return pd.DataFrame(rows, columns=list(ATTENTION_COLUMNS)).astype({"passed": bool})
 
 
@@ -228,17 +334,11 @@ class SessionDesign:
         by_pair: dict[str, list[str]] = {}
         for unit, pair in study.labelled_units():
             by_pair.setdefault(pair, []).append(unit)
-        rubrics = hiding_first(study.labelled_rubrics())
+        rubrics = sorted(study.labelled_rubrics(), key=shows_prompt)  # those that hide it first
         self._rewording = rewording_of(study)
-        self._stages = list(
-            _stages(by_pair, rubrics, self.settings.pairs_per_block, self.whole, self._rewording)
-        )
-        self.questions = {
-            question.key: question
-            for stage in self._stages
-            for screen in stage
-            for question in screen
-        }
+        self._stages = list(self._blocks(by_pair, rubrics))
+        screens = [screen for stage in self._stages for screen in stage]
+        self.questions = {question.key: question for screen in screens for question in screen}
         self.checks = AttentionChecks(study)
         of_a_pair = len(self.questions) / max(len(by_pair), 1)
         self.block_size = max(1, round(of_a_pair * self.settings.pairs_per_block))
@@ -246,7 +346,7 @@ class SessionDesign:
         asked = self.settings.model_dump(include={"units_per_rater", "repeat_share", "repeat_gap"})
         texts = sorted(rubric.hash for rubric in rubrics)
         sizes = f"{len(self.questions)} {len(self.checks.screens)}"
-        self.plan = seeding.digest(study.config.seed, "plan", str(asked), sizes, *texts)[:16]
+        self.plan = digest(study.config.seed, "plan", str(asked), sizes, *texts)[:16]
         """Changes with whatever changes how many answers a rater has to give."""
         self._keys = [{asked.key for screen in stage for asked in screen} for stage in self._stages]
 
@@ -256,11 +356,9 @@ class SessionDesign:
         return self.settings.screen == "all"
 
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
-        """The questions among `free`, screen by screen in this rater's order.
-
-        Within a stage of a block the subjects mix, so that no one rates one subject in a row. Where
-        another wording is tried, units of one wording come together, the first one drawn by the
-        key.
+        """The questions among `free`, screen by screen in this rater's order. Within a stage of a
+        block the subjects mix, so that no one rates one subject in a row. Where another wording is
+        tried, units of one wording come together, the first one drawn by the key.
         """
 
         def place(screen: Screen) -> tuple[str, str]:
@@ -299,51 +397,35 @@ class SessionDesign:
         return "ba" if lead > 0 else "ab"
 
     def planned_repeats(self, answers: int) -> int:
-        """Return how many of a rater's `answers` are asked for again.
-
-        Fewer where there are too few answers for a repeat to keep its distance.
+        """Return how many of a rater's `answers` are asked for again. Fewer where there are too few
+        answers for a repeat to keep its distance.
         """
         share = int(self.settings.repeat_share * answers + 1e-9)
         return max(0, min(share, answers - self.settings.repeat_gap))
 
-    def repeat_after(self, rater_id: str, number: int) -> int:
-        """Return by how many answers a rater's repeat of this number (from 0) comes late."""
-        stretch = round(1 / self.settings.repeat_share)
-        return seeding.drawn(self.key, stretch, "repeat", rater_id, str(number))
-
     def digest(self, *parts: str) -> str:
-        return seeding.digest(self.key, *parts)
+        return digest(self.key, *parts)
 
-
-def _stages(
-    by_pair: Mapping[str, list[str]],
-    rubrics: list[Rubric],
-    size: int,
-    whole: bool,
-    rewording: Rewording | None,
-) -> Iterator[list[Screen]]:
-    """Block by block; within a block rubric by rubric, or kind of unit by kind of unit."""
-    pairs = list(by_pair)
-    for start in range(0, len(pairs), size):
-        block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
-        for asked in rubrics_by_screen(rubrics, whole):
-            screens = [
-                tuple(
-                    Question(unit, wording)
-                    for rubric in asked
-                    if (wording := rewording.asked(rubric, unit) if rewording else rubric)
-                )
-                for unit in block
-                if (parse_unit_id(unit)[2] == "") == asked[0].has_sides
-            ]
-            if any(screens):
-                yield [screen for screen in screens if screen]
+    def _blocks(
+        self, by_pair: Mapping[str, list[str]], rubrics: list[Rubric]
+    ) -> Iterator[list[Screen]]:
+        """Block by block; within a block rubric by rubric, or kind of unit by kind of unit."""
+        pairs, size, trial = list(by_pair), self.settings.pairs_per_block, self._rewording
+        for start in range(0, len(pairs), size):
+            block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
+            for asked in rubrics_by_screen(rubrics, self.whole):
+                screens = []
+                for unit in block:
+                    if (parse_unit_id(unit)[2] == "") == asked[0].has_sides:
+                        wordings = (trial.asked(each, unit) if trial else each for each in asked)
+                        screens.append(tuple(Question(unit, each) for each in wordings if each))
+                if any(screens):
+                    yield [screen for screen in screens if screen]
 
 
 # Rubrics that are judged without the prompt, and the raters who may have seen it all the same.
 # Which rubrics these are follows from their variables. They come first in a block of pairs; where
 # they share a screen with others, are repeated, or are changed later, the prompt is known.
-
 
 _PROMPTS = {"prompt", "prompt_a", "prompt_b"}
 
@@ -363,11 +445,6 @@ def shows_prompt(rubric: Rubric) -> bool:
     return not _PROMPTS.isdisjoint(rubric.variables)
 
 
-def hiding_first(rubrics: Iterable[Rubric]) -> list[Rubric]:
-    """Sort the rubrics that hide the prompt before the others, otherwise in the given order."""
-    return sorted(rubrics, key=shows_prompt)
-
-
 def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
     """The rubrics that hide a prompt which another one of them shows."""
     hiding = [rubric for rubric in rubrics if not shows_prompt(rubric)]
@@ -381,34 +458,24 @@ def prompts_seen(study: Study, ratings: pd.DataFrame) -> list[PromptsSeen]:
     `ratings` is the study's table. For labels from elsewhere, which the desk did not hand out, this
     is not known, and they count as unseen.
     """
-    handed = _prompts_handed_out(study)
-    found = []
-    for rubric in judged_without_prompt(list(study.rubrics.values())):
-        own = ratings[(ratings["rubric"] == rubric.name) & (ratings["rater_kind"] == "human")]
-        own = own[own["label"] != ""]
-        seen = 0
-        for rater, unit, given in zip(
-            own["rater_id"], own["unit_id"], own["created_at"], strict=True
-        ):
-            shown = (handed.get((rater, *prompt)) for prompt in _prompts_of(unit))
-            seen += any(moment is not None and moment <= given for moment in shown)
-        if seen:
-            found.append(PromptsSeen(rubric, len(own), seen))
-    return found
-
-
-def _prompts_handed_out(study: Study) -> dict[tuple[str, str, str], str]:
-    """When each rater was first shown a prompt: (rater, pair, side) -> moment."""
     showing = [name for name, rubric in study.rubrics.items() if shows_prompt(rubric)]
-    query = sa.select(claims.c.rater_id, claims.c.unit_id, claims.c.claimed_at).where(
-        claims.c.rubric.in_(showing)
-    )
-    handed: dict[tuple[str, str, str], str] = {}
-    for rater, unit, moment in study.store.rows(query):
+    query = sa.select(claims.c.rater_id, claims.c.unit_id, claims.c.claimed_at)
+    first_shown: dict[tuple[str, str, str], str] = {}  # (rater, pair, side) -> moment
+    for rater, unit, moment in study.store.rows(query.where(claims.c.rubric.in_(showing))):
         for prompt in () if has_known_answer(unit) else _prompts_of(unit):
             key = (rater, *prompt)
-            handed[key] = min(moment, handed.get(key, moment))
-    return handed
+            first_shown[key] = min(moment, first_shown.get(key, moment))
+    found = []
+    for rubric in judged_without_prompt(list(study.rubrics.values())):
+        given = ratings[(ratings["rubric"] == rubric.name) & (ratings["rater_kind"] == "human")]
+        given = given[given["label"] != ""]
+        seen = 0
+        for rater, unit, at in given[["rater_id", "unit_id", "created_at"]].itertuples(index=False):
+            shown = (first_shown.get((rater, *prompt)) for prompt in _prompts_of(unit))
+            seen += any(moment is not None and moment <= at for moment in shown)
+        if seen:
+            found.append(PromptsSeen(rubric, len(given), seen))
+    return found
 
 
 def _prompts_of(unit_id: str) -> list[tuple[str, str]]:
@@ -417,28 +484,20 @@ def _prompts_of(unit_id: str) -> list[tuple[str, str]]:
     return [(pair, each) for each in side or "ab"]
 
 
-# Claims, in step with the store
-
-_ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
+ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """The columns that say which task it is; there is one claim of each."""
 _BY_CHANCE = "t"
 """Prefix of ids that cannot be guessed; those from before 0.3.0 are hexadecimal digits."""
 
 
-def new_task_id() -> str:
-    """An id drawn by chance: nothing about the task can be read from it."""
-    return _BY_CHANCE + secrets.token_hex(12)
-
-
 def blinded(task_id: str, key: bytes) -> str:
-    """Return the name under which a task is sent, from its id in the store.
-
-    Before 0.3.0 ids were a digest of seed, rater and unit, which anyone who guesses these can
-    check. They are no longer sent, except for an open task: a page holds its draft under it.
+    """Return the name under which a task is sent, from its id in the store. Before 0.3.0 ids were a
+    digest of seed, rater and unit, which anyone who guesses these can check. They are no longer
+    sent, except for an open task: a page holds its draft under it.
     """
     if task_id.startswith(_BY_CHANCE):
         return task_id
-    return _BY_CHANCE + seeding.digest(key, "task", task_id)[:24]
+    return _BY_CHANCE + digest(key, "task", task_id)[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +514,12 @@ class Claim:
     claimed_at: str
     state: str = "open"
     version: int = 0
+
+    @classmethod
+    def of(cls, rater_id: str, asked: Question, draw: int, order: str, task_id: str) -> Claim:
+        """Return the claim of a question that a rater is given now."""
+        rubric, now = asked.rubric, utc_now()
+        return cls(task_id, rater_id, asked.unit_id, rubric.name, rubric.hash, order, draw, now)
 
     @property
     def key(self) -> Key:
@@ -485,22 +550,18 @@ class Changes:
         values = asdict(claim) | {"version": self._version}
         insert = conflict_free_insert(self.connection, claims).values(values)
         again = {name: values[name] for name in ("claimed_at", "state", "version")}
-        taken = insert.on_conflict_do_update(index_elements=_ONE_TASK, set_=again)
+        taken = insert.on_conflict_do_update(index_elements=ONE_TASK, set_=again)
         task_id = self.connection.execute(taken.returning(claims.c.task_id)).scalar_one()
         return replace(claim, task_id=task_id)
 
     def mark(self, task_id: str, **values: str) -> None:
         self._version += 1
-        self.connection.execute(
-            sa.update(claims)
-            .where(claims.c.task_id == task_id)
-            .values(version=self._version, **values)
-        )
+        changed = sa.update(claims).where(claims.c.task_id == task_id)
+        self.connection.execute(changed.values(version=self._version, **values))
 
 
 class ClaimIndex:
     """All claims under rubric texts that count as the present ones. Use it under the store's lock.
-
     Only committed claims enter: a transaction that fails leaves no trace here.
     """
 
@@ -532,16 +593,11 @@ class ClaimIndex:
         return self._held.get(rater_id, frozenset())
 
     def full(self, wanted: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
-        """The questions that have their number of raters.
-
-        A claim that is unanswered and older than `lapsed_before` does not count, and neither does
-        any of an excluded rater.
+        """The questions that have their number of raters. A claim that is unanswered and older than
+        `lapsed_before` does not count, and neither does any of an excluded rater.
         """
-        idle = Counter(
-            key
-            for (key, rater), at in self._open.items()
-            if at < lapsed_before and rater not in excluded
-        )
+        lapsed = (each for each, claimed_at in self._open.items() if claimed_at < lapsed_before)
+        idle = Counter(key for key, rater in lapsed if rater not in excluded)
         for rater in excluded:
             idle.update(self.held_by(rater))
         found: set[Key] = set()
@@ -550,14 +606,9 @@ class ClaimIndex:
                 found |= keys
         return found - {key for key, n in idle.items() if len(self._holders[key]) - n < wanted}
 
-    def side_order(self, rater_id: str, unit_id: str) -> str | None:
-        """The order in which the rater has seen this unit; None if they have not."""
-        return self._side_orders.get(rater_id, {}).get(unit_id)
-
-    def side_orders(self, rater_id: str) -> Counter[tuple[str, str]]:
-        """Return the number of units that the rater has seen, by (subject, order)."""
-        seen = self._side_orders.get(rater_id, {})
-        return Counter((parse_unit_id(unit)[1], order) for unit, order in seen.items())
+    def side_orders(self, rater_id: str) -> Mapping[str, str]:
+        """Return the order in which the rater has seen each unit."""
+        return self._side_orders.get(rater_id, {})
 
     def _take(self, claim: Claim) -> None:
         rater, key = claim.rater_id, claim.key
@@ -628,20 +679,15 @@ class NextTasks:
         settings = self.design.settings
         self.own = self.index.of_rater(self.rater_id)
         if self.assumed:
-            last = self.index.seen + 1
-            self.own = {
-                key: replace(claim, state="labelled", version=last)
-                if claim.task_id in self.assumed and claim.state == "open"
-                else claim
-                for key, claim in self.own.items()
-            }
+            tasks, last = dict(self.own), self.index.seen + 1
+            for key, claim in self.own.items():
+                if claim.task_id in self.assumed and claim.state == "open":
+                    tasks[key] = replace(claim, state="labelled", version=last)
+            self.own = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
-        self.opened = [
-            claim
-            for claim in self.own.values()
-            if claim.state == "open" and in_design(claim, self.design)
-        ]
+        opened = (claim for claim in self.own.values() if claim.state == "open")
+        self.opened = [claim for claim in opened if in_design(claim, self.design)]
         # A task is lost once its lease is over and other raters have taken its place.
         self.held = [
             claim
@@ -649,9 +695,8 @@ class NextTasks:
             if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in self.full
         ]
         taken = self.design.answered(self.index.held_by(self.rater_id))
-        self.checked = {
-            claim.key for claim in self.own.values() if claim.is_check and claim.state != "released"
-        }
+        kept = (claim for claim in self.own.values() if claim.state != "released")
+        self.checked = {claim.key for claim in kept if claim.is_check}
         self.free = self.design.questions.keys() - taken - self.full
 
     def progress(self) -> tuple[int, int]:
@@ -670,7 +715,13 @@ class NextTasks:
         else:
             firsts += len(self.free)
         total = firsts + max(repeats, self.design.planned_repeats(firsts))
-        return done + checks, total + checks + self._checks_ahead(done, total)
+        ahead = sum(claim.is_check for claim in self.held)  # checks that are still to come
+        if done < total:
+            design = self.design.checks
+            left = design.left(self.rater_id, self.checked)
+            numbered = enumerate(left, start=len(design.screens) - len(left))
+            ahead += sum(len(s) for n, s in numbered if design.due_after(self.rater_id, n) < total)
+        return done + checks, total + checks + ahead
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """The tasks of the next screen, reserved for this rater; none when nothing is left."""
@@ -716,19 +767,6 @@ class NextTasks:
             for question in screen
         ]
 
-    def _checks_ahead(self, done: int, total: int) -> int:
-        """Return the number of answers to checks still to come, when `done` of `total` others are
-        there.
-        """
-        ahead = sum(claim.is_check for claim in self.held)
-        if done < total:
-            checks = self.design.checks
-            left = checks.left(self.rater_id, self.checked)
-            numbered = enumerate(left, start=len(checks.screens) - len(left))
-            due = (len(s) for n, s in numbered if checks.due_after(self.rater_id, n) < total)
-            ahead += sum(due)
-        return ahead
-
     def _repeats(self, changes: Changes) -> list[Claim]:
         """A hidden repeat, where one is due: earlier tasks under new ids, the sides as before."""
         design = self.design
@@ -736,9 +774,11 @@ class NextTasks:
             return []
         done = [claim for claim in answered(self.own) if not claim.is_check]
         firsts = sum(claim.draw == 0 for claim in done)
+        number, stretch = len(done) - firsts, round(1 / design.settings.repeat_share)
         # Each comes at a place of its own within its stretch, and at the end those still due.
-        late = design.repeat_after(self.rater_id, len(done) - firsts) if self._ahead else 0
-        if len(done) - firsts >= design.planned_repeats(firsts - late):
+        place = ("repeat", self.rater_id, str(number))
+        late = drawn(design.key, stretch, *place) if self._ahead else 0
+        if number >= design.planned_repeats(firsts - late):
             return []
         gap = design.settings.repeat_gap
         too_fresh = done[-gap:]
@@ -763,24 +803,14 @@ class NextTasks:
         screen = self._ahead
         order = ""
         if screen and screen[0].rubric.has_sides:
-            unit, shown = screen[0].unit_id, self.index.side_orders(self.rater_id)
-            seen = self.index.side_order(self.rater_id, unit)
-            order = seen or self.design.side_order(self.rater_id, unit, shown)
+            unit, seen = screen[0].unit_id, self.index.side_orders(self.rater_id)
+            shown = Counter((parse_unit_id(each)[1], order) for each, order in seen.items())
+            order = seen.get(unit) or self.design.side_order(self.rater_id, unit, shown)
         return [self._give(changes, question, 0, order) for question in screen]
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
-        return changes.give(
-            Claim(
-                task_id=new_task_id(),
-                rater_id=self.rater_id,
-                unit_id=question.unit_id,
-                rubric=question.rubric.name,
-                rubric_hash=question.rubric.hash,
-                order=order,
-                draw=draw,
-                claimed_at=utc_now(),
-            )
-        )
+        task_id = _BY_CHANCE + secrets.token_hex(12)  # nothing can be read from it
+        return changes.give(Claim.of(self.rater_id, question, draw, order, task_id))
 
 
 def minutes_ago(minutes: float) -> str:

@@ -24,20 +24,19 @@ from evenhand.study.desk.claims import (
     Claim,
     ClaimIndex,
     NextTasks,
+    Oversight,
     SessionDesign,
     answered,
     asked_together,
     blinded,
     in_design,
 )
-from evenhand.study.desk.oversight import Oversight
-from evenhand.study.prompts.units import has_known_answer, parse_unit_id
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question, has_known_answer, parse_unit_id
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store.database import append, append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN, add_details, add_remark
+from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import (
     answer_details,
     attention_labels,
@@ -49,8 +48,15 @@ from evenhand.study.store.schema import (
     told_totals,
 )
 from evenhand.study.store.store import rater_kind
-from evenhand.study.tables.evidence import Mark, lie_within, other_way_round, read_marks
-from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
+from evenhand.study.tables.ratings import (
+    RATER_CODE,
+    RESERVED_RATERS,
+    Mark,
+    lie_within,
+    other_way_round,
+    read_marks,
+    written_marks,
+)
 from evenhand.study.workspace import Study
 
 SKIP_REASONS = (
@@ -97,9 +103,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The outcome of one thing sent: stored, duplicate, already_labelled, unknown_task or
-    needs_evidence.
-    """
+    """The outcome: stored, duplicate, already_labelled, unknown_task or needs_evidence."""
 
     status: str
 
@@ -128,24 +132,31 @@ def take(
     table. `texts` are the texts shown; only an answer with marks needs them.
     """
     if isinstance(sent, Withdrawal):
-        return take_withdrawal(connection, claim, sent)
+        return _take_withdrawal(connection, claim, sent)
     if isinstance(sent, Flag):
-        return take_flag(connection, claim, sent)
-    if refused := why_refused(sent, rubric, texts):
+        if sent.reason not in FLAG_REASONS:
+            return Receipt("unknown_task")
+        flag = {"kind": "flag", "reason": sent.reason, "text": sent.text}
+        event = _subject_of(claim, sent.submit_id) | flag
+        new = append_once(connection, remarks, "submit_id", event)
+        return Receipt("stored" if new else "duplicate")
+    if refused := _why_refused(sent, rubric, texts):
         return Receipt(refused)
     if claim.state == "labelled":
-        if is_stored(connection, table, claim, sent.submit_id):
+        same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
+        arrived = sa.select(table.c.event_id).where(table.c.submit_id == sent.submit_id, *same)
+        if connection.execute(arrived).first():
             return Receipt("duplicate")
         if not sent.edit:
             return Receipt("already_labelled")
-    if not add_answer(connection, table, claim, sent, rubric):
+    if not _add_answer(connection, table, claim, sent, rubric):
         return Receipt("unknown_task")  # another task's submit id: a client gone wrong
     return Receipt("stored")
 
 
-def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str:
-    """Why an answer cannot be taken, as its receipt says it; "" where it can: it is one of the
-    rubric's options or a reason to skip, not both.
+def _why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str:
+    """Return why an answer cannot be taken, as its receipt says it; "" where it can: it is one of
+    the rubric's options or a reason to skip, not both.
     """
     if (
         bool(answer.option_key) == bool(answer.skip_reason)
@@ -160,31 +171,8 @@ def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str
     return ""
 
 
-def is_stored(connection: sa.Connection, table: sa.Table, claim: Any, submit_id: str) -> bool:
-    """Return True if this answer to this very task of the rater has arrived before."""
-    same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
-    known = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same)
-    return connection.execute(known).first() is not None
-
-
-def arrived(connection: sa.Connection, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
-    """Return which of these answers and flags of one rater are in the store."""
-    asked = set(submit_ids)
-    found = (
-        sa.select(table.c.submit_id).where(
-            table.c.rater_id == rater_id, table.c.submit_id.in_(asked)
-        )
-        for table in (labels, attention_labels, remarks)
-    )
-    return set(connection.execute(sa.union_all(*found)).scalars())
-
-
-def add_answer(
-    connection: sa.Connection,
-    table: sa.Table,
-    claim: Any,
-    answer: Answer,
-    rubric: Rubric,
+def _add_answer(
+    connection: sa.Connection, table: sa.Table, claim: Any, answer: Answer, rubric: Rubric
 ) -> bool:
     """Append an answer and its remark and marks; return False where its submit id is taken."""
     # All tables of answers: a refusal must not reveal whether a task is an attention check.
@@ -194,7 +182,8 @@ def add_answer(
         return False
     # A unit in view when its rubric changed was read in the words from before.
     as_now = answer.language and claim.rubric_hash == rubric.hash
-    event = _subject_of(claim, answer.submit_id) | {
+    about = _subject_of(claim, answer.submit_id)
+    event = about | {
         "rater_kind": "human",
         "label": _turned(rubric, claim.order, answer.option_key),
         "unscored_reason": answer.skip_reason,
@@ -205,54 +194,43 @@ def add_answer(
     if not append_once(connection, table, "submit_id", event):
         return False
     if answer.confidence is not None or answer.rationale:
-        said = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
-        add_remark(connection, _subject_of(claim, answer.submit_id) | said)
+        remark = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
+        append_once(connection, remarks, "submit_id", about | remark)
     if answer.display or answer.evidence:
-        marks = _marks_turned(claim.order, answer.evidence)
-        add_details(connection, answer.submit_id, answer.display, marks)
+        marks = written_marks(_marks_turned(claim.order, answer.evidence))
+        details = {"submit_id": answer.submit_id, "display": answer.display, "evidence": marks}
+        append_once(connection, answer_details, "submit_id", details)
     return True
-
-
-def take_flag(connection: sa.Connection, claim: Any, flag: Flag) -> Receipt:
-    """Append a flag on the unit of this claim."""
-    if flag.reason not in FLAG_REASONS:
-        return Receipt("unknown_task")
-    said = {"kind": "flag", "reason": flag.reason, "text": flag.text}
-    new = add_remark(connection, _subject_of(claim, flag.submit_id) | said)
-    return Receipt("stored" if new else "duplicate")
 
 
 def given_answers(
     connection: sa.Connection, rater_id: str, shown: Sequence[Claim], rubrics: Mapping[str, Rubric]
 ) -> dict[str, Given]:
     """The present answers to these tasks of one rater, by task id."""
+    units = {claim.unit_id for claim in shown}
     latest: dict[tuple[str, str, int], Any] = {}
     for table in (labels, attention_labels):
         query = (
             sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
             .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
             .join(answer_details, answer_details.c.submit_id == table.c.submit_id, isouter=True)
-            .where(
-                table.c.rater_id == rater_id,
-                table.c.unit_id.in_({claim.unit_id for claim in shown}),
-            )
+            .where(table.c.rater_id == rater_id, table.c.unit_id.in_(units))
             .order_by(table.c.event_id)
         )
         for row in connection.execute(query):
             latest[row.unit_id, row.rubric, row.draw] = row
-    given = {}
-    for claim in shown:
-        found = latest.get((*claim.key, claim.draw))
-        if found is not None:
-            given[claim.task_id] = Given(
-                _turned(rubrics[claim.rubric], claim.order, found.label),
-                found.unscored_reason,
-                found.confidence,
-                found.text or "",
-                found.created_at,
-                _marks_turned(claim.order, read_marks(found.evidence or []) or ()),
-            )
-    return given
+    return {
+        claim.task_id: Given(
+            _turned(rubrics[claim.rubric], claim.order, last.label),
+            last.unscored_reason,
+            last.confidence,
+            last.text or "",
+            last.created_at,
+            _marks_turned(claim.order, read_marks(last.evidence or []) or ()),
+        )
+        for claim in shown
+        if (last := latest.get((*claim.key, claim.draw))) is not None
+    }
 
 
 def _turned(rubric: Rubric, order: str, key: str) -> str:
@@ -266,16 +244,9 @@ def _marks_turned(order: str, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
 
 
 def _subject_of(claim: Any, submit_id: str) -> dict[str, Any]:
-    return {
-        "submit_id": submit_id,
-        "unit_id": claim.unit_id,
-        "rubric": claim.rubric,
-        "rater_id": claim.rater_id,
-        "order": claim.order,
-        "draw": claim.draw,
-        "rubric_hash": claim.rubric_hash,
-        "created_at": utc_now(),
-    }
+    names = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
+    task = {name: getattr(claim, name) for name in names}
+    return {"submit_id": submit_id, "created_at": utc_now()} | task
 
 
 # A rater's own flags: those in force, and how one is withdrawn. Nothing is deleted.
@@ -306,28 +277,20 @@ class OwnFlag:
 def standing_flags(
     connection: sa.Connection, rater_id: str, shown: Sequence[Claim]
 ) -> tuple[OwnFlag, ...]:
-    """The flags on these tasks of one rater that were not withdrawn, in their order.
-
-    A hidden repeat shows none of those on its first showing: they would give it away.
+    """The flags on these tasks of one rater that were not withdrawn, in their order. A hidden
+    repeat shows none of those on its first showing: they would give it away.
     """
     tasks = {(*claim.key, claim.draw): claim.task_id for claim in shown}
     units = {claim.unit_id for claim in shown}
-    query = (
-        sa.select(remarks)
-        .where(
-            remarks.c.rater_id == rater_id,
-            remarks.c.unit_id.in_(units),
-            remarks.c.kind == "flag",
-            ~_is_withdrawn(remarks.c.event_id),
-        )
-        .order_by(remarks.c.event_id)
-    )
-    found = [
-        OwnFlag(row.submit_id, tasks[row.unit_id, row.rubric, row.draw], row.reason, row.text)
+    of_units = remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units)
+    stands = remarks.c.kind == "flag", ~_is_withdrawn(remarks.c.event_id)
+    query = sa.select(remarks).where(*of_units, *stands).order_by(remarks.c.event_id)
+    flags = [
+        OwnFlag(row.submit_id, task_id, row.reason, row.text)
         for row in connection.execute(query)
-        if (row.unit_id, row.rubric, row.draw) in tasks
+        if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
-    return tuple(found[-_MOST:]) if len(tasks) == 1 else tuple(found)
+    return tuple(flags[-_MOST:]) if len(tasks) == 1 else tuple(flags)
 
 
 @dataclass(frozen=True)
@@ -339,25 +302,14 @@ class FlagAnswer:
     answer: str
 
 
-def answers_to_flags(connection: sa.Connection, rater_id: str) -> tuple[FlagAnswer, ...]:
-    """The answers to one rater's flags, in the order in which they were given."""
-    query = (
-        sa.select(remarks.c.reason, remarks.c.text, flag_events.c.text.label("answer"))
-        .join(flag_events, flag_events.c.flag_id == remarks.c.event_id)
-        .where(remarks.c.rater_id == rater_id, flag_events.c.kind == ANSWERED)
-        .order_by(flag_events.c.event_id)
-    )
-    return tuple(FlagAnswer(*row) for row in connection.execute(query))
-
-
-def take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawal) -> Receipt:
+def _take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawal) -> Receipt:
     """Append that a flag on the task of this claim is withdrawn; the flag itself stays."""
-    own = sa.select(remarks.c.event_id, _is_withdrawn(remarks.c.event_id)).where(
+    query = sa.select(remarks.c.event_id, _is_withdrawn(remarks.c.event_id)).where(
         remarks.c.kind == "flag",
         remarks.c.submit_id == withdrawal.flag_id,
         *(remarks.c[name] == getattr(claim, name) for name in OF_A_TASK),
     )
-    flag = connection.execute(own).first()
+    flag = connection.execute(query).first()
     if flag is None:
         return Receipt("unknown_task")
     if flag[1]:
@@ -384,9 +336,8 @@ _RECENT = 30
 
 @dataclass(frozen=True)
 class Pace:
-    """A rater's place in the work: block `block` of `blocks`, with about `minutes` to go.
-
-    `minutes` is rounded as people would say it, and None as long as the rater's pace is not known.
+    """A rater's place in the work: block `block` of `blocks`, with about `minutes` to go. `minutes`
+    is rounded as people would say it, and None as long as the rater's pace is not known.
     """
 
     block: int
@@ -463,16 +414,13 @@ def as_people_say(minutes: float) -> int:
     return max(1, step * int(minutes / step + 0.5))
 
 
-# A day's end
-
 JUST_NOW = timedelta(minutes=1)
 """Why there was no unit is asked a moment after there was none: midnight may lie between."""
 
 
 def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
-    """Return True if a rater has done what study.toml allows for the day of `now`.
-
-    A unit that was left in view counts as `idle_minutes` at most.
+    """Return True if a rater has done what study.toml allows for the day of `now`. A unit that was
+    left in view counts as `idle_minutes` at most.
     """
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
@@ -539,9 +487,6 @@ class Sheet:
         return self.answered_as or self.done + 1
 
 
-# A rater's earlier answers: searched, and listed a page at a time
-
-
 PAGE = 30
 """Answers on a page of the list."""
 LONGEST_SEARCH = 200
@@ -573,17 +518,6 @@ Numbered = tuple[int, Claim]
 """An answered task, after its number in the order of the rater's answers, from 1 on."""
 
 
-def matching(
-    search: str, numbered: Sequence[Numbered], shown: Iterable[PeopleText]
-) -> Iterator[Numbered]:
-    """Yield the answers whose number is `search`, or whose texts (as `shown`) contain it."""
-    wanted, number = plain(search), search.strip().removeprefix("#")
-    for each, people in zip(numbered, shown, strict=True):
-        texts = [people.title, *(block.text for block in people.blocks)]
-        if number == str(each[0]) or any(wanted in plain(text) for text in texts):
-            yield each
-
-
 def excerpt(people: PeopleText, search: str) -> str:
     """Return the passage of the texts with `search`, or the beginning of the first response."""
     wanted = plain(search)
@@ -608,7 +542,6 @@ def plain(text: str) -> str:
 
 _AT_ONCE = 300
 """Units whose texts are read together."""
-
 
 Sent = Answer | Flag | Withdrawal
 """The things that a rater may send."""
@@ -668,40 +601,34 @@ class AnnotationDesk(Desk):
         """Return the sheet that the rater has open, or else the next one; None when nothing is left
         for them.
         """
-        design = self._design()
-        with self.study.store.write() as connection:
-            tasks = self._next_tasks(connection, rater_id, design)
-            if self._ended(connection, tasks, datetime.now(UTC)):
-                return None
-            done, total = self._promised(connection, tasks)
-            claimed = tasks.claim(connection)
-            if not claimed:
-                return None
-            if total != self._told(connection, tasks):
-                told = {"rater_id": rater_id, "plan": design.plan, "total": total}
-                append(connection, told_totals, told)
-            flags = standing_flags(connection, rater_id, claimed)
-        shown = tuple(self._task(claim, design) for claim in claimed)
-        at = pace(self._work.of_rater(rater_id), done, total, design.block_size)
-        return Sheet(shown, done, total, pace=at, flags=flags)
+        return self._sheet(rater_id)
 
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
         """Return the sheet that comes after this one, reserved for the rater, so that it can be on
         their page before they ask for it; None where nothing is left, or the day may be over.
         """
+        return self._sheet(rater_id, sheet)
+
+    def _sheet(self, rater_id: str, before: Sheet | None = None) -> Sheet | None:
+        """Return the rater's next sheet, once the one `before` is answered."""
         design = self._design()
-        now = datetime.now(UTC)
-        assumed = {task.task_id for task in sheet.tasks}
+        assumed = {task.task_id for task in before.tasks} if before else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
-            if self._ended(connection, tasks, now, more=len(assumed)):
+            if self._ended(connection, tasks, datetime.now(UTC), more=len(assumed)):
                 return None
-            claimed = tasks.claim(connection)
-            if not claimed:
+            counts = (before.done, before.total) if before else self._counted(connection, tasks)
+            if not (claimed := tasks.claim(connection)):
                 return None
+            done, total = counts
+            if not before and total != self._announced(connection, tasks):
+                event = {"rater_id": rater_id, "plan": design.plan, "total": total}
+                append(connection, told_totals, event)
             flags = standing_flags(connection, rater_id, claimed)
         shown = tuple(self._task(claim, design) for claim in claimed)
-        return Sheet(shown, sheet.done + len(assumed), sheet.total, flags=flags)
+        worked = self._work.of_rater(rater_id)
+        at = None if before else pace(worked, done, total, design.block_size)
+        return Sheet(shown, done + len(assumed), total, pace=at, flags=flags)
 
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
@@ -710,8 +637,13 @@ class AnnotationDesk(Desk):
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
         """The lead's answers to this rater's flags, the first one first."""
-        with self.study.store.read() as connection:
-            return answers_to_flags(connection, rater_id)
+        query = (
+            sa.select(remarks.c.reason, remarks.c.text, flag_events.c.text.label("answer"))
+            .join(flag_events, flag_events.c.flag_id == remarks.c.event_id)
+            .where(remarks.c.rater_id == rater_id, flag_events.c.kind == ANSWERED)
+            .order_by(flag_events.c.event_id)
+        )
+        return tuple(FlagAnswer(*row) for row in self.study.store.rows(query))
 
     def progress(self, rater_id: str) -> tuple[int, int]:
         """Return (answers given, answers given and still to be given by this rater).
@@ -722,7 +654,7 @@ class AnnotationDesk(Desk):
         """
         design = self._design()
         with self.study.store.read() as connection:
-            return self._promised(connection, self._next_tasks(connection, rater_id, design))
+            return self._counted(connection, self._next_tasks(connection, rater_id, design))
 
     def ended(self, rater_id: str) -> str:
         """Why this rater gets no task though some may be left: the lead has "paused" the study or
@@ -736,8 +668,8 @@ class AnnotationDesk(Desk):
     def _ended(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, more: int = 0
     ) -> str:
-        """As above, once the rater has given so many `more` answers. The unit at hand is finished,
-        and a day ends only where more is left.
+        """Return the same as `ended`, once the rater has given so many `more` answers. The unit at
+        hand is finished, and a day ends only where more is left.
         """
         self._work.refresh(connection)
         by_lead = self._oversight.ended(tasks.rater_id)
@@ -751,15 +683,15 @@ class AnnotationDesk(Desk):
         done, total = tasks.progress() if over else (0, 0)
         return "day" if done < total else ""
 
-    def _promised(self, connection: sa.Connection, tasks: NextTasks) -> tuple[int, int]:
+    def _counted(self, connection: sa.Connection, tasks: NextTasks) -> tuple[int, int]:
         done, counted = tasks.progress()
-        told = self._told(connection, tasks)
-        return done, told if done < told and done < counted else counted
+        announced = self._announced(connection, tasks)
+        return done, announced if done < announced and done < counted else counted
 
-    def _told(self, connection: sa.Connection, tasks: NextTasks) -> int:
+    def _announced(self, connection: sa.Connection, tasks: NextTasks) -> int:
         """Return the total announced to the rater for the study as it is now; 0 if none was."""
-        own = sa.select(told_totals).where(told_totals.c.rater_id == tasks.rater_id)
-        last = connection.execute(own.order_by(told_totals.c.event_id.desc()).limit(1)).first()
+        query = sa.select(told_totals).where(told_totals.c.rater_id == tasks.rater_id)
+        last = connection.execute(query.order_by(told_totals.c.event_id.desc()).limit(1)).first()
         return last.total if last and last.plan == tasks.design.plan else 0
 
     def _next_tasks(
@@ -798,22 +730,17 @@ class AnnotationDesk(Desk):
         and the later one counts. An answer to a task whose lease is over is taken all the same:
         work that was done is never lost.
         """
-        texts = self._texts_marked(rater_id, sent)
+        texts: dict[str, Mapping[str, str]] = {}  # by task id: those in which words were marked
+        if ids := {each.task_id for each in sent if isinstance(each, Answer) and each.evidence}:
+            with self.study.store.read() as connection:
+                self._index.refresh(connection)
+                about = {task: self._sent_about(connection, rater_id, task) for task in ids}
+            design = self._design()
+            texts = {task: self._values(claim, design) for task, claim in about.items() if claim}
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = Changes(connection, self._index)
             return [self._receipt(changes, rater_id, each, texts) for each in sent]
-
-    def _texts_marked(self, rater_id: str, sent: Sequence[Sent]) -> dict[str, Mapping[str, str]]:
-        """Return the texts shown with each answer that marks words in them, by task id."""
-        ids = {each.task_id for each in sent if isinstance(each, Answer) and each.evidence}
-        if not ids:
-            return {}
-        with self.study.store.read() as connection:
-            self._index.refresh(connection)
-            found = {task_id: self._sent_about(connection, rater_id, task_id) for task_id in ids}
-        design = self._design()
-        return {each: self._values(claim, design) for each, claim in found.items() if claim}
 
     def _receipt(
         self, changes: Changes, rater_id: str, sent: Sent, texts: Mapping[str, Mapping[str, str]]
@@ -834,8 +761,8 @@ class AnnotationDesk(Desk):
         """Return the claim (or its row) of the rater's own task with this id, or None. A page left
         open over an upgrade still sends the old id.
         """
-        own = claims.c.task_id == task_id, claims.c.rater_id == rater_id
-        if row := connection.execute(sa.select(claims).where(*own)).one_or_none():
+        of_task = claims.c.task_id == task_id, claims.c.rater_id == rater_id
+        if row := connection.execute(sa.select(claims).where(*of_task)).one_or_none():
             return row
         of_rater = self._index.of_rater(rater_id).values()
         return next((c for c in of_rater if blinded(c.task_id, self._key) == task_id), None)
@@ -844,33 +771,40 @@ class AnnotationDesk(Desk):
 
     def arrived(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
         """Return which of these answers and flags of the rater are stored."""
-        with self.study.store.read() as connection:
-            return arrived(connection, rater_id, submit_ids)
+        asked = set(submit_ids)
+        tables = (table.c for table in (labels, attention_labels, remarks))
+        queries = (
+            sa.select(each.submit_id).where(each.rater_id == rater_id, each.submit_id.in_(asked))
+            for each in tables
+        )
+        return set(self.study.store.values(sa.union_all(*queries)))
 
     def began_before_keys(self, rater_id: str) -> bool:
-        """Return True if the rater has tasks with ids from before 0.3.0, and so may have an old
-        page open.
-        """
+        """Return True if the rater has task ids from before 0.3.0, so perhaps an old page."""
         with self.study.store.read() as connection:
             self._index.refresh(connection)
-            own = self._index.of_rater(rater_id).values()
-            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in own)
+            given_out = self._index.of_rater(rater_id).values()
+            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in given_out)
 
     def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
-        """The rater's answers, the last one first, from place `start` on; with `search` those
-        whose number or texts contain it.
-
-        Where tasks are repeated, they reach back less far than a repeat's distance, so that no one
-        finds the first answer while giving the second.
+        """The rater's answers, the last one first, from place `start` on; with `search` those whose
+        number or texts contain it. Where tasks are repeated, they reach back less far than a
+        repeat's distance, so that no one finds the first answer while giving the second.
         """
         design = self._design()
         search = search[:LONGEST_SEARCH].strip()
         with self.study.store.read() as connection:
-            found = self._numbered(connection, rater_id, design)
+            numbered = self._numbered(connection, rater_id, design)
         if search:
-            shown = self._shown([claim for _, claim in found], design)
-            found = list(matching(search, found, shown))
-        listed = found[start : start + PAGE]
+            shown = self._shown([claim for _, claim in numbered], design)
+            texts = ((people.title, *(b.text for b in people.blocks)) for people in shown)
+            wanted, number = plain(search), search.strip().removeprefix("#")
+            numbered = [
+                each
+                for each, own in zip(numbered, texts, strict=True)
+                if number == str(each[0]) or any(wanted in plain(text) for text in own)
+            ]
+        listed = numbered[start : start + PAGE]
         of_page = [claim for _, claim in listed]
         with self.study.store.read() as connection:
             given = given_answers(connection, rater_id, of_page, self.study.rubrics)
@@ -880,20 +814,17 @@ class AnnotationDesk(Desk):
             EarlierAnswer(number, task, excerpt(task.people, search), task.task_id in flagged)
             for (number, _), task in zip(listed, tasks, strict=True)
         )
-        return EarlierPage(tuple(rows), start, len(found))
+        return EarlierPage(tuple(rows), start, len(numbered))
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
-        """Reopen one of the `earlier` answers (by default the last) to be changed; None if it is
-        not there.
-        """
+        """Reopen one of the `earlier` answers (by default the last); None if it is not there."""
         design = self._design()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
             recent = [claim for _, claim in numbered]
             wanted = blinded(task_id, self._key)
-            found = (claim for claim in recent if not task_id or claim.task_id == wanted)
-            chosen = next(found, None)
-            if chosen is None:
+            of_task = (claim for claim in recent if not task_id or claim.task_id == wanted)
+            if (chosen := next(of_task, None)) is None:
                 return None
             shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
             given = given_answers(connection, rater_id, shown, self.study.rubrics)
@@ -921,14 +852,14 @@ class AnnotationDesk(Desk):
 
     def _shown(self, shown: Sequence[Claim], design: SessionDesign) -> Iterator[PeopleText]:
         """The texts of many tasks, as they were shown."""
-        parts = (shown[at : at + _AT_ONCE] for at in range(0, len(shown), _AT_ONCE))
-        for some in parts:
-            own = [claim for claim in some if not claim.is_check]
-            asked = [Question(c.unit_id, self.study.rubrics[c.rubric], c.order) for c in own]
-            values = dict(zip(own, self.study.values_of(asked), strict=True))
+        for start in range(0, len(shown), _AT_ONCE):
+            some = shown[start : start + _AT_ONCE]
+            units = [claim for claim in some if not claim.is_check]
+            asked = [Question(c.unit_id, self.study.rubrics[c.rubric], c.order) for c in units]
+            values = dict(zip(units, self.study.values_of(asked), strict=True))
             for claim in some:
-                known = values.get(claim) or design.checks.values(claim.key, claim.order)
-                yield self.study.rubrics[claim.rubric].for_people(known)
+                texts = values.get(claim) or design.checks.values(claim.key, claim.order)
+                yield self.study.rubrics[claim.rubric].for_people(texts)
 
     def _design(self) -> SessionDesign:
         """Return the sessions' design, computed again when the study has grown meanwhile."""

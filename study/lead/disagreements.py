@@ -1,22 +1,389 @@
-"""Disagreements between a grader and people, sorted by who is wrong: the grader, people, or the
-rubric's text, which can be read in two ways. Append-only: the latest judgment on a unit and grader
-counts, and an empty one takes the former back. And people's flags, with the lead's answers.
+"""Disagreements: among people, with an adjudicator's decision on each; between a grader and people,
+sorted by who is wrong; and people's flags, with the lead's answers. All append-only.
+
+A decision is a rating of the kind `adjudicator`: appended like any label, never counted as a
+person's, and compared with everyone by the analysis.
 """
 
 from __future__ import annotations
 
+import hashlib
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.store.database import EventLog, append
+from evenhand.lazy import pd
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.options import Rule
+from evenhand.study.desk.claims import minutes_ago, oversight
+from evenhand.study.lead.progress import accepted_text, people_labels
+from evenhand.study.prompts.units import Key, parse_unit_id
+from evenhand.study.store.database import EventLog, append, append_once, conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
-from evenhand.study.store.schema import flag_events, is_latest, remarks, sorted_disagreements
+from evenhand.study.store.logs.answers import (
+    ANSWERED,
+    WITHDRAWN,
+    marks_on,
+    remarks_table,
+)
+from evenhand.study.store.schema import adjudication_leases as leases
+from evenhand.study.store.schema import (
+    flag_events,
+    is_latest,
+    labels,
+    remarks,
+    sorted_disagreements,
+)
+from evenhand.study.store.store import Store
+from evenhand.study.tables.columns import require_columns
+from evenhand.study.tables.formats import FIRST_ROW
+from evenhand.study.tables.ratings import RATER_CODE, Mark
 from evenhand.study.workspace import Study
+from evenhand.texts import written
+
+DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
+DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
+_PREFIX = "adjudicator:"
+
+
+@dataclass(frozen=True)
+class QueuedUnit:
+    """A unit that people do not agree on. `labels` bear no names, and their order says nothing."""
+
+    unit_id: str
+    rubric: str
+    labels: tuple[str, ...]
+    reasons: tuple[str, ...]
+    """Remarks that raters gave with their labels, in an order of its own."""
+
+    @property
+    def key(self) -> Key:
+        return (self.unit_id, self.rubric)
+
+
+def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
+    """Return True if labels of several people on one unit call for an adjudicator.
+
+    "any": they are not all the same. "no_majority": no category has more than half of them.
+    "distance_2": two of them lie two or more steps apart on an ordered scale, labels that it does
+    not have left out; where the scale has no order, as "any". Numbers within a tenth of the scale
+    count as alike: "no_majority" if not more than half are that near to the median, "distance_2" if
+    two lie two tenths apart.
+    """
+    return len(set(given)) > 1 and rubric.kind.differ(given, rule)
+
+
+def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
+    """Return the units to be adjudicated, in the order of labelling; decided units have left the
+    queue. Labels of excluded raters, hidden repeats and labels under an edited text do not count.
+    Raises InputError for an unknown rule.
+    """
+    if rule not in get_args(Rule):
+        raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
+    given, decided = _given(study)
+    open_yet = {
+        key: labels
+        for key, labels in given.items()
+        if key not in decided and disagree(labels, study.rubrics[key[1]], rule)
+    }
+    place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
+    queued = _queued(study, open_yet)
+    return sorted(queued, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
+
+
+def queue_length(study: Study) -> int:
+    """Count the units without a majority that wait for a decision."""
+    return len(adjudication_queue(study))
+
+
+def open_next(
+    study: Study,
+    holder: str,
+    rule: Rule,
+    rubric: str = "",
+    passed_over: Collection[Key] = (),
+    at: Key | None = None,
+) -> tuple[QueuedUnit | None, int]:
+    """The first unit of the queue that no other adjudicator has open, leased to the person
+    `holder`; and the length of the queue. Units passed over come again after the others. A `rubric`
+    leaves the others out; the unit `at` comes first, as long as it is in the queue.
+    """
+    seen = last_label(study.store)
+    queue = [each for each in adjudication_queue(study, rule) if rubric in ("", each.rubric)]
+    ahead = sorted(queue, key=lambda each: (each.key != at, each.key in passed_over))
+    key = take_first(study.store, holder, [each.key for each in ahead], seen)
+    return next((each for each in ahead if each.key == key), None), len(queue)
+
+
+def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
+    """A unit that was decided, leased to the person `holder` so that the decision can be revised.
+    Raises InputError where another adjudicator has it open, or people's labels are gone from it.
+    """
+    seen = last_label(study.store)
+    given = _given(study)[0].get(key)
+    if given is None:
+        raise InputError("annotators have no labels on this item that count")
+    if take_first(study.store, holder, [key], seen) is None:
+        (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
+        raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
+    return _queued(study, {key: given})[0]
+
+
+def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
+    """Return `DECIDED_COLUMNS` of the decisions in force, by one adjudicator or by all, latest
+    first. `done_by` is the adjudicator's name, `reason` the remark written with the decision.
+    """
+    decisions = sa.select(
+        *(labels.c[column] for column in DECIDED_COLUMNS[:3]),
+        sa.func.coalesce(remarks.c.text, "").label("reason"),
+        labels.c.rater_id.label("done_by"),
+        labels.c.created_at,
+    ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
+    mine = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
+    wanted = labels.c.rater_kind == "adjudicator", mine, accepted_text(study, labels)
+    table = study.store.table(decisions.where(*wanted).order_by(labels.c.event_id.desc()))
+    table = table.assign(done_by=table["done_by"].str.removeprefix(_PREFIX))
+    return table.drop_duplicates(["unit_id", "rubric", "done_by"]).reset_index(drop=True)
+
+
+def queue_table(found: Sequence[QueuedUnit]) -> pd.DataFrame:
+    """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
+    rows = [(each.unit_id, each.rubric, " ".join(each.labels), "", "") for each in found]
+    return pd.DataFrame(rows, columns=["unit_id", "rubric", "labels", "label", "reason"])
+
+
+def adjudicator_id(name: str) -> str:
+    """Return the rater id of an adjudicator. No rater's code holds a colon, so it is never a
+    rater's.
+
+    >>> adjudicator_id("chair")
+    'adjudicator:chair'
+    """
+    return f"{_PREFIX}{name}"
+
+
+def decide(
+    study: Study,
+    name: str,
+    unit_id: str,
+    rubric: str,
+    label: str,
+    reason: str,
+    holder: str | None = None,
+) -> None:
+    """Append the decision of the adjudicator `name`; it is on disk when this returns.
+
+    Another decision on the same unit is added, and the latest counts. Raises InputError where the
+    unit or the label is none of the rubric's, the reason is empty, or the person `holder` has the
+    unit open no longer.
+    """
+    known = study.units_by_kind("all")
+    _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)], holder)
+
+
+def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
+    """Append decisions from a filled-in queue, all or none; (decided, rows left without a label).
+    Raises InputError naming the first row that does not hold together, and where the name is none.
+    """
+    if not RATER_CODE.fullmatch(name):
+        raise InputError(
+            f"{name!r} is no adjudicator's name: 1 to 64 letters, digits, dots, hyphens or "
+            "underscores"
+        )
+    hint = "; a queue is written by `evenhand adjudicate DIR --out FILE`"
+    require_columns(table, DECISION_FILE_COLUMNS, source, hint)
+    known = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
+    rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
+    filled: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for number, row in rows:
+        if row["label"]:
+            try:
+                cells = (row[column] for column in DECISION_FILE_COLUMNS)
+                decision = _checked(study, known, *cells)
+                key = (decision["unit_id"], decision["rubric"])
+                if key in filled:
+                    raise InputError("a row further up decides the same item; keep one of the two")
+            except InputError as error:
+                raise InputError(f"{source}, row {number}: {error}") from None
+            filled[key] = decision
+    _append(study, name, filled.values())
+    return len(filled), len(rows) - len(filled)
+
+
+def _checked(
+    study: Study,
+    known: Mapping[str, Collection[str]],
+    unit_id: str,
+    rubric_name: str,
+    label: str,
+    reason: str,
+) -> dict[str, Any]:
+    """The decision as it is stored; `known` are the study's unit ids by kind."""
+    rubric = study.rubrics.get(rubric_name)
+    if rubric is None:
+        raise InputError(f"the study has no rubric {rubric_name!r}")
+    key = rubric.kind.label_of(label)
+    if key is None:
+        raise InputError(f"label {label!r} is {rubric.kind.none_of}")
+    if not reason.strip():
+        raise InputError("a decision needs a reason")
+    if unit_id not in known[rubric.unit]:
+        raise InputError(f"the study has no {rubric.unit} item {unit_id!r}")
+    about = {"unit_id": unit_id, "rubric": rubric.name, "rubric_hash": rubric.hash}
+    return about | {"label": key, "reason": reason.strip()}
+
+
+def _append(
+    study: Study, name: str, decisions: Iterable[Mapping[str, Any]], holder: str | None = None
+) -> None:
+    with study.store.write() as connection:
+        for each in decisions:
+            if holder is not None:
+                _check_held(connection, holder, (each["unit_id"], each["rubric"]))
+            common = {name: each[name] for name in ("unit_id", "rubric", "rubric_hash")}
+            common |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
+            common |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
+            event = common | {"rater_kind": "adjudicator", "label": each["label"]}
+            connection.execute(conflict_free_insert(connection, labels).values(event))
+            remark = common | {"kind": "answer", "text": each["reason"]}
+            append_once(connection, remarks, "submit_id", remark)
+
+
+def _given(study: Study) -> tuple[dict[Key, list[str]], set[Key]]:
+    """Return the labels of raters who count, by unit and rubric; and the units that are decided."""
+    given: dict[Key, list[str]] = {}
+    decided = set()
+    excluded = oversight(study.store).exclusions
+    for row in people_labels(study).to_dict("records"):
+        key = (row["unit_id"], row["rubric"])
+        if row["rater_kind"] == "adjudicator":
+            decided.add(key)
+        elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
+            given.setdefault(key, []).append(row["label"])
+    return given, decided
+
+
+def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit]:
+    """Return these units with each person's latest remark on their label."""
+    remarked = remarks_table(study.store)
+    remarked = remarked[
+        (remarked["kind"] == "answer")
+        & (remarked["text"] != "")
+        & ~remarked["rater_id"].isin(set(oversight(study.store).exclusions))
+        & ~remarked["rater_id"].str.startswith(_PREFIX)
+    ].drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
+    reasons: dict[Key, list[str]] = {}
+    for unit, rubric, text in remarked[["unit_id", "rubric", "text"]].itertuples(index=False):
+        reasons.setdefault((unit, rubric), []).append(text)
+    return [
+        QueuedUnit(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
+        for key, labels in given.items()
+    ]
+
+
+def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
+    """The words of a unit that people marked whose labels count, each with the rater's id."""
+    unit, rubric = key
+    excluded = oversight(study.store).exclusions
+    marks = marks_on(study.store, {(rubric, unit)}).get((rubric, unit), [])
+    return [(rater, mark) for rater, mark in marks if rater not in excluded]
+
+
+def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
+    """Shuffle texts in a fixed order that hides their authors."""
+
+    def place(at: int) -> str:
+        return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()
+
+    return tuple(texts[at] for at in sorted(range(len(texts)), key=place))
+
+
+# Leases on units, so that two adjudicators at work never get the same one. A lease belongs to a
+# person, in whatever window. It runs out, so that a unit comes back from an adjudicator who has
+# left, and another can take it over at once. Leases divide the work and decide nothing.
+
+LEASE_MINUTES = 15.0
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A unit that the person `holder` has open, `since` a time of day (UTC)."""
+
+    key: Key
+    holder: str
+    since: str
+
+
+def last_label(store: Store) -> int:
+    """Return the number of the latest label: later ones have not been seen yet."""
+    return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
+
+
+def leases_of_others(store: Store, holder: str) -> list[Lease]:
+    """Return the units that others than this person have open, the longest first."""
+    running = leases.c.taken_at >= minutes_ago(LEASE_MINUTES)
+    query = sa.select(leases).where(running, leases.c.holder != holder).order_by(leases.c.taken_at)
+    rows = store.rows(query)
+    return [Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16]) for row in rows]
+
+
+def take_over(store: Store, holder: str, key: Key) -> None:
+    """Lease a unit to this person, whoever has it open."""
+    with store.write() as connection:
+        _lease(connection, holder, key)
+
+
+def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
+    """Lease the first of these units that nobody else has open, or has decided since the label
+    number `seen`; None if there is none. Any other unit that this person had open is given back.
+    """
+    decided = sa.select(labels.c.unit_id, labels.c.rubric).where(
+        labels.c.event_id > seen, labels.c.rater_kind == "adjudicator"
+    )
+    with store.write() as connection:
+        taken = {lease.key for lease in leases_of_others(store, holder)}
+        taken |= {(row.unit_id, row.rubric) for row in store.rows(decided)}
+        key = next((key for key in keys if key not in taken), None)
+        _lease(connection, holder, key)
+    return key
+
+
+def give_back(store: Store, holder: str) -> None:
+    """Give back the unit that this person has open."""
+    with store.write() as connection:
+        _lease(connection, holder, None)
+
+
+def _check_held(connection: sa.Connection, holder: str, key: Key) -> None:
+    """Raise InputError unless this person was the last to open the unit. The lease may be over: it
+    is enough that nobody else has taken the unit since.
+    """
+    query = sa.select(leases.c.holder).where(leases.c.unit_id == key[0], leases.c.rubric == key[1])
+    other = connection.execute(query).scalar_one_or_none()
+    if other is None:
+        raise InputError(written("lead.given_back"))
+    if other != holder:
+        raise InputError(written("lead.has_it_now", who=other))
+
+
+def _lease(connection: sa.Connection, holder: str, key: Key | None) -> None:
+    """Record that a person has this unit open and no other one."""
+    connection.execute(sa.delete(leases).where(leases.c.holder == holder))
+    if key is not None:
+        row = {"unit_id": key[0], "rubric": key[1], "holder": holder, "taken_at": utc_now()}
+        insert = conflict_free_insert(connection, leases).values(row)
+        again = {"holder": holder, "taken_at": row["taken_at"]}
+        key_columns = ["unit_id", "rubric"]
+        connection.execute(insert.on_conflict_do_update(index_elements=key_columns, set_=again))
+
+
+# Disagreements between a grader and people, sorted by who is wrong: the grader, people, or the
+# rubric's text, which can be read in two ways. The latest judgment on a unit and grader counts, and
+# an empty one takes the former back.
 
 Kind = Literal["grader_wrong", "people_wrong", "rubric_unclear"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -25,9 +392,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 @dataclass(frozen=True, kw_only=True)
 class SortedDisagreement:
     """A judgment by the lead `done_by` on who is wrong where a grader's label differs from
-    people's.
-
-    `kind` is one of `KINDS`, or empty where a former judgment is taken back.
+    people's. `kind` is one of `KINDS`, or empty where a former judgment is taken back.
     """
 
     rubric: str
@@ -53,34 +418,26 @@ def sort_disagreement(
     kind: Kind | Literal[""],
     note: str = "",
 ) -> None:
-    """Append the judgment of the lead `by` on one disagreement; it is on disk when this returns.
-
-    An empty `kind` takes the former one back. Raises InputError where the study has no such rubric
-    or unit, or the kind is unknown.
+    """Append the judgment of the lead `by` on one disagreement; it is on disk when this returns. An
+    empty `kind` takes the former one back. Raises InputError where the study has no such rubric or
+    unit, or the kind is unknown.
     """
-    known = study.rubrics.get(rubric)
-    if known is None:
+    if (known := study.rubrics.get(rubric)) is None:
         raise InputError(f"the study has no rubric {rubric!r}")
     if kind not in ("", *KINDS):
         raise InputError(f"{kind!r} is none of {', '.join(KINDS)}")
     if unit_id not in study.units_by_kind("all")[known.unit]:
         raise InputError(f"the study has no {known.unit} item {unit_id!r}")
-    found = SortedDisagreement(
-        rubric=rubric,
-        rubric_hash=known.hash,
-        unit_id=unit_id,
-        grader=grader,
-        kind=kind,
-        note=note.strip(),
-        done_by=by,
-    )
-    _LOG.append(study.store, [found])
+    about = {"rubric": rubric, "rubric_hash": known.hash, "unit_id": unit_id, "grader": grader}
+    judgment = SortedDisagreement(**about, kind=kind, note=note.strip(), done_by=by)
+    _LOG.append(study.store, [judgment])
 
 
 def sorted_so_far(study: Study) -> list[SortedDisagreement]:
     """Return the judgments in force, in their order; without those under an edited rubric text."""
     accepted = study.accepted_hashes()
-    latest = _LOG.latest(study.store, "rubric", "unit_id", "grader", "rubric_hash")
+    key = ("rubric", "unit_id", "grader", "rubric_hash")
+    latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
     counted = (each for each in latest if each.rubric_hash in accepted.get(each.rubric, ()))
     current = {(each.rubric, each.unit_id, each.grader): each for each in counted}
     return [each for each in current.values() if each.kind]
@@ -129,26 +486,25 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     with study.store.read() as connection:
         settled = {row.flag_id: row for row in connection.execute(latest)}
         flags = connection.execute(raised).all()
-    found = []
+    open_yet: list[RaisedFlag] = []
+    closed: list[RaisedFlag] = []
     for row in flags:
         flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
         done = settled.get(row.event_id)
         is_open = done is None or done.kind == REOPENED
-        withdrawn = done is not None and done.kind == WITHDRAWN
-        said: tuple[str, str, str] = ("", "", "")
+        answer: tuple[str, str, str] = ("", "", "")
         if done:
-            said = (done.text, done.done_by, done.created_at)
-        found.append(RaisedFlag(*flag, row.created_at, is_open, *said, withdrawn))
-    open_yet = [flag for flag in found if flag.is_open]
-    closed = [flag for flag in found if not flag.is_open]
+            answer = (done.text, done.done_by, done.created_at)
+        withdrawn = done is not None and done.kind == WITHDRAWN
+        raised_flag = RaisedFlag(*flag, row.created_at, is_open, *answer, withdrawn)
+        (open_yet if is_open else closed).append(raised_flag)
     return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
 
 
 def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str = "") -> None:
     """Close a flag with a note for the leads on what was done about it, and an `answer` that is
-    shown to whoever raised it.
-
-    Raises InputError where the note is empty or there is no such open flag.
+    shown to whoever raised it. Raises InputError where the note is empty or there is no such open
+    flag.
     """
     if not note.strip():
         raise InputError("say what was done about the flag")
@@ -163,12 +519,10 @@ def reopen_flag(study: Study, number: int, done_by: str) -> None:
 def _append_flag_event(
     study: Study, number: int, kind: str, text: str, done_by: str, answer: str = ""
 ) -> None:
-    known = sa.select(remarks.c.event_id).where(
-        remarks.c.event_id == number, remarks.c.kind == "flag"
-    )
+    is_flag = remarks.c.event_id == number, remarks.c.kind == "flag"
     last = sa.select(flag_events.c.kind).where(flag_events.c.flag_id == number)
     with study.store.write() as connection:
-        if connection.execute(known).first() is None:
+        if not connection.execute(sa.select(remarks.c.event_id).where(*is_flag)).first():
             raise InputError(f"there is no flag {number}")
         events = connection.execute(last.order_by(flag_events.c.event_id)).scalars()
         kinds = [each for each in events if each != ANSWERED]
@@ -178,7 +532,7 @@ def _append_flag_event(
         if is_closed == (kind == CLOSED):
             state = "closed already" if is_closed else "open already"
             raise InputError(f"this flag is {state}; look at the list again")
-        said = [(ANSWERED, answer)] if answer else []
-        for each, words in (*said, (kind, text)):
+        new = [(ANSWERED, answer)] if answer else []
+        for each, words in (*new, (kind, text)):
             row = {"flag_id": number, "kind": each, "text": words, "done_by": done_by}
             append(connection, flag_events, row)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import last_version
+from evenhand.study.desk.claims import ONE_TASK, last_version
 from evenhand.study.store.database import conflict_free_insert, renew_statistics
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
@@ -31,15 +31,30 @@ def import_ratings(
     category that the study does not have, or that has neither a label nor a reason; a model's row
     may have `p_positive` alone. `cost_usd` is what each grade has cost, by model rater.
     """
-    ratings = _with_rubric(study, ratings, source)
+    if (unnamed := (ratings["rubric"] == "").to_numpy()).any():
+        if len(study.rubrics) > 1:
+            row = row_number(ratings, int(unnamed.argmax()))
+            raise InputError(
+                f"{source}, row {row}: the rubric is empty and the study has several "
+                f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
+            )
+        ratings = ratings.assign(rubric=next(iter(study.rubrics)))
     # Where ratings name no hash, importing them declares that they were given under the present
     # text. Without one they would be pooled with whatever text comes later.
     hashes = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
     given = ratings["rubric_hash"]
     ratings = ratings.assign(rubric_hash=given.where(given != "", hashes))
     _check(study, ratings, source)
+    raters = ratings.drop_duplicates("rater_id")
+    rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
     with study.store.write() as connection:
-        _check_kinds(connection, ratings, source)
+        kinds = rater_kinds(connection)
+        for row, rater, kind in rows:
+            if kinds.get(rater, kind) != kind:
+                raise InputError(
+                    f"{source}, row {row}: rater {rater!r} is {kind} here and {kinds[rater]} in "
+                    "the study; give the two raters different ids"
+                )
         stored = _events(study.ratings())
         known = {(row["rater_id"], _fingerprint(row)) for row in stored}
         new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
@@ -51,8 +66,8 @@ def import_ratings(
         _take_places(connection, [row for row in human if row["rater_kind"] == "human"])
         if model:
             paid = {rater: {"cost_usd": each} for rater, each in (cost_usd or {}).items()}
-            for row in model:
-                row["provenance"] = {"imported_from": source, **paid.get(row["rater_id"], {})}
+            for event in model:
+                event["provenance"] = {"imported_from": source, **paid.get(event["rater_id"], {})}
             connection.execute(sa.insert(grades), model)
         renew_statistics(connection)
     return len(new), len(ratings) - len(new)
@@ -60,10 +75,8 @@ def import_ratings(
 
 def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
     """Return ratings under the study's own spelling of its items and, where it `joins` names that
-    look alike, of its raters.
-
-    Raises InputError for a new rater whose name looks like that of one of the study, unless it is
-    said whether they are the same.
+    look alike, of its raters. Raises InputError for a new rater whose name looks like that of one
+    of the study, unless it is said whether they are the same.
     """
     units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
     with study.store.read() as connection:
@@ -88,55 +101,19 @@ def names_of_study(study: Study, ratings: pd.DataFrame, joins: bool | None) -> p
 
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     """Take places at the desk for labels given elsewhere: their units need fewer raters there."""
-    taken = {
-        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
-            "task_id": _new_id(),
-            "rater_id": row["rater_id"],
-            "unit_id": row["unit_id"],
-            "rubric": row["rubric"],
-            "rubric_hash": row["rubric_hash"],
-            "order": row["order"],
-            "draw": row["draw"],
-            "claimed_at": row["created_at"],
-            "state": "labelled",
-        }
-        for row in rows
-    }
-    if taken:
+    tasks = {}
+    for row in rows:
+        task = {name: row[name] for name in ONE_TASK}
+        times = {"order": row["order"], "claimed_at": row["created_at"]}
+        tasks[tuple(task.values())] = task | times | {"task_id": _new_id(), "state": "labelled"}
+    if tasks:
         version = last_version(connection)
-        numbered = [row | {"version": version + n} for n, row in enumerate(taken.values(), 1)]
+        numbered = [task | {"version": version + n} for n, task in enumerate(tasks.values(), 1)]
         insert = conflict_free_insert(connection, claims)
         insert = insert.on_conflict_do_update(
-            index_elements=["rater_id", "unit_id", "rubric", "rubric_hash", "draw"],
-            set_={"state": "labelled", "version": insert.excluded.version},
+            index_elements=ONE_TASK, set_={"state": "labelled", "version": insert.excluded.version}
         )
         connection.execute(insert, numbered)
-
-
-def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) -> None:
-    """Raise InputError for a rater who is of another kind in the study."""
-    known = rater_kinds(connection)
-    raters = ratings.drop_duplicates("rater_id")
-    rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
-    for row, rater, kind in rows:
-        if known.get(rater, kind) != kind:
-            raise InputError(
-                f"{source}, row {row}: rater {rater!r} is {kind} here and {known[rater]} in the "
-                "study; give the two raters different ids"
-            )
-
-
-def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:
-    empty = ratings["rubric"] == ""
-    if not empty.any():
-        return ratings
-    if len(study.rubrics) > 1:
-        row = row_number(ratings, int(empty.to_numpy().argmax()))
-        raise InputError(
-            f"{source}, row {row}: the rubric is empty and the study has several "
-            f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
-        )
-    return ratings.assign(rubric=next(iter(study.rubrics)))
 
 
 def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
@@ -188,8 +165,8 @@ def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _fingerprint(row: dict[str, Any]) -> str:
     """Return a text that is equal for rows with the same content; the time does not count."""
-    said = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
-    return json.dumps(said, sort_keys=True)
+    content = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
+    return json.dumps(content, sort_keys=True)
 
 
 def _new_id() -> str:

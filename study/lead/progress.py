@@ -5,14 +5,14 @@ others; what is left by rubric and by rater; and when it will end.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import SessionDesign, minutes_ago
-from evenhand.study.desk.oversight import oversight
+from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
+from evenhand.study.prompts.units import Key
 from evenhand.study.store.schema import (
     claims,
     grades,
@@ -28,7 +28,6 @@ from evenhand.texts import written
 
 # Labels of people and adjudicators so far: cheap enough to query every few seconds
 
-
 PEOPLE_COLUMNS = (
     "unit_id", "rubric", "rater_id", "rater_kind", "draw", "label", "seconds", "created_at"
 )  # fmt: skip
@@ -36,7 +35,6 @@ PEOPLE_COLUMNS = (
 
 def people_labels(study: Study) -> pd.DataFrame:
     """`PEOPLE_COLUMNS` of the present labels under texts that count, in the order of the answers.
-
     The same as these rows of `Study.ratings()`, without reading a single grade.
     """
     columns = [labels.c[name] for name in PEOPLE_COLUMNS]
@@ -56,31 +54,24 @@ def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
     )
 
 
-# Labels over time
-
-
 MOST_HOURS = 48
 """A longer study is shown by the day."""
 
 
 def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
     """Count people's labels by hour or day (UTC): a table `start, rubric, labels`, and the step,
-    "hour" or "day". Without labels there are no rows.
-
-    Skips and hidden repeats count: they took their time. Labels without a time are left out.
+    "hour" or "day". Without labels there are no rows. Skips and hidden repeats count: they took
+    their time. Labels without a time are left out.
     """
-    people = people_labels(study)
-    people = people[(people["rater_kind"] == "human") & (people["created_at"] != "")]
+    people = _human_labels(study)
+    people = people[people["created_at"] != ""]
     stamps = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
     hours = (stamps.max() - stamps.min()).total_seconds() / 3600 if len(stamps) else 0.0
     step = "day" if hours > MOST_HOURS else "hour"
     starts = stamps.dt.floor("D" if step == "day" else "h")
     counts = people.groupby([starts.rename("start"), "rubric"]).size().rename("labels")
-    found = counts.reset_index()
-    return found.assign(start=found["start"].map(pd.Timestamp.isoformat)), step
-
-
-# One rater compared with the others
+    table = counts.reset_index()
+    return table.assign(start=table["start"].map(pd.Timestamp.isoformat)), step
 
 
 ANSWER_COLUMNS = (
@@ -91,16 +82,15 @@ SHARE_COLUMNS = ("rubric", "label", "answers", "share", "others_share")
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:
     """`ANSWER_COLUMNS` of a rater's present answers, in the order in which they were given.
-
     `others` are the labels of everyone else who counts on the same unit, sorted and parted by
     spaces; `label` is empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
     """
-    own, others = _parted(study, rater)
-    said = others.groupby(["rubric", "unit_id"])["label"].agg(lambda each: " ".join(sorted(each)))
-    found = own.join(said.rename("others"), on=["rubric", "unit_id"])
-    found = found.assign(others=found["others"].fillna(""))
-    found = found.sort_values("created_at", kind="stable").reset_index(drop=True)
-    return found[list(ANSWER_COLUMNS)]
+    answers, others = _split(study, rater)
+    given = others.groupby(["rubric", "unit_id"])["label"].agg(lambda each: " ".join(sorted(each)))
+    table = answers.join(given.rename("others"), on=["rubric", "unit_id"])
+    table = table.assign(others=table["others"].fillna(""))
+    table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
+    return table[list(ANSWER_COLUMNS)]
 
 
 def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
@@ -110,11 +100,10 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
     counts once, shared among the labels of the others. Rubrics without shared units, and those that
     ask for a number or for several options, are left out.
     """
-    own, others = _parted(study, rater)
-    own = own[(own["draw"] == 0) & (own["label"] != "")]
-    both = own[["rubric", "unit_id", "label"]].merge(
-        others[["rubric", "unit_id", "label"]], on=["rubric", "unit_id"], suffixes=("", "_other")
-    )
+    answers, others = _split(study, rater)
+    columns = ["rubric", "unit_id", "label"]
+    first = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
+    both = first.merge(others[columns], on=columns[:2], suffixes=("", "_other"))
     both["weight"] = 1 / both.groupby(["rubric", "unit_id"])["label"].transform("size")
     return {
         rubric.name: table.pivot_table(
@@ -127,15 +116,13 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
 
 def label_shares(study: Study, rater: str) -> pd.DataFrame:
     """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units. Numbers
-    and several options are left out.
-
-    NaN where the others have no label on any of these units.
+    and several options are left out. NaN where the others have no label on any of these units.
     """
-    own, others = _parted(study, rater)
-    own = own[(own["draw"] == 0) & (own["label"] != "")]
+    answers, others = _split(study, rater)
+    first = answers[(answers["draw"] == 0) & (answers["label"] != "")]
     rows = []
     for rubric in study.asked_rubrics():
-        mine = own[own["rubric"] == rubric.name]
+        mine = first[first["rubric"] == rubric.name]
         theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
         for label in rubric.categories if len(mine) and rubric.kind.is_choice else ():
             count = int((mine["label"] == label).sum())
@@ -144,22 +131,18 @@ def label_shares(study: Study, rater: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(SHARE_COLUMNS))
 
 
-def _parted(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A rater's answers; and the labels of the others who count, repeats and skips left out."""
-    people = people_labels(study)
-    people = people[people["rater_kind"] == "human"]
+    people = _human_labels(study)
     is_own = people["rater_id"] == rater
     excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
     counts = ~is_own & ~excluded & (people["draw"] == 0) & (people["label"] != "")
     return people[is_own], people[counts]
 
 
-# Progress by rubric and by rater, and the time still needed
-
-
 def data_version(study: Study) -> str:
-    """Changes whenever a label, a grade, an exclusion, a tuned threshold, a look at the verdict, a
-    sampled pair or a response comes in, or a lead changes the study's files.
+    """Return a text that changes whenever a label, a grade, an exclusion, a tuned threshold, a look
+    at the verdict, a sampled pair or a response comes in, or a lead changes the study's files.
     """
     decided = lead_events.c.kind.in_(("exclude", "readmit", "settings", "file"))
     always = (labels, grades, threshold_events, look_events)
@@ -183,38 +166,33 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     pace; NaN before anyone has labelled.
     """
     design = SessionDesign(study)
-    holders = _holders(study)
+    columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
+    counts = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
+    raters = sa.func.count(sa.distinct(claims.c.rater_id))
+    query = sa.select(*columns, raters).where(_running(study), *counts).group_by(*columns)
+    holders: dict[Key, dict[str, int]] = {}  # the raters who hold a question, by state
+    for unit, name, state, number in study.store.rows(query):
+        holders.setdefault((unit, name), {})[state] = number
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
-    each = study.config.annotation.raters_per_unit
+    most = study.config.annotation.raters_per_unit
     rows = []
     for rubric in study.asked_rubrics():
         keys = [key for key in design.questions if key[1] == rubric.name]
         held = [holders.get(key, {}) for key in keys]
-        done = sum(min(each, states.get("labelled", 0)) for states in held)
-        taken = sum(min(each, sum(states.values())) for states in held)
-        wanted = each * len(keys)
+        done = sum(min(most, states.get("labelled", 0)) for states in held)
+        taken = sum(min(most, sum(states.values())) for states in held)
+        wanted = most * len(keys)
         median = float(seconds.get(rubric.name, float("nan")))
-        rows.append(
-            {
-                "rubric": rubric.name,
-                "units": len(keys),
-                "wanted": wanted,
-                "done": done,
-                "open": taken - done,
-                "free": wanted - taken,
-                "median_seconds": median,
-                "hours_left": (wanted - done) * median / 3600,
-            }
-        )
+        places = {"units": len(keys), "wanted": wanted, "done": done, "open": taken - done}
+        left = {"median_seconds": median, "hours_left": (wanted - done) * median / 3600}
+        rows.append({"rubric": rubric.name, **places, "free": wanted - taken, **left})
     return pd.DataFrame(rows)
 
 
 def rater_progress(study: Study) -> pd.DataFrame:
     """Return a row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
-    last_answer`.
-
-    `state` is "excluded", "working" (has a task whose lease runs) or "away"; `hours` is the time
-    spent on answers, without idle time; repeats count among `answers`.
+    last_answer`. `state` is "excluded", "working" (has a task whose lease runs) or "away"; `hours`
+    is the time spent on answers, without idle time; repeats count among `answers`.
     """
     running = sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0)
     query = sa.select(claims.c.rater_id, sa.func.sum(running)).group_by(claims.c.rater_id)
@@ -223,20 +201,12 @@ def rater_progress(study: Study) -> pd.DataFrame:
     labelled = _human_labels(study)
     rows = []
     for rater in sorted({*labelled["rater_id"], *opened}):
-        own = labelled[labelled["rater_id"] == rater]
-        waiting = opened.get(rater, 0)
-        rows.append(
-            {
-                "rater_id": rater,
-                "state": "excluded" if rater in excluded else "working" if waiting else "away",
-                "answers": len(own),
-                "skipped": int((own["label"] == "").sum()),
-                "open": waiting,
-                "median_seconds": own["seconds"].median(),
-                "hours": own["seconds"].sum() / 3600,
-                "last_answer": own["created_at"].max() if len(own) else "",
-            }
-        )
+        answers, waiting = labelled[labelled["rater_id"] == rater], opened.get(rater, 0)
+        state = "excluded" if rater in excluded else "working" if waiting else "away"
+        counts = len(answers), int((answers["label"] == "").sum()), waiting
+        seconds = answers["seconds"].median(), answers["seconds"].sum() / 3600
+        last = answers["created_at"].max() if len(answers) else ""
+        rows.append((rater, state, *counts, *seconds, last))
     columns = ["rater_id", "state", "answers", "skipped", "open", "median_seconds", "hours"]
     return pd.DataFrame(rows, columns=[*columns, "last_answer"])
 
@@ -259,22 +229,8 @@ def time_left(progress: pd.DataFrame) -> str:
 
 
 def _human_labels(study: Study) -> pd.DataFrame:
-    found = people_labels(study)
-    return found[found["rater_kind"] == "human"]
-
-
-def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
-    """Count the raters who are not excluded and hold a (unit, rubric), by state."""
-    raters = sa.func.count(sa.distinct(claims.c.rater_id))
-    columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
-    excluded = oversight(study.store).exclusions
-    query = sa.select(*columns, raters.label("raters")).where(
-        _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(list(excluded))
-    )
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    for row in study.store.rows(query.group_by(*columns)):
-        found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
-    return found
+    people = people_labels(study)
+    return people[people["rater_kind"] == "human"]
 
 
 def _running(study: Study) -> sa.ColumnElement[bool]:
@@ -286,7 +242,6 @@ def _running(study: Study) -> sa.ColumnElement[bool]:
 
 # The end of a study's labelling, at the pace of the last hours
 
-
 WINDOW_HOURS = 24
 """A whole day, so that a study's nights count once it has had one."""
 FEWEST_HOURS, FEWEST_LABELS = 2, 20
@@ -296,10 +251,9 @@ _ERRORS = 2.0
 
 @dataclass(frozen=True)
 class Forecast:
-    """The end of the labelling, if the pace of the last `hours` goes on.
-
-    `at`, `earliest` and `latest` are times in UTC; all None where nothing can be said, and `latest`
-    alone where labels came too unevenly for a bound.
+    """The end of the labelling, if the pace of the last `hours` goes on. `at`, `earliest` and
+    `latest` are times in UTC; all None where nothing can be said, and `latest` alone where labels
+    came too unevenly for a bound.
     """
 
     done: int
@@ -327,9 +281,9 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     now = now or datetime.now(UTC)
     progress = rubric_progress(study)
     done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
-    given = people_labels(study)
+    given = _human_labels(study)
     out = given["rater_id"].isin(list(oversight(study.store).exclusions))
-    counts = (given["rater_kind"] == "human") & (given["draw"] == 0) & (given["created_at"] != "")
+    counts = (given["draw"] == 0) & (given["created_at"] != "")
     stamps = pd.to_datetime(given[counts & ~out]["created_at"], utc=True, format="ISO8601")
     ago = (now - stamps).dt.total_seconds() / 3600
     ago = ago[ago >= 0]
@@ -337,23 +291,22 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     if recent.empty:
         return Forecast(done, wanted)
     hours = min(math.ceil(ago.max()), WINDOW_HOURS) or 1
-    known = Forecast(done, wanted, hours, len(recent))
-    if known.left <= 0 or hours < FEWEST_HOURS or len(recent) < FEWEST_LABELS:
-        return known
+    counted = Forecast(done, wanted, hours, len(recent))
+    if counted.left <= 0 or hours < FEWEST_HOURS or len(recent) < FEWEST_LABELS:
+        return counted
     by_hour = recent.astype(int).value_counts().reindex(range(hours), fill_value=0)
     pace = len(recent) / hours
     error = _ERRORS * math.sqrt(max(float(by_hour.var()), pace) / hours)
 
     def at(labels_an_hour: float) -> datetime:
-        return now + timedelta(hours=known.left / labels_an_hour)
+        return now + timedelta(hours=counted.left / labels_an_hour)
 
     # A bound of ten times as long as the pace itself says nothing.
     latest = at(pace - error) if error < 0.9 * pace else None
-    return Forecast(done, wanted, hours, len(recent), at(pace), at(pace + error), latest)
+    return replace(counted, at=at(pace), earliest=at(pace + error), latest=latest)
 
 
 # The work that a study asks of people before anyone has labelled
-
 
 WORDS_PER_MINUTE = 238
 """Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
@@ -362,6 +315,8 @@ SECONDS_TO_DECIDE = 5
 
 @dataclass(frozen=True)
 class RubricLoad:
+    """The work that a rubric asks of people."""
+
     rubric: str
     units: int
     raters: int
@@ -380,6 +335,8 @@ class RubricLoad:
 
 @dataclass(frozen=True)
 class Workload:
+    """The work that a study asks of people, by rubric."""
+
     rubrics: tuple[RubricLoad, ...]
     words_per_minute: int = WORDS_PER_MINUTE
     seconds_to_decide: int = SECONDS_TO_DECIDE

@@ -1,6 +1,4 @@
-"""Images of an items file: read from beside it, bounded, decoded and written anew. Nothing is
-fetched.
-"""
+"""Images of an items file: read from beside it, bounded and encoded anew; nothing is fetched."""
 
 from __future__ import annotations
 
@@ -65,14 +63,14 @@ def missing_images(rubrics: Iterable[Rubric], *tables: pd.DataFrame) -> list[str
     show an image, and the cell is neither empty nor one that `stored_image` made.
     """
     rubrics = list(rubrics)
-    found = [
+    missing = (
         pair
         for table in tables
         for column in images_shown(rubrics, table)
         for pair, cell in zip(table["pair_id"], table[column], strict=True)
         if cell.strip() and not shown_image(cell)
-    ]
-    return list(dict.fromkeys(found))
+    )
+    return list(dict.fromkeys(missing))
 
 
 def with_images(
@@ -87,7 +85,7 @@ def with_images(
     made: dict[str, Image] = {}
 
     def kept(cell: str) -> int:
-        made[cell] = _made(cell, folder)
+        made[cell] = stored_image(cell, folder)
         return len(made[cell].data)
 
     def add_up(size: Callable[[str], int], most: int) -> None:
@@ -99,30 +97,18 @@ def with_images(
                 except ValueError as fault:
                     raise InputError(f"{name}, row {row}: {column}: {fault}") from None
                 if total > most:
-                    told = {"name": name, "row": row, "side": LONGEST_SIDE}
-                    if size is kept:
-                        raise InputError(written("items.many_bytes", **told))
-                    raise InputError(written("items.many_images", **told))
+                    text = "items.many_bytes" if size is kept else "items.many_images"
+                    raise InputError(written(text, name=name, row=row, side=LONGEST_SIDE))
                 seen.add(cell)
 
     add_up(lambda cell: _work(cell, folder), MOST_WORK)
     add_up(kept, MOST_KEPT)
     cells = {}
     for column in columns:
-        said = frame[f"{column}_alt"] if f"{column}_alt" in frame else [""] * len(frame)
-        own = zip(frame[column].str.strip(), said, strict=True)
-        cells[column] = [cell and replace(made[cell], alt=alt.strip()).cell for cell, alt in own]
+        alts = frame.get(f"{column}_alt", [""] * len(frame))
+        rows = zip(frame[column].str.strip(), alts, strict=True)
+        cells[column] = [cell and replace(made[cell], alt=alt.strip()).cell for cell, alt in rows]
     return frame.assign(**cells)
-
-
-def stored_image(cell: str, folder: Path, alt: str = "") -> str:
-    """Return an image as a study keeps it: a data URI of a JPEG, or of a PNG where parts of it are
-    transparent, with no more than `LONGEST_SIDE` pixels a side and no metadata.
-
-    `cell` is a data URI, or the name of a file in `folder`. Raises ValueError, with a reason that
-    completes a sentence, where the image is missing, damaged or too large.
-    """
-    return replace(_made(cell.strip(), folder), alt=alt).cell
 
 
 @contextmanager
@@ -161,8 +147,13 @@ def _work(cell: str, folder: Path) -> int:
         return int(share * pixels * (_MADE_LARGE if pixels > _PLAIN * size else 1)) + size
 
 
-def _made(cell: str, folder: Path) -> Image:
-    """Return an image as a study keeps it, without a description."""
+def stored_image(cell: str, folder: Path) -> Image:
+    """Return an image as a study keeps it: a JPEG, or a PNG where parts of it are transparent, with
+    no more than `LONGEST_SIDE` pixels a side, no metadata and no description yet.
+
+    `cell` is a data URI, or the name of a file in `folder`. Raises ValueError, with a reason that
+    completes a sentence, where the image is missing, damaged or too large.
+    """
     from PIL import Image as Pictures
     from PIL import ImageOps
 
@@ -176,15 +167,18 @@ def _made(cell: str, folder: Path) -> Image:
         small = ImageOps.exif_transpose(small)
     small.info.clear()  # a comment or a profile would be written again
     if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
-        likely = 16 * len(_png(small.reduce(4)))  # to write a photograph in vain takes long
-        if likely <= 4 * _LARGEST and len(made := _png(small)) <= _LARGEST:
-            return Image("image/png", _base64(made))
+        tried = _encoded(small.reduce(4), "PNG", compress_level=3)  # a whole photograph takes long
+        if 16 * len(tried) <= 4 * _LARGEST:
+            made = _encoded(small, "PNG", compress_level=3)
+            if len(made) <= _LARGEST:
+                return Image("image/png", _base64(made))
         # on white, as a page shows it
         small = Pictures.alpha_composite(Pictures.new("RGBA", small.size, "white"), small)
     plain = small.convert("RGB")
-    made = next(
-        (each for q in (90, 75, 50) if len(each := _jpeg(plain, q)) <= _LARGEST), _jpeg(plain, 30)
-    )
+    for quality in (90, 75, 50, 30):
+        made = _encoded(plain, "JPEG", optimize=True, quality=quality)
+        if len(made) <= _LARGEST:
+            break
     return Image("image/jpeg", _base64(made))
 
 
@@ -212,18 +206,10 @@ def _content(cell: str, folder: Path) -> bytes:
     return content
 
 
-def _written(picture: Picture, form: str, **how: int) -> bytes:
+def _encoded(picture: Picture, form: str, **how: int) -> bytes:
     out = io.BytesIO()
     picture.save(out, form, **how)
     return out.getvalue()
-
-
-def _png(picture: Picture) -> bytes:
-    return _written(picture, "PNG", compress_level=3)
-
-
-def _jpeg(picture: Picture, quality: int) -> bytes:
-    return _written(picture, "JPEG", optimize=True, quality=quality)
 
 
 def _base64(content: bytes) -> str:

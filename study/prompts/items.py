@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,7 @@ from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_id
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
+from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
 ITEM_ID = "item_id"
 """Column that every item has: its id in the file, or its number."""
@@ -66,13 +67,14 @@ class ItemColumns:
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
         roles = (*_TEXTS, "subject", "cluster", "id", "judge")
-        named = [("shown", ", ".join(self.show))]
-        if self.conversations:
-            named.append(("conversation", ", ".join(self.conversations)))
-        if self.images:
-            named.append(("image", ", ".join(self.images)))
-        named += [(role, getattr(self, role)) for role in roles if getattr(self, role)]
-        return [*named, ("not shown", ", ".join(self.hidden))] if self.hidden else named
+        named = [
+            ("shown", ", ".join(self.show)),
+            ("conversation", ", ".join(self.conversations)),
+            ("image", ", ".join(self.images)),
+            *((role, getattr(self, role)) for role in roles),
+            ("not shown", ", ".join(self.hidden)),
+        ]
+        return [(role, columns) for role, columns in named if columns or role == "shown"]
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,10 @@ class Items:
     @property
     def unit_ids(self) -> list[str]:
         """The unit of each item, in their order."""
-        own = self.responses[self.responses["side"] == "a"]
-        side = "a" if len(own) == len(self.responses) else ""  # of two answers, both together
-        whose = zip(own["pair_id"], own["subject"], strict=True)
-        return [unit_id(item, subject, side) for item, subject in whose]
+        firsts = self.responses[self.responses["side"] == "a"]
+        side = "a" if len(firsts) == len(self.responses) else ""  # of two answers, both together
+        keys = zip(firsts["pair_id"], firsts["subject"], strict=True)
+        return [unit_id(item, subject, side) for item, subject in keys]
 
 
 def item_columns(
@@ -124,8 +126,8 @@ def item_columns(
     by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
 
     def called(role: str) -> list[str]:
-        found = [by_name[each] for each in _KNOWN[role] if each in by_name]
-        return [column for column in found if column not in (judge, cluster)]
+        columns = [by_name[each] for each in _KNOWN[role] if each in by_name]
+        return [column for column in columns if column not in (judge, cluster)]
 
     subject = subject or next(iter(called("subject")), "")
     own_id = next(iter(called("id")), "")
@@ -133,15 +135,14 @@ def item_columns(
     texts = [column for column in map(str, frame) if column not in apart and is_text(frame[column])]
     shown = list(show)
     if not shown:
-        for role in _TEXTS:
-            found = called(role)
-            if len(found) > 1 and role == "response":
-                raise InputError(
-                    f"{name}: {found[0]!r} and {found[1]!r} could both be the response; name what "
-                    f"annotators read with --show, such as --show {found[0]}"
-                )
-            shown += found[:1]
-        if not called("response"):
+        responses = called("response")
+        if len(responses) > 1:
+            raise InputError(
+                f"{name}: {responses[0]!r} and {responses[1]!r} could both be the response; name "
+                f"what annotators read with --show, such as --show {responses[0]}"
+            )
+        shown = [column for role in _TEXTS for column in called(role)[:1]]
+        if not responses:
             raise InputError(
                 f"{name}: none of the columns {', '.join(map(str, frame))} is called response, "
                 "output or answer; name what annotators read with --show COLUMN,COLUMN"
@@ -202,20 +203,19 @@ def _is_named(column: str, question: str) -> bool:
     """
     words = re.findall(r"\w+", question.casefold())
     named = re.findall(r"[^\W_]+", column)
-    return bool(named) and all(
-        {each, each.removesuffix("s"), f"{each}s"} & {*words} for each in named
-    )
+    forms = ({each, each.removesuffix("s"), f"{each}s"} for each in named)
+    return bool(named) and all(each & {*words} for each in forms)
 
 
 def check_items_table(frame: pd.DataFrame, name: str) -> None:
     """Raise InputError where a table of items has no rows or a cell beyond all bounds."""
     require_rows(frame, name, "items")
     for column in frame:
-        longest = frame[column].str.len()
-        if int(longest.max()) > MOST_CHARACTERS:
-            row = row_number(frame, int(longest.to_numpy().argmax()))
+        lengths = frame[column].str.len().to_numpy()
+        if (longest := int(lengths.max())) > MOST_CHARACTERS:
+            row = row_number(frame, int(lengths.argmax()))
             raise InputError(
-                f"{name}, row {row}: {column} has {int(longest.max()):,} characters; at most "
+                f"{name}, row {row}: {column} has {longest:,} characters; at most "
                 f"{MOST_CHARACTERS:,} can be shown"
             )
 
@@ -245,9 +245,9 @@ def each_turn(
         rated = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
         labels = _labels_of_turns(frame, row, columns.judge, len(rated), name)
         for at, label in zip(rated, labels, strict=True):
-            own = {TURN_ID: f"{given}-t{at + 1}", CONVERSATION_ID: given, TURN: turns[at].text}
-            own |= {chat: as_messages(turns[:at]) if at else ""}
-            cells.append(own | ({columns.judge: label} if columns.judge else {}))
+            of_turn = {TURN_ID: f"{given}-t{at + 1}", CONVERSATION_ID: given}
+            of_turn |= {TURN: turns[at].text, chat: as_messages(turns[:at]) if at else ""}
+            cells.append(of_turn | ({columns.judge: label} if columns.judge else {}))
             rows.append(row)
     if not cells:
         raise InputError(f"{name}: no conversation has a turn of the assistant")
@@ -255,14 +255,9 @@ def each_turn(
     repeated = kept.loc[rows].reset_index(drop=True)
     apart = pd.concat([repeated, pd.DataFrame(cells)], axis=1)
     others = tuple(each for each in columns.show if each != chat)
-    return apart, replace(
-        columns,
-        show=(*others, chat, TURN),
-        prompt=columns.prompt or chat,
-        response=TURN,
-        id=TURN_ID,
-        cluster=columns.cluster or CONVERSATION_ID,
-    )
+    show, cluster = (*others, chat, TURN), columns.cluster or CONVERSATION_ID
+    turned = replace(columns, show=show, prompt=columns.prompt or chat, cluster=cluster)
+    return apart, replace(turned, response=TURN, id=TURN_ID)
 
 
 def _labels_of_turns(
@@ -297,21 +292,23 @@ def make_items(
     a subject is missing where others have one, or an image cannot be read.
     """
     _check_rows(frame, columns, name)
-    blocks = _blocks(columns, name)
-    names = dict(zip(columns.show, (each.column for each in blocks), strict=True))
+    variables = [_variable(each, columns) for each in columns.show]
+    for column, variable in zip(columns.show, variables, strict=True):
+        if variables.count(variable) > 1:
+            raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
+    names = dict(zip(columns.show, variables, strict=True))
+    blocks = tuple(
+        Block(column=variable, label=_label(each), kind=_kind(each, columns))
+        for each, variable in names.items()
+    )
     images = _images(frame, columns, names, rubrics)
     frame = with_images(frame, list(images), name, folder)
-    own = frame[columns.id].tolist() if columns.id else []
-    given = own or numbered_ids(len(frame))
+    given = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
     fits = all(PAIR_ID.fullmatch(each) for each in given)
     ids = pd.Series(given if fits else numbered_ids(len(frame)), index=frame.index)
-    kept = [
-        str(column)
-        for column in frame
-        if column not in (columns.response, columns.subject, columns.id, columns.judge)
-    ]
-    stored = {column: _stored(column, columns, names) for column in kept}
-    _check_names(stored, name)
+    left_out = (columns.response, columns.subject, columns.id, columns.judge)
+    kept = [str(column) for column in frame if column not in left_out]
+    stored = _stored_names(kept, columns, names, name)
     pairs = frame[kept].rename(columns=stored)
     pairs.insert(0, "pair_id", ids)
     pairs[ITEM_ID] = given
@@ -320,14 +317,9 @@ def make_items(
         codes, _ = pd.factorize(pairs["prompt_a"])
         pairs[PROMPT_ID] = [f"q{code + 1}" for code in codes]
         cluster = PROMPT_ID
-    responses = pd.DataFrame(
-        {
-            "pair_id": ids,
-            "side": "a",
-            "subject": frame[columns.subject].str.strip() if columns.subject else "responses",
-            "response": frame[columns.response],
-        }
-    )
+    subject = frame[columns.subject].str.strip() if columns.subject else "responses"
+    cells = {"pair_id": ids, "side": "a", "subject": subject, "response": frame[columns.response]}
+    responses = pd.DataFrame(cells)
     judged = None
     if columns.judge:
         judged = pd.DataFrame({"pair_id": ids, "label": frame[columns.judge].str.strip()})
@@ -385,18 +377,6 @@ def check_subjects(cells: pd.Series, name: str) -> None:
             )
 
 
-def _blocks(columns: ItemColumns, name: str) -> tuple[Block, ...]:
-    blocks = [
-        Block(column=_variable(each, columns), label=_label(each), kind=_kind(each, columns))
-        for each in columns.show
-    ]
-    taken = [block.column for block in blocks]
-    for column, block in zip(columns.show, blocks, strict=True):
-        if taken.count(block.column) > 1:
-            raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
-    return tuple(blocks)
-
-
 def _is_json(cell: str) -> bool:
     """Return True for an object, or a list that holds one."""
     try:
@@ -407,25 +387,21 @@ def _is_json(cell: str) -> bool:
 
 
 def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", "json", ""]:
-    if column in columns.conversations:
-        return "conversation"
-    if column in columns.images:
-        return "image"
+    if column in (*columns.conversations, *columns.images):
+        return "conversation" if column in columns.conversations else "image"
     return "json" if column in columns.json else ""
 
 
 def _images(
     frame: pd.DataFrame, columns: ItemColumns, names: Mapping[str, str], rubrics: Sequence[Rubric]
 ) -> dict[str, str]:
-    """The columns of images, each with its variable: those of the rubrics' image blocks, and those
-    that are shown and hold images.
-    """
+    """Return the columns that hold images or are declared to by the rubrics, by their variables."""
     declared = {name for rubric in rubrics for name in rubric.images}
     read = {name for rubric in rubrics for name in rubric.variables}
-    own = {each: names.get(each, each) for each in map(str, frame) if each != columns.judge}
+    variables = {each: names.get(each, each) for each in map(str, frame) if each != columns.judge}
     return {
         column: name
-        for column, name in own.items()
+        for column, name in variables.items()
         if column in columns.images
         or name in declared
         or (name in read and _holds_images(frame[column]))
@@ -456,22 +432,21 @@ _OF_PAIRS = ("pair_id", "prompt_b")
 _TAKEN = frozenset((ITEM_ID, PROMPT_ID, *RESERVED))
 
 
-def _stored(column: str, columns: ItemColumns, names: dict[str, str]) -> str:
-    """The name under which a column is kept with the pairs."""
-    if column == columns.prompt:
-        return "prompt_a"
-    kept = names.get(column, column)
+def _stored_names(
+    kept: Sequence[str], columns: ItemColumns, names: Mapping[str, str], name: str
+) -> dict[str, str]:
+    """Return the names under which these columns are kept with the pairs."""
+    stored = {column: names.get(column, column) for column in kept}
     # A file's own column of a name that has a meaning here keeps its values under another name.
-    return f"file_{kept}" if kept in _TAKEN else kept
-
-
-def _check_names(stored: dict[str, str], name: str) -> None:
-    kept = list(stored.values())
-    for column, own in stored.items():
-        if own in _OF_PAIRS:
+    stored = {column: f"file_{each}" if each in _TAKEN else each for column, each in stored.items()}
+    stored |= {columns.prompt: "prompt_a"} if columns.prompt in stored else {}
+    taken = list(stored.values())
+    for column, each in stored.items():
+        if each in _OF_PAIRS:
             raise InputError(f"{name}: the column {column!r} means something else here; rename it")
-        if kept.count(own) > 1:
-            raise InputError(f"{name}: two columns would be called {own!r}; rename {column!r}")
+        if taken.count(each) > 1:
+            raise InputError(f"{name}: two columns would be called {each!r}; rename {column!r}")
+    return stored
 
 
 def _label(column: str) -> str:
@@ -487,23 +462,15 @@ def _label(column: str) -> str:
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
     """Return a judge's labels as the ratings of a grader called like their `column`; rows without a
     label are left out. Options are known by key or name, and numbers, truth values and words for
-    right and wrong as such.
-
-    Raises InputError naming the first row whose label is no option.
+    right and wrong as such. Raises InputError naming the first row whose label is no option.
     """
-    from evenhand.study.tables.ratings import TRUTH, validate_ratings
-
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
     known = {each.name.casefold(): each.key for each in rubric.options}
     known |= {each.key.casefold(): each.key for each in rubric.options}
     truth = (*TRUTH, *_RIGHT)
-    for pair in truth:
-        if all(word in known for word in pair):
-            own = [known[word] for word in pair]
-            known = {
-                word: key for each in truth for word, key in zip(each, own, strict=True)
-            } | known
-            break
+    if usual := next((pair for pair in truth if all(word in known for word in pair)), None):
+        yes, no = (known[word] for word in usual)
+        known = {pair[0]: yes for pair in truth} | {pair[1]: no for pair in truth} | known
     labels = []
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
@@ -520,15 +487,9 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
                 f"which is {why}"
             )
         labels.append(key)
-    frame = pd.DataFrame(
-        {
-            "unit_id": items.unit_ids,
-            "rubric": rubric.name,
-            "rater_id": re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge",
-            "rater_kind": "model",
-            "label": labels,
-        }
-    )
+    rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"
+    cells = {"unit_id": items.unit_ids, "rubric": rubric.name, "rater_id": rater}
+    frame = pd.DataFrame(cells | {"rater_kind": "model", "label": labels})
     frame = frame[frame["label"] != ""].reset_index(drop=True)
     if frame.empty:
         raise InputError(f"{name}: the column {column!r} has no labels; leave --judge out")
@@ -564,15 +525,15 @@ class ComparisonColumns:
 
     def said(self) -> list[tuple[str, str]]:
         """What each column is taken for, as (role, columns)."""
-        own = [("answers", ", ".join(self.answers))]
+        compared = [("answers", ", ".join(self.answers))]
         if self.subjects:
-            own.append(("subjects", ", ".join(self.subjects)))
+            compared.append(("subjects", ", ".join(self.subjects)))
         others = [
             (role, ", ".join(self._as_given(each) for each in columns.split(", ")))
             for role, columns in self.items.said()
             if role not in ("response", "subject")
         ]
-        return [*others[:1], *own, *others[1:]]
+        return [*others[:1], *compared, *others[1:]]
 
     @property
     def show(self) -> list[str]:
@@ -585,21 +546,18 @@ class ComparisonColumns:
 
 def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the two columns of a file that hold two answers to a prompt, by their names, such as
-    response_a and response_b; none where there are no two, or `show` names others.
-
-    Raises InputError where two pairs of columns could be the answers.
+    response_a and response_b; none where there are no two, or `show` names others. Raises
+    InputError where two pairs of columns could be the answers.
     """
-    own = (re.sub(r"[ -]", "_", _stem(each).casefold()) for each in show)
-    words = dict.fromkeys((*_ANSWER, *own))
-    found = [
-        pair for pair in _sided(frame, words) if not show or all(each in show for each in pair)
-    ]
-    if len(found) > 1:
-        given = " or ".join(", ".join(pair) for pair in found[:2])
+    shown = (re.sub(r"[ -]", "_", _stem(each).casefold()) for each in show)
+    sided = _sided(frame, dict.fromkeys((*_ANSWER, *shown)))
+    pairs = [pair for pair in sided if not show or all(each in show for each in pair)]
+    if len(pairs) > 1:
+        given = " or ".join(", ".join(pair) for pair in pairs[:2])
         raise InputError(
             f"{name}: the two answers could be {given}; name what annotators read with --show"
         )
-    return found[0] if found else ()
+    return pairs[0] if pairs else ()
 
 
 def has_one_answer(frame: pd.DataFrame) -> bool:
@@ -629,14 +587,11 @@ def _sided(frame: pd.DataFrame, words: Iterable[str]) -> list[tuple[str, str]]:
     """
     named = {re.sub(r"[ -]", "_", str(name).strip().casefold()): str(name) for name in frame}
     forms = ("{word}_{side}", "{word}{side}", "model_{side}_{word}", "{side}_{word}")
-    found = []
-    for word in words:
-        for sides in _SIDES:
-            for form in forms:
-                pair = [named.get(form.format(word=word, side=side), "") for side in sides]
-                if all(pair):
-                    found.append((pair[0], pair[1]))
-    return found
+    pairs = (
+        tuple(named.get(form.format(word=word, side=side), "") for side in sides)
+        for word, sides, form in product(words, _SIDES, forms)
+    )
+    return [(first, second) for first, second in pairs if first and second]
 
 
 def comparison_columns(
@@ -650,9 +605,8 @@ def comparison_columns(
     judge: str = "",
     question: str = "",
 ) -> ComparisonColumns:
-    """Return what each column of a file of comparisons is: as named, or else by its name.
-
-    Raises InputError where a named column is missing, or cannot be what it is named as.
+    """Return what each column of a file of comparisons is: as named, or else by its name. Raises
+    InputError where a named column is missing, or cannot be what it is named as.
     """
     require_columns(frame, [*show, *subject, *filter(None, (cluster, judge))], name)
     if len(subject) not in (0, 2):
@@ -670,10 +624,7 @@ def comparison_columns(
             )
     first, second = answers
     answer = next(each for each in (_stem(first), *_ANSWER) if each and each not in frame)
-    known = next(
-        (each for each in _COMPARED["cluster"] if each in frame and each != judge),
-        "",
-    )
+    known = next((each for each in _COMPARED["cluster"] if each in frame and each != judge), "")
     own = [answer if each == first else each for each in show if each != second]
     one = _with_one_answer(frame, answers, subjects, answer)
     # Beside two answers a column that is called like one is something else, such as a reference.
@@ -681,12 +632,8 @@ def comparison_columns(
     one, cluster = one.drop(columns=alike), cluster or known
     items = item_columns(one, name, show=own, cluster=cluster, judge=judge, question=question)
     hidden = [*items.hidden, *(each for each in alike if each != judge and is_text(frame[each]))]
-    return ComparisonColumns(
-        answers=answers,
-        subjects=subjects,
-        answer=answer,
-        items=replace(items, response=answer, subject="", hidden=tuple(hidden)),
-    )
+    items = replace(items, response=answer, subject="", hidden=tuple(hidden))
+    return ComparisonColumns(answers=answers, subjects=subjects, answer=answer, items=items)
 
 
 def _with_one_answer(
@@ -705,46 +652,35 @@ def make_comparisons(
     rubrics: Sequence[Rubric] = (),
 ) -> Items:
     """Return the rows of a file of comparisons, which lies in `folder`, as a study keeps them, as
-    `make_items` does.
-
-    Raises InputError naming the first bad row: as of items, or where one subject gave both answers.
+    `make_items` does. Raises InputError naming the first bad row: as of items, or where one subject
+    gave both answers.
     """
-    _check_answers(frame, columns, name)
-    items = make_items(
-        _with_one_answer(frame, columns.answers, columns.subjects, columns.answer),
-        columns.items,
-        name,
-        folder,
-        rubrics,
-    )
+    if columns.answer in columns.items.conversations:
+        check_conversations(frame[columns.answers[1]], name)
+    for column in columns.subjects:
+        check_subjects(frame[column], name)
+    if columns.subjects:
+        first, second = (frame[column].str.strip() for column in columns.subjects)
+        if (same := (first == second).to_numpy()).any():
+            at = int(same.argmax())
+            raise InputError(
+                f"{name}, row {row_number(frame, at)}: {shortened(first.iloc[at])!r} gave both "
+                "answers; a comparison is between two subjects"
+            )
+    one = _with_one_answer(frame, columns.answers, columns.subjects, columns.answer)
+    items = make_items(one, columns.items, name, folder, rubrics)
     if "response" in items.images:
         frame = with_images(frame, columns.answers[1:], name, folder)
     pairs = items.pairs
     if "prompt_a" not in pairs:
         pairs.insert(1, "prompt_a", "")
     pairs["prompt_b"] = pairs["prompt_a"]
-    for own, column in zip(ANSWERED_BY, columns.subjects, strict=False):
-        pairs[own] = frame[column].str.strip()
+    for answered_by, column in zip(ANSWERED_BY, columns.subjects, strict=False):
+        pairs[answered_by] = frame[column].str.strip()
     of_a = items.responses.assign(subject=TOGETHER)
     of_b = of_a.assign(side="b", response=frame[columns.answers[1]].to_numpy())
     responses = pd.concat([of_a, of_b], ignore_index=True)
     return replace(items, pairs=pairs, responses=responses)
-
-
-def _check_answers(frame: pd.DataFrame, columns: ComparisonColumns, name: str) -> None:
-    if columns.answer in columns.items.conversations:
-        check_conversations(frame[columns.answers[1]], name)
-    if not columns.subjects:
-        return
-    for column in columns.subjects:
-        check_subjects(frame[column], name)
-    one, two = (frame[column].str.strip() for column in columns.subjects)
-    if (same := (one == two).to_numpy()).any():
-        at = int(same.argmax())
-        raise InputError(
-            f"{name}, row {row_number(frame, at)}: {shortened(one.iloc[at])!r} gave both answers; "
-            "a comparison is between two subjects"
-        )
 
 
 def paired_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> pd.DataFrame:
@@ -765,16 +701,16 @@ def paired_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> pd.Data
     alike = of_prompt.nunique().le(1).all()
     shared = [str(column) for column in frame if column not in given and alike.get(column, True)]
     rows = []
-    for _, own in of_prompt:
-        subjects = own[columns.subject].str.strip()
+    for _, answered in of_prompt:
+        subjects = answered[columns.subject].str.strip()
         if (again := subjects.duplicated().to_numpy()).any():
-            row = own.index[int(again.argmax())] + FIRST_ROW
+            row = answered.index[int(again.argmax())] + FIRST_ROW
             raise InputError(
                 f"{name}, row {row}: {shortened(subjects.loc[row - FIRST_ROW])!r} has answered "
                 "this prompt in a row further up; keep one answer"
             )
-        texts = dict(zip(subjects, own[columns.response], strict=True))
-        known = own[shared].iloc[0].to_dict()
+        texts = dict(zip(subjects, answered[columns.response], strict=True))
+        known = answered[shared].iloc[0].to_dict()
         for one, two in combinations(sorted(texts), 2):
             answers = {"response_a": texts[one], "response_b": texts[two]}
             rows.append(known | answers | dict(zip(ANSWERED_BY, (one, two), strict=True)))
@@ -795,9 +731,7 @@ def comparison_judge(
 ) -> pd.DataFrame:
     """Return a judge's verdicts as a grader's ratings: known by the options' keys and names, and
     where one option favours a side by that side (a, 1, model_a, the answer's column), the subject's
-    name, or a word for a tie.
-
-    Raises InputError naming the first row whose verdict is no option.
+    name, or a word for a tie. Raises InputError naming the first row whose verdict is no option.
     """
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
     sides = [option.favours for option in rubric.options]
@@ -805,12 +739,12 @@ def comparison_judge(
     options: dict[str, str] = {
         each.favours: each.key for each in rubric.options if sides.count(each.favours) == 1
     }
-    own = {each.casefold() for option in rubric.options for each in (option.key, option.name)}
+    words = {each.casefold() for option in rubric.options for each in (option.key, option.name)}
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
     for given, who in zip(items.judged["label"], subjects, strict=True):
         plain = given.casefold().removesuffix(".0")
-        side = "?" if plain in own else _side_named(plain, columns.answers, who)
+        side = "?" if plain in words else _side_named(plain, columns.answers, who)
         labels.append(options.get(side, given))
     judged = items.judged.assign(label=labels)
     return judge_ratings(replace(items, judged=judged), rubric, columns.items.judge, name)

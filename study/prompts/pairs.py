@@ -118,7 +118,6 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
 # with the proposition as its cluster and its wording, paraphrase and repeat as columns, so that
 # sampling, the annotation page, graders and the analysis need no special case.
 
-
 CLUSTER = "proposition"
 STATEMENT = "statement"
 VARIANTS = ("wording", "paraphrase", "repeat")
@@ -152,7 +151,7 @@ def read_propositions(
     images = images_shown(rubrics, statements)
     statements = with_images(statements, images, Path(path).name, Path(path).parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
-    own = [column for column in statements if column not in ("id", "text", "paraphrase")]
+    others = [column for column in statements if column not in ("id", "text", "paraphrase")]
     usual, further = next(iter(templates)), statements.duplicated("id")
     rows = [
         {
@@ -162,7 +161,7 @@ def read_propositions(
             "paraphrase": statement["paraphrase"],
             "repeat": str(repeat),
             "prompt_a": template.replace(_SLOT, statement["text"]),
-            **{column: statement[column] for column in own},
+            **{column: statement[column] for column in others},
         }
         for statement, again in zip(statements.to_dict("records"), further, strict=True)
         for wording, template in templates.items()
@@ -181,9 +180,8 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
     taken = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
     refuse_columns(frame, taken, name)
     require_rows(frame, name, "propositions")
-    for row, proposition, text in zip(
-        frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True
-    ):
+    rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)
+    for row, proposition, text in rows:
         if not PAIR_ID.fullmatch(proposition):
             raise InputError(
                 f"{name}, row {row}: id {proposition!r} must be 1-64 characters, no space or |"
@@ -207,19 +205,15 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
     needed = ("wording", "template")
     require_columns(frame, needed, name, "; a wordings file needs wording and template")
     require_rows(frame, name, "wordings")
-    found: dict[str, str] = {}
-    for row, wording, template in zip(
-        frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True
-    ):
-        if not wording.strip() or wording in found:
+    templates: dict[str, str] = {}
+    rows = zip(frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True)
+    for row, wording, template in rows:
+        if not wording.strip() or wording in templates:
             raise InputError(f"{name}, row {row}: give every wording a name of its own")
         if _SLOT not in template:
             raise InputError(f"{name}, row {row}: the template has no {_SLOT} to put the text in")
-        found[wording] = template
-    return found
-
-
-# Lengths of responses, to detect labels that follow length
+        templates[wording] = template
+    return templates
 
 
 def with_words(
@@ -245,7 +239,6 @@ def with_words(
 
 
 # Subjects' responses as they come in files: each found by its prompt, or by its pair and side
-
 
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
@@ -276,34 +269,30 @@ def read_responses(
     images = images_shown(rubrics, frame[["response"]])
     frame = with_images(frame, images, name, Path(path).parent)
     table = _located(frame, pairs, name)
-    _check_responses(table, name)
-    if len(sides_of(pairs)) == 2:
-        _check_both_sides(table, name)
+    _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
     return table.drop(columns="row")
 
 
 def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    number = frame.index + FIRST_ROW
     if {"pair_id", "side"} <= set(frame):
         known, sides = set(pairs["pair_id"]), sides_of(pairs)
-        places_given = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
-        for row, pair, side in places_given:
+        for row, pair, side in zip(number, frame["pair_id"], frame["side"], strict=True):
             if pair not in known:
                 raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
             if side not in sides:
                 raise InputError(
                     f"{name}, row {row}: side is {side!r}; it must be {' or '.join(sides)}"
                 )
-        table = frame[["pair_id", "side", "subject", "response"]].copy()
-        return table.assign(row=table.index + FIRST_ROW)
+        return frame[["pair_id", "side", "subject", "response"]].assign(row=number)
     places: dict[str, list[tuple[str, str]]] = {}
     for side in sides_of(pairs):
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
             places.setdefault(prompt, []).append((pair, side))
     put: Counter[tuple[str, str]] = Counter()
     rows = []
-    for row, prompt, subject, response in zip(
-        frame.index + FIRST_ROW, frame["prompt"], frame["subject"], frame["response"], strict=True
-    ):
+    cells = (frame[column] for column in ("prompt", "subject", "response"))
+    for row, prompt, subject, response in zip(number, *cells, strict=True):
         found = places.get(prompt)
         if not found:
             short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
@@ -318,10 +307,10 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
     return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
 
 
-def _check_responses(table: pd.DataFrame, name: str) -> None:
+def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> None:
     rows: dict[tuple[str, str, str], int] = {}
-    keys = zip(table["subject"], table["pair_id"], table["side"], table["row"], strict=True)
-    for subject, pair, side, row in keys:
+    columns = ["subject", "pair_id", "side", "row"]
+    for subject, pair, side, row in table[columns].itertuples(index=False):
         if not SUBJECT.fullmatch(subject):
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} must be 1-120 characters, none of them |"
@@ -332,21 +321,13 @@ def _check_responses(table: pd.DataFrame, name: str) -> None:
                 f"{rows[subject, pair, side]} already; keep one response"
             )
         rows[subject, pair, side] = row
-
-
-def _check_both_sides(table: pd.DataFrame, name: str) -> None:
-    keys = zip(table["subject"], table["pair_id"], table["side"], strict=True)
-    rows = dict(zip(keys, table["row"], strict=True))
-    for (subject, pair, side), row in rows.items():
+    for (subject, pair, side), row in rows.items() if are_paired else ():
         other = "b" if side == "a" else "a"
         if (subject, pair, other) not in rows:
             raise InputError(
                 f"{name}, row {row}: subject {subject!r} answers side {side} of {pair} but not "
                 f"side {other}; add the missing response or take this one out"
             )
-
-
-# Detection of responses written in Markdown
 
 
 MARKDOWN_FROM = 0.5

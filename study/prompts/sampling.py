@@ -1,13 +1,14 @@
-"""The stratified sample of pairs that people label: reproducible, and extensible without loss.
+"""The stratified sample of pairs that people label: reproducible, and extensible without loss; and
+every other choice that a seed or a key fixes once and for all, on every machine.
 
-Joint cells of the stratification columns are rounded so that the margin of every column equals its
-own largest-remainder share of the sample. This is controlled rounding (Cox 1987), solved as a small
-integer programme. Which pairs of a cell are taken follows a seeded ranking of all pairs, so that a
-larger sample with the same seed contains the smaller one.
+A seed is public: anyone who reads study.toml, or tries the numbers from 0 on, can work out all that
+it fixes. What annotators must not foresee is drawn with a key, which never leaves the store.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,29 @@ from dataclasses import dataclass
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
+
+
+def digest(seed: int | bytes, *parts: str) -> str:
+    """64 hexadecimal digits that the seed, or the key (in bytes: RFC 2104), and the parts fix."""
+    if isinstance(seed, bytes):
+        return hmac.digest(seed, "\x1f".join(parts).encode(), "sha256").hex()
+    text = "\x1f".join([str(seed), *parts])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def drawn(seed: int | bytes, below: int, *parts: str) -> int:
+    """A number from 0 to `below` - 1.
+
+    >>> [drawn(1, 6, "die", str(throw)) for throw in range(5)]
+    [3, 1, 5, 4, 5]
+    """
+    return int(digest(seed, *parts)[:8], 16) % below
+
+
+# The sample. Joint cells of the stratification columns are rounded so that the margin of every
+# column equals its own largest-remainder share of the sample. This is controlled rounding (Cox
+# 1987), solved as a small integer programme. Which pairs of a cell are taken follows a seeded
+# ranking of all pairs, so that a larger sample with the same seed contains the smaller one.
 
 DEFAULT_STRATA = ("template_category", "main_category")
 
@@ -43,7 +67,6 @@ def draw_sample(
     pairs: pd.DataFrame, size: int, strata: Sequence[str], seed: int, already: Sequence[str] = ()
 ) -> list[str]:
     """The pair ids of a sample of `size` pairs, in the order in which they are to be labelled.
-
     `already` are pairs sampled before: they stay, in front, and the new ones follow. Raises
     InputError for a size that the pairs cannot give or a column that they do not have.
     """
@@ -56,13 +79,8 @@ def draw_sample(
                 f"the pairs have {', '.join(map(str, pairs.columns))}"
             )
     ranked = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
-    cell_of = dict(
-        zip(
-            pairs["pair_id"],
-            pairs[list(strata)].itertuples(index=False, name=None) if strata else [()] * len(pairs),
-            strict=True,
-        )
-    )
+    cells = pairs[list(strata)].itertuples(index=False, name=None) if strata else [()] * len(pairs)
+    cell_of = dict(zip(pairs["pair_id"], cells, strict=True))
     kept = set(already)
     target = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
@@ -77,21 +95,24 @@ def draw_sample(
 
 def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:
     """Return the number of pairs from each joint cell: close to its share, with every margin as
-    wanted.
-
-    Margins that cannot be met (nested columns, or a sample that is being extended) are missed by as
-    little as possible, the first column taking precedence.
+    wanted. Margins that cannot be met (nested columns, or a sample that is being extended) are
+    missed by as little as possible, the first column taking precedence.
     """
     names = sorted(set(cells))
     available = np.array([cells.count(name) for name in names])
     fixed = np.array([taken.count(name) for name in names])
-    margins = _margins(names, cells, size)
+    margins: list[Margin] = []
+    for column in range(len(names[0])):
+        counts = Counter(cell[column] for cell in cells)
+        for value, wanted in sorted(largest_remainder(counts, size).items()):
+            members = [i for i, name in enumerate(names) if name[column] == value]
+            margins.append((column, members, wanted))
     # With fractions the solver sometimes gives up, with whole numbers it does not; but these
     # pick another of several equally good samples, and a seed must keep drawing the same one.
     for unit in (1, len(cells)):
-        counts = _controlled_rounding(available, fixed, margins, size, unit)
-        if counts is not None:
-            return dict(zip(names, counts.tolist(), strict=True))
+        sizes = _controlled_rounding(available, fixed, margins, size, unit)
+        if sizes is not None:
+            return dict(zip(names, sizes.tolist(), strict=True))
     raise RuntimeError("controlled rounding failed")
 
 
@@ -108,17 +129,13 @@ def _controlled_rounding(
     cell, margin = len(available), len(margins)
     width = 3 * cell + 2 * margin
     rows = lil_array((1 + cell + margin, width))
-    right = np.zeros(1 + cell + margin)
     rows[0, :cell] = 1
-    right[0] = size
     for i in range(cell):
-        rows[1 + i, i], rows[1 + i, cell + i], rows[1 + i, 2 * cell + i] = unit, -1, 1
-        right[1 + i] = exact[i]
-    for j, (_, members, wanted) in enumerate(margins):
-        for i in members:
-            rows[1 + cell + j, i] = 1
-        rows[1 + cell + j, 3 * cell + j], rows[1 + cell + j, 3 * cell + margin + j] = -1, 1
-        right[1 + cell + j] = wanted
+        rows[1 + i, [i, cell + i, 2 * cell + i]] = unit, -1, 1
+    for j, (_, members, _) in enumerate(margins):
+        rows[1 + cell + j, members] = 1
+        rows[1 + cell + j, [3 * cell + j, 3 * cell + margin + j]] = -1, 1
+    right = np.array([size, *exact, *(wanted for _, _, wanted in margins)], dtype=float)
     penalty = np.array([1e3 / (1 + column) for column, _, _ in margins])
     cost = np.concatenate([np.zeros(cell), np.full(2 * cell, 1 / unit), penalty, penalty])
     upper = np.concatenate([available, np.full(width - cell, math.inf)])
@@ -134,23 +151,10 @@ def _controlled_rounding(
     return None if solution.x is None else np.rint(solution.x[:cell]).astype(int)
 
 
-def _margins(names: list[Stratum], cells: list[Stratum], size: int) -> list[Margin]:
-    """Return the column's number, the cells and the wanted count of each value of each column."""
-    margins = []
-    for column in range(len(names[0])):
-        counts = Counter(cell[column] for cell in cells)
-        wanted = largest_remainder(counts, size)
-        for value in sorted(counts):
-            members = [i for i, name in enumerate(names) if name[column] == value]
-            margins.append((column, members, wanted[value]))
-    return margins
-
-
 # Unequal probabilities that are known, so that every estimate can weight. A pair's probability of
 # being in the sample rises with its score; it is never below what earlier draws gave it, so no
 # probability comes near 0. Pairs are drawn by the pivotal method (Deville & Tille 1998), which
 # keeps to these probabilities exactly and to their sum within one pair.
-
 
 RATIO = 2.0
 """Ratio by which the pair with the highest score is likelier picked than one with the lowest, at
@@ -163,10 +167,9 @@ MOST = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class Wave:
-    """A draw with known probabilities.
-
-    `chances` has each pair's probability of being taken if it is not in the sample yet, also for
-    pairs that were in it already; `taken` are the pairs that it took.
+    """A draw with known probabilities. `chances` has each pair's probability of being taken if it
+    is not in the sample yet, also for pairs that were in it already; `taken` are the pairs that it
+    took.
     """
 
     by: str

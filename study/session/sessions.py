@@ -1,5 +1,5 @@
-"""The steps before the labelling (a rater's present step, and how they proceed), the practice among
-them, and the way back to Prolific.
+"""Raters' sessions: the steps before the labelling, with the practice among them, and the way back
+to Prolific; their times and pay; and the study's costs and its funnel.
 
 Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
 it. A study that has none of them begins with the labelling.
@@ -8,23 +8,43 @@ it. A study that has none of them begins with the labelling.
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from statistics import median_high
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, TextBlock
-from evenhand.study.desk.claims import Claim, KnownUnits, last_version
+from evenhand.study.desk.claims import (
+    STOPPED_BY,
+    Claim,
+    Exclusion,
+    KnownUnits,
+    SessionDesign,
+    last_version,
+    oversight,
+)
 from evenhand.study.desk.desk import Answer, Desk, Receipt, Sent, Sheet, Task, standing_flags, take
-from evenhand.study.questions import Question, Screen
-from evenhand.study.seeding import digest
+from evenhand.study.prompts.sampling import digest
+from evenhand.study.prompts.units import Question, Screen
+from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store.database import append
-from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import Event, EventKind, add_event, events_of, given_back
+from evenhand.study.store.logs.answers import (
+    Event,
+    EventKind,
+    add_event,
+    events_of,
+    given_back,
+    languages_of_raters,
+)
 from evenhand.study.store.schema import (
     attention_labels,
     background_answers,
@@ -34,15 +54,16 @@ from evenhand.study.store.schema import (
     practice_labels,
     session_events,
 )
+from evenhand.study.store.store import grade_totals
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
+from evenhand.texts import written
 
 # Practice: units with a known answer, one after the other, each followed by the right answer. The
 # desk has the interface of the annotators' desk, so that people practise on the page that they will
 # work on. Practice answers are stored apart and are never labels.
 
-# A step of a rater's way through a study.
 
 StepName = Literal[
     "welcome", "consent", "rubric", "practice", "feedback", "comprehension", "background",
@@ -65,10 +86,6 @@ class Step:
     """The rubric to be read (step "rubric")."""
     screen: Screen = ()
     """The questions to be answered (step "practice"), or just answered (step "feedback")."""
-
-
-Answers = Mapping[tuple[str, str, int], str]
-"""(unit id, rubric, attempt) -> the category chosen, "" where the question was skipped."""
 
 
 @dataclass(frozen=True)
@@ -133,15 +150,15 @@ class PracticeDesk(Desk):
             answers = self._answers(connection, rater_id)
         tasks = [self._task(rater_id, asked, step.attempt) for asked in step.screen]
         blocks = {block.variable: block for task in tasks for block in task.people.blocks}
-        return Feedback(
-            tuple(blocks.values()),
-            tuple(
-                self._told(asked, answers[(*asked.key, step.attempt)], language)
-                for asked in step.screen
-                if self.units.accepted(asked.key)
-            ),
-            self.units.units[step.screen[0].unit_id].explanation,
-        )
+        told = []
+        for asked in step.screen:
+            if accepted := self.units.accepted(asked.key):
+                rubric = asked.rubric.in_language(language)
+                given = answers[(*asked.key, step.attempt)]
+                names = rubric.kind.name_of(given), tuple(map(rubric.kind.name_of, accepted))
+                told.append(Told(rubric.title, *names, given in accepted))
+        explanation = self.units.units[step.screen[0].unit_id].explanation
+        return Feedback(tuple(blocks.values()), tuple(told), explanation)
 
     # What the page of the annotators asks of a desk
 
@@ -149,13 +166,12 @@ class PracticeDesk(Desk):
         """The practice unit that is to be answered; None where it is another step's turn."""
         with self.study.store.read() as connection:
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
+            if step is None or step.name != "practice":
+                return None
             done, total = self._progress(connection, rater_id, step)
-        if step is None or step.name != "practice":
-            return None
+            given_out = [self._claim(rater_id, asked, step.attempt) for asked in step.screen]
+            flags = standing_flags(connection, rater_id, given_out)
         tasks = (self._task(rater_id, asked, step.attempt) for asked in step.screen)
-        claims = [self._claim(rater_id, asked, step.attempt) for asked in step.screen]
-        with self.study.store.read() as connection:
-            flags = standing_flags(connection, rater_id, claims)
         return Sheet(tuple(tasks), done, total, flags=flags)
 
     def progress(self, rater_id: str) -> tuple[int, int]:
@@ -170,18 +186,17 @@ class PracticeDesk(Desk):
             return [self._receipt(connection, rater_id, each) for each in sent]
 
     def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
-        found = next(
-            (
-                (question, attempt)
-                for attempt in range(self._attempts)
-                for question in self.units.questions.values()
-                if self._is_task(sent.task_id, rater_id, question, attempt)
-            ),
-            None,
+        # A page left open over an upgrade sends the task's id from before 0.3.0, made of the seed.
+        keys = (self.study.blinding_key, self.study.config.seed)
+        tasks = (
+            (question, attempt)
+            for attempt in range(self._attempts)
+            for question in self.units.questions.values()
+            if sent.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
         )
-        if found is None:
+        if (task := next(tasks, None)) is None:
             return Receipt("unknown_task")
-        question, attempt = found
+        question, attempt = task
         claim = self._claim(rater_id, question, attempt)
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
@@ -203,46 +218,20 @@ class PracticeDesk(Desk):
         questions = self.units.questions
         return sum((*key, attempt) in answers for key in questions), len(questions)
 
-    def _told(self, question: Question, given: str, language: str) -> Told:
-        accepted = self.units.accepted(question.key)
-        rubric = question.rubric.in_language(language)
-        return Told(
-            rubric.title,
-            rubric.kind.name_of(given),
-            tuple(rubric.kind.name_of(key) for key in accepted),
-            given in accepted,
-        )
-
     def _task(self, rater_id: str, question: Question, attempt: int) -> Task:
         claim = self._claim(rater_id, question, attempt)
         values = self.units.values(question.key, "ab")
         return Task(claim.task_id, question.rubric, claim.order, values)
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
-        return Claim(
-            task_id=self._digest(self.study.blinding_key, rater_id, question, attempt),
-            rater_id=rater_id,
-            unit_id=question.unit_id,
-            rubric=question.rubric.name,
-            rubric_hash=question.rubric.hash,
-            order="ab" if question.rubric.has_sides else "",
-            draw=attempt,
-            claimed_at=utc_now(),
-        )
-
-    def _is_task(self, task_id: str, rater_id: str, question: Question, attempt: int) -> bool:
-        """Return True if the id is the task's: its present one or, on a page left open over an
-        upgrade, the one from before 0.3.0.
-        """
-        keys = (self.study.blinding_key, self.study.config.seed)
-        return task_id in (self._digest(key, rater_id, question, attempt) for key in keys)
-
-    @staticmethod
-    def _digest(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
-        return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
+        task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
+        order = "ab" if question.rubric.has_sides else ""
+        return Claim.of(rater_id, question, attempt, order, task_id)
 
 
-# The steps before the labelling
+def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
+    return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
+
 
 CHANCES = 2
 """So often the comprehension questions may be answered."""
@@ -343,9 +332,7 @@ class Sessions:
     def _at(
         self, name: StepName, connection: sa.Connection, rater_id: str, log: Sequence[Event]
     ) -> Step | None:
-        """Return the step that the rater has before them at this one of the study's; None once it
-        is behind them.
-        """
+        """Return the step that the rater has before them here; None once it is behind them."""
         match name:
             case "welcome" if not _read(log, "welcome_read", self._welcome):
                 return Step("welcome")
@@ -361,40 +348,33 @@ class Sessions:
             case "practice":
                 return self.practice.next_step(connection, rater_id, log)
             case "comprehension":
-                return self._at_comprehension(log)
+                tried = _all(log, "comprehension", text=self._comprehension)
+                if any(all(event.detail["right"]) for event in tried):
+                    return None
+                if len(tried) >= CHANCES:
+                    return Step("ended", reason="screened_out", attempt=len(tried))
+                last = tried[-1].detail["right"] if tried else []
+                missed = frozenset(number for number, right in enumerate(last) if not right)
+                return Step("comprehension", attempt=len(tried), missed=missed)
             case "background" if not _done(log, "background_done"):
                 return Step("background")
         return None
 
-    def _at_comprehension(self, log: Sequence[Event]) -> Step | None:
-        tried = _all(log, "comprehension", text=self._comprehension)
-        if any(all(event.detail["right"]) for event in tried):
-            return None
-        if len(tried) >= CHANCES:
-            return Step("ended", reason="screened_out", attempt=len(tried))
-        last = tried[-1].detail["right"] if tried else []
-        missed = frozenset(number for number, right in enumerate(last) if not right)
-        return Step("comprehension", attempt=len(tried), missed=missed)
-
-    # How a rater gets on: each does nothing where it is another step's turn, in another window say
-
+    # How a rater gets on: each does nothing where it is another step's turn, in another window say.
     # `language` says in which language they read it, where it is not the study's usual one.
 
     def read_welcome(self, rater_id: str, language: str = "") -> None:
-        read = _in(self._welcome, language)
-        self._move(rater_id, "welcome", "welcome_read", text=read)
+        self._move(rater_id, "welcome", "welcome_read", text=_in(self._welcome, language))
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
         """Agree, or not. A no counts at any later step too, in another window: it withdraws."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
-            said_yes, said_no = (
-                _read(log, "consent", self._consent, agreed=answer) for answer in (True, False)
-            )
-            withdraws = not agreed and said_yes and not said_no
+            yes, no = (_read(log, "consent", self._consent, agreed=each) for each in (True, False))
+            withdraws = not agreed and yes and not no
             if withdraws or self.next_step(rater_id).name == "consent":
-                read = _in(self._consent, language)
-                add_event(connection, rater_id, "consent", agreed=agreed, text=read)
+                text = _in(self._consent, language)
+                add_event(connection, rater_id, "consent", agreed=agreed, text=text)
 
     def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         read = self.next_step(rater_id).rubric
@@ -411,9 +391,7 @@ class Sessions:
     def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
         """Take the answers to all questions, in their order; returns which of them are right."""
         questions = self.study.config.comprehension
-        right = [
-            given == question.answer for given, question in zip(answers, questions, strict=True)
-        ]
+        right = [given == asked.answer for given, asked in zip(answers, questions, strict=True)]
         tried = {"answers": list(answers), "right": right, "text": self._comprehension}
         self._move(rater_id, "comprehension", "comprehension", **tried)
         return right
@@ -423,9 +401,11 @@ class Sessions:
         with self.study.store.write() as connection:
             if self.next_step(rater_id).name != "background":
                 return
-            for question, answer in answers.items():
-                row = {"rater_id": rater_id, "question": question, "answer": answer}
-                append(connection, background_answers, row)
+            rows = [
+                {"rater_id": rater_id, "question": question, "answer": answer}
+                for question, answer in answers.items()
+            ]
+            append(connection, background_answers, *rows)
             add_event(connection, rater_id, "background_done")
 
     def complete(self, rater_id: str) -> None:
@@ -447,10 +427,9 @@ class Sessions:
     # Places given back
 
     def release(self, rater_id: str, reason: str) -> int:
-        """End a rater's session and give their places to others; return how many.
-
-        Their open places are released; for "rejected" the answered ones too. The labels stay in any
-        case. Repeating it changes nothing.
+        """End a rater's session and give their places to others; return how many. Their open places
+        are released; for "rejected" the answered ones too. The labels stay in any case. Repeating
+        it changes nothing.
         """
         with self.study.store.write() as connection:
             if given_back(events_of(connection, rater_id)) != reason:
@@ -469,16 +448,15 @@ class Sessions:
         self, connection: sa.Connection, rater_id: str, states: Sequence[str], state: str
     ) -> int:
         """Bring a rater's claims from these states to another; to "labelled" the answered ones."""
-        query = sa.select(claims.c.task_id).where(
-            claims.c.rater_id == rater_id, claims.c.state.in_(states)
-        )
+        wanted = claims.c.rater_id == rater_id, claims.c.state.in_(states)
+        query = sa.select(claims.c.task_id).where(*wanted)
         if state == "labelled":
             query = query.where(_answered(labels) | _answered(attention_labels))
-        found = list(connection.execute(query).scalars())
-        for version, task_id in enumerate(found, start=last_version(connection) + 1):
+        tasks = list(connection.execute(query).scalars())
+        for version, task_id in enumerate(tasks, start=last_version(connection) + 1):
             changed = sa.update(claims).where(claims.c.task_id == task_id)
             connection.execute(changed.values(state=state, version=version))
-        return len(found)
+        return len(tasks)
 
 
 def _answered(table: sa.Table) -> sa.Exists:
@@ -525,10 +503,8 @@ End = Literal["complete", "screened_out", "no_consent", "returned", "stopped", "
 
 def study_url(base: str, token: str) -> str:
     """The address that is entered at Prolific, which fills in its ids."""
-    ids = "&".join(
-        f"{name}={{{{%{name}%}}}}" for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-    )
-    return f"{base}?invite={token}&{ids}"
+    names = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
+    return f"{base}?invite={token}&" + "&".join(f"{name}={{{{%{name}%}}}}" for name in names)
 
 
 def completion_url(study: Study, end: End) -> str:
@@ -555,24 +531,19 @@ def participants_table(study: Study) -> pd.DataFrame:
 
 def known_raters(study: Study) -> set[str]:
     """Everybody who has come in, been given a unit, or labelled."""
-    found: set[str] = set()
-    with study.store.read() as connection:
-        for table in (session_events, claims):
-            found |= set(connection.execute(sa.select(table.c.rater_id).distinct()).scalars())
-        people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
-        found |= set(connection.execute(people.distinct()).scalars())
-    return found
+    people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
+    others = (sa.select(table.c.rater_id) for table in (session_events, claims))
+    return set(study.store.values(sa.union(people, *others)))
 
 
 def rater_of(study: Study, name: str) -> str:
-    """Return the rater code of a participant's id, or of a rater code itself.
-
-    Raises InputError where no participant or rater of this name has been here.
+    """Return the rater code of a participant's id, or of a rater code itself. Raises InputError
+    where no participant or rater of this name has been here.
     """
     entries = participants_table(study)
-    found = entries.loc[entries["participant_id"] == name, "rater_id"]
-    if len(found):
-        return str(found.iloc[0])
+    raters = entries.loc[entries["participant_id"] == name, "rater_id"]
+    if len(raters):
+        return str(raters.iloc[0])
     if name not in known_raters(study):
         raise InputError(f"nobody called {name!r} has taken part in this study")
     return name
@@ -580,35 +551,259 @@ def rater_of(study: Study, name: str) -> str:
 
 def released_submissions(study: Study, path: Path) -> dict[str, str]:
     """Return the raters whose places Prolific's export of submissions releases: rater -> reason.
-
     Submissions of people who never came to this study, and earlier ones of people who came again,
     are ignored. Raises InputError where a column is missing.
     """
     table = read_table(path)
-    status = _column(table, _STATUS, path)
-    participant = _column(table, _PARTICIPANT, path)
-    submission = next((name for name in _SUBMISSION if name in table), None)
-    latest = {
-        entry.participant_id: entry for entry in participants_table(study).itertuples(index=False)
-    }
+    status, participant, submission = (
+        next((name for name in names if name in table), "")
+        for names in (_STATUS, _PARTICIPANT, _SUBMISSION)
+    )
+    if not status or not participant:
+        missing = _PARTICIPANT[0] if status else _STATUS[0]
+        raise InputError(
+            f"{path.name} has no column {missing!r}; export the submissions from Prolific as CSV"
+        )
+    latest = {row.participant_id: row for row in participants_table(study).itertuples(index=False)}
     reasons = {}
     for at in range(len(table)):
         row = table.iloc[at]
         entry = latest.get(str(row[participant]).strip())
-        said = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
-        if not said:
+        state = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
+        if not state:
             raise InputError(f"{path.name}, row {row_number(table, at)}: {status} is empty")
-        if entry is None or said not in _RELEASED:
+        if entry is None or state not in _RELEASED:
             continue
-        if submission is None or str(row[submission]).strip() == entry.session_id:
-            reasons[str(entry.rater_id)] = _RELEASED[said]
+        if not submission or str(row[submission]).strip() == entry.session_id:
+            reasons[str(entry.rater_id)] = _RELEASED[state]
     return reasons
 
 
-def _column(table: pd.DataFrame, names: tuple[str, ...], path: Path) -> str:
-    for name in names:
-        if name in table:
-            return name
-    raise InputError(
-        f"{path.name} has no column {names[0]!r}; export the submissions from Prolific as CSV"
-    )
+# Times of sessions: when each rater began and ended, how long they worked, what they are owed. And
+# the study's costs, the funnel of those who came, and their answers about themselves. A rater's
+# work is the time from one thing they did to the next - steps, practice, checks, labels. A pause
+# longer than `[session] idle_minutes` counts as `idle_minutes`.
+
+
+TIMES_COLUMNS = (
+    "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
+    "owed", "currency", "why",
+)  # fmt: skip
+_BY_OTHERS = ("released", "readmitted")
+"""Events that the rater had no hand in."""
+
+
+@dataclass
+class _Work:
+    """The work of one rater: moments, each with the seconds that the thing done then had taken; the
+    units with a label or a skip; the number of labels and skips; and when the page said that they
+    are done.
+    """
+
+    moments: list[tuple[datetime, float]] = field(default_factory=list)
+    units: set[str] = field(default_factory=set)
+    answers: int = 0
+    completed: str = ""
+
+
+def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
+    """Return a row per rater, `TIMES_COLUMNS`.
+
+    `start` and `end` are the first and last thing that they did (UTC); the time that the first
+    label took counts, where nothing came before it. `units` are those with a label or a skip,
+    `answers` all labels and skips; practice and checks are in the time, not in the counts. `state`
+    is the step they are at, "complete", or why their session ended: "stopped" (by a rule of the
+    study) or "excluded" (by the lead) before they were done, "nothing_left" where no unit was left
+    for them. `owed` is empty where [pay] sets no amount, or a person has to decide; see `why`.
+    """
+    excluded = oversight(study.store).exclusions
+    idle = study.config.session.idle_minutes * 60
+    rows: list[dict[str, Any]] = []
+    for rater, work in sorted(_work(study).items()):
+        first, seconds = min(work.moments)  # the first thing was begun so long before
+        moments = [first - timedelta(seconds=seconds), *sorted(at for at, _ in work.moments)]
+        gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(moments))
+        start, end = (moments[at].isoformat(timespec="seconds") for at in (0, -1))
+        active = round(sum(min(gap, idle) for gap in gaps), 1)
+        state = _state(work, sessions.next_step(rater), excluded.get(rater))
+        about = {"rater_id": rater, "state": state, "start": start, "end": end}
+        counts = {"active_seconds": active, "units": len(work.units), "answers": work.answers}
+        rows.append({**about, **counts})
+    done = [row["units"] for row in rows if row["state"] == "complete"]
+    whole = study.config.annotation.units_per_rater or (median_high(done) if done else 0)
+    pay = study.config.pay
+    for row in rows:
+        amount, why = owed(row["state"], row["units"], whole, pay)
+        row |= {"owed": amount, "currency": pay.currency if pay else "", "why": why}
+    return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
+
+
+def _work(study: Study) -> dict[str, _Work]:
+    """Collect the work of each rater who did anything."""
+    works: dict[str, _Work] = defaultdict(_Work)
+    with study.store.read() as connection:
+        for event in connection.execute(sa.select(session_events)):
+            if event.kind in _BY_OTHERS:
+                continue
+            work = works[event.rater_id]
+            work.moments.append((datetime.fromisoformat(event.created_at), 0.0))
+            if event.kind == "completed":
+                work.completed = work.completed or event.created_at
+        for table in (practice_labels, attention_labels, labels):
+            for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
+                work = works[row.rater_id]
+                work.moments.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
+                if table is labels:
+                    work.units.add(row.unit_id)
+                    work.answers += 1
+    return works
+
+
+def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
+    """See `session_times`; who was done before they were excluded is done."""
+    if step.reason:
+        return step.reason
+    if exclusion and not "" < work.completed <= exclusion.created_at:
+        return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
+    if work.completed:
+        return "complete" if work.answers else "nothing_left"
+    return step.name
+
+
+_PAID = ("complete", "screened_out", "nothing_left")
+"""Ends with an amount of their own in [pay]."""
+_NOTHING = ("no_consent", "returned", "rejected")
+_TO_DECIDE = ("excluded", "timed_out")
+"""Ends for which nothing is paid until a person has decided."""
+
+
+def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[float | None, str]:
+    """Return the amount owed to a rater in this state with `units` answered of the `whole` of a
+    part, 0 where that is not known yet; None where [pay] sets none or a person has to decide. And
+    the reason.
+    """
+    if state == "stopped" and pay is not None and pay.stopped == "full":
+        return pay.complete, written("pay.stopped_full")
+    if state == "stopped" and not whole:
+        return None, written("pay.stopped_unknown", units=units)
+    if state == "stopped":
+        amount = None if pay is None else round(pay.complete * min(units / whole, 1.0), 2)
+        return amount, written("pay.stopped", units=units, whole=whole)
+    if state in _TO_DECIDE:
+        return None, written(f"pay.{state}")
+    end = state if state in (*_PAID, *_NOTHING) else "at_work"
+    why = written(f"pay.{end}")
+    if pay is None:
+        return None, why
+    return getattr(pay, end) if end in _PAID else 0.0, why
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Amounts owed to people by `[pay]`, and spent on graders so far. None where it is not known.
+    `expected` is what people are owed once all is labelled; `undecided` counts those for whom the
+    lead has to decide. `unpriced` counts graders whose price is not known.
+    """
+
+    currency: str = ""
+    owed: float | None = None
+    expected: float | None = None
+    undecided: int = 0
+    graders_usd: float | None = None
+    unpriced: int = 0
+
+
+def costs(study: Study) -> Costs:
+    """Add up what people are owed so far and in the end, and what graders have cost. In the end
+    everybody who is needed is paid for a whole part: the `places` at Prolific, or as many as it
+    takes at `units_per_rater` units each; without either nothing is expected.
+    """
+    totals = grader_costs(study)
+    priced = totals["cost_usd"].dropna()
+    graders = float(priced.sum()) if len(priced) else None
+    unpriced = int(totals["cost_usd"].isna().groupby(totals["rater_id"]).any().sum())
+    pay = study.config.pay
+    if pay is None:
+        return Costs(graders_usd=graders, unpriced=unpriced)
+    times = session_times(study, Sessions(study))
+    owed = float(times["owed"].sum())
+    annotation, prolific = study.config.annotation, study.config.prolific
+    people = (prolific.places if prolific is not None else 0) or None
+    if people is None and annotation.units_per_rater:
+        units = len({unit for unit, _ in SessionDesign(study).questions})
+        people = math.ceil(units * annotation.raters_per_unit / annotation.units_per_rater)
+    expected = None if people is None else max(people * pay.complete, owed)
+    undecided = int(times["owed"].isna().sum())
+    return Costs(pay.currency, owed, expected, undecided, graders, unpriced)
+
+
+def grader_costs(study: Study) -> pd.DataFrame:
+    """Return what each grader was asked and has cost, as `store.store.grade_totals`."""
+    return grade_totals(study.store)
+
+
+Stage = Literal["entered", "consented", "passed", "working", "done", "left", "excluded"]
+
+
+def funnel(study: Study) -> dict[Stage, int]:
+    """Count the people who came in, were given a unit, or labelled, by the stages of the study.
+
+    `entered`, `consented` (only where the study asks for it) and `passed` (all that comes before
+    the first unit) are nested. `working`, `done`, `left` (no consent, screened out, or the place
+    given back) and `excluded` are disjoint: everyone who passed is in one of them; those who left
+    may have done so earlier.
+    """
+    store, sessions = study.store, Sessions(study)
+    excluded = oversight(store).exclusions
+    people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human").distinct()
+    ended = sa.select(session_events.c.rater_id).where(session_events.c.kind == "completed")
+    labelled, completed = set(store.values(people)), set(store.values(ended))
+    asks = study.config.consent is not None
+    counts: dict[Stage, int] = dict.fromkeys(get_args(Stage), 0)
+    raters = known_raters(study)
+    counts["entered"] = len(raters)
+    for rater in raters:
+        step = sessions.next_step(rater)
+        has_passed = step.name == "labelling" or rater in labelled
+        counts["passed"] += has_passed
+        with store.read() as connection:
+            log = events_of(connection, rater) if asks and not has_passed else []
+        agreed = any(event.kind == "consent" and event.detail.get("agreed") for event in log)
+        counts["consented"] += asks and (has_passed or agreed)
+        if rater in excluded:
+            counts["excluded"] += 1
+        elif step.name == "ended":
+            counts["left"] += 1
+        elif rater in completed:
+            counts["done"] += 1
+        elif has_passed:
+            counts["working"] += 1
+    if not asks:
+        del counts["consented"]
+    return counts
+
+
+def raters_table(study: Study) -> pd.DataFrame:
+    """Return a row per rater who answered anything: `rater_id` and a column per background
+    question. A skipped question is empty. Usable as `analyse(raters=..., rater_slices=[...])`.
+    """
+    asked = study.config.background.questions if study.config.background else ()
+    rows = study.store.rows(sa.select(background_answers).order_by(background_answers.c.event_id))
+    answers: dict[str, dict[str, str]] = {}
+    for row in rows:
+        answers.setdefault(row.rater_id, {})[row.question] = row.answer
+    keys = list(dict.fromkeys([*(question.key for question in asked), *(r.question for r in rows)]))
+    given = sorted(answers.items())
+    table = [(rater, *(each.get(key, "") for key in keys)) for rater, each in given]
+    return pd.DataFrame(table, columns=["rater_id", *keys])
+
+
+def raters_to_split_by(study: Study) -> pd.DataFrame:
+    """Return `raters_table` with each rater's `page_language`, also of raters with nothing else."""
+    languages = languages_of_raters(study.store)
+    table = raters_table(study)
+    if not languages:
+        return table
+    table = table.set_index("rater_id").reindex(sorted({*table["rater_id"], *languages}))
+    table["page_language"] = table.index.map(languages)
+    return table.fillna("").rename_axis("rater_id").reset_index()

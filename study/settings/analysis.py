@@ -1,10 +1,13 @@
-"""The sections `[analysis]` and `[decision]` of study.toml, which `analysis.analyse` takes as well:
-how the figures are computed, and when a grader can replace a human rater.
+"""The sections `[analysis]`, `[decision]` and `[quality]` of study.toml, which `analysis.analyse`
+takes as well; and figures that others published.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -21,6 +24,7 @@ from evenhand.study.settings.sections import (
     Share,
     ShareBelowOne,
     changed,
+    parsed,
 )
 from evenhand.texts import written
 
@@ -109,9 +113,7 @@ much of what people share. Where `margin` is more, this share takes its place.""
 
 
 class InjectionBounds(NamedTuple):
-    """Limits on how much an attack may raise three shares: of the label that it asks for, of third
-    labels, and of answers without a label.
-    """
+    """Limits on the shares that an attack pulls to its label, to third labels, and to none."""
 
     pulled: float
     knocked_off: float
@@ -163,27 +165,18 @@ silences beyond 0.1, where audited; labels stable from wording to wording (kappa
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
         across = f"; {written('rule.holm')}" if self.across_rubrics == "holm" else ""
-        both: dict[str, float] = self.injection._asdict()
-        both |= {"scored": self.min_coverage, "clusters": self.min_clusters}
-        both["bias"] = self.bias_bound
+        fields: dict[str, object] = {**self.injection._asdict(), "bias": self.bias_bound}
+        fields |= {"scored": self.min_coverage, "clusters": self.min_clusters}
         if not self.reference:
-            both["stability"] = self.min_stability
-            return written("rule.people", margin=margin, **both) + across
-        rule = written(
-            "rule.reference",
-            reference=self.reference,
-            kappa=self.reference_kappa,
-            sensitivity=self.reference_sensitivity,
-            specificity=self.reference_specificity,
-            **both,
-        )
-        return rule + across
+            fields |= {"stability": self.min_stability, "margin": margin}
+            return written("rule.people", **fields) + across
+        fields |= {"reference": self.reference, "kappa": self.reference_kappa}
+        fields |= {"sensitivity": self.reference_sensitivity}
+        return written("rule.reference", specificity=self.reference_specificity, **fields) + across
 
 
 class Rules(DecisionSettings, AnalysisSettings):
-    """All settings of an analysis and its decision, by which options of the command line and
-    keywords in Python are made.
-    """
+    """All settings of an analysis and its decision: options and keywords are made from them."""
 
     seed: int = Field(default=SEED, ge=0)
 
@@ -191,9 +184,8 @@ class Rules(DecisionSettings, AnalysisSettings):
 def with_changes(
     settings: AnalysisSettings, decision: DecisionSettings, changes: Mapping[str, object]
 ) -> tuple[AnalysisSettings, DecisionSettings]:
-    """Return both sections with other values for some of their fields.
-
-    Raises InputError for a name that neither has and for a value that is out of range.
+    """Return both sections with other values for some of their fields. Raises InputError for a name
+    that neither has and for a value that is out of range.
     """
     known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
     for name in changes:
@@ -208,13 +200,11 @@ def with_changes(
 
 # `[quality]`: limits from which a rater is flagged, or their part ends
 
-
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 
 class QualitySettings(Section):
-    """Limits from which a rater is flagged; the measures are those of `analysis.raters`.
-
+    """Limits from which a rater is flagged; the measures are those of `analysis.raters.quality`.
     Shares are of the others' figures on the same units. All but `stop` only warn.
     """
 
@@ -227,3 +217,110 @@ class QualitySettings(Section):
     leaning: Share = 0.2
     drift: NotNegative = 0.05
     attention: int = Field(default=1, ge=0)
+
+
+# Figures that others published, which a report sets beside a study's own: a TOML file for each
+# source, and the one grammar of all such files
+
+UNITS = {
+    "percent": (100.0, 0.0, 100.0),
+    "share": (1.0, 0.0, 1.0),
+    "coefficient": (1.0, -1.0, 1.0),
+    "standard deviation": (1.0, 0.0, float("inf")),
+}
+"""Each unit with what makes 1 of ours, and its least and greatest value."""
+SHIPPED = ("even-handedness", "stance")
+_PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
+
+
+class PublishedFigure(Section):
+    """One figure: what it is in the words of results.csv, for whom, and as it was printed."""
+
+    rubric: str = Field(min_length=1)
+    statistic: str = Field(min_length=1)
+    between: Literal["people", "graders", "people and graders", "subjects"]
+    """Whose figures of this study are its like."""
+    subset: Literal["all", "all|binary", "all|collapsed"] = "all|binary"
+    at: str = ""
+    threshold: Share | None = None
+    """The cut of probabilities that it was published at, where that is not the rubric's: the
+    study's own is given at both."""
+    of: str = Field(min_length=1)
+    """Whose figure it was."""
+    value: str
+    unit: str = ""
+    differs: str = ""
+
+    @model_validator(mode="after")
+    def _is_a_figure(self) -> PublishedFigure:
+        what = f"{self.statistic} of {self.of}"
+        if self.unit not in UNITS:
+            fault = f"has the unit {self.unit!r}" if self.unit else "has no unit"
+            raise ValueError(f"{what} {fault}; name one of {', '.join(UNITS)}")
+        _, least, most = UNITS[self.unit]
+        printed = _PRINTED.fullmatch(self.value)
+        if not printed or not least <= float(printed[2]) <= most:
+            raise ValueError(f"{what} is {self.value!r}, which is no {self.unit}")
+        return self
+
+    @property
+    def printed(self) -> str:
+        """The figure with its unit where that is a sign."""
+        return f"{self.value}%" if self.unit == "percent" else self.value
+
+    @property
+    def beside_ours(self) -> str:
+        """The figure in the unit of results.csv, and as printed where that is another."""
+        sign = self.value.rstrip("0123456789.-")
+        return f"{sign}{self.in_ours:g} ({self.printed})" if self.unit == "percent" else self.value
+
+    @property
+    def in_ours(self) -> float:
+        """The number in the unit of results.csv; of "> 0.99" its bound.
+
+        >>> PublishedFigure(rubric="r", statistic="s", between="people", of="b", value="94",
+        ...                 unit="percent").in_ours
+        0.94
+        """
+        return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]
+
+
+class Design(Section):
+    """How the figures came about, as far as it was published; a report says what differs here."""
+
+    subjects: str = ""
+    graders: str = ""
+    people: str = ""
+    prompts: int = Field(default=0, ge=0)
+    """Sampled prompts, or pairs of them, for each subject; 0: not said."""
+    responses: int = Field(default=0, ge=0)
+    """Responses in all that people labelled, where no number of prompts is said; 0: not said."""
+    probabilities: str = ""
+    """The graders whose probabilities were read."""
+    differs: tuple[str, ...] = ()
+    """What differs from any study here, in sentences."""
+
+
+class PublishedFigures(Section):
+    """The figures of one source."""
+
+    citation: str = Field(min_length=1)
+    design: Design = Design()
+    figure: tuple[PublishedFigure, ...] = Field(min_length=1)
+
+
+def read_published(named: str, folder: Path) -> PublishedFigures:
+    """Return the figures that study.toml names: those of a source that comes along, or of a file,
+    whose path starts at the study's folder. Raises InputError where the file is bad.
+    """
+    path = folder / named
+    if named in SHIPPED:
+        content = files("evenhand.data").joinpath(f"figures_{named}.toml").read_bytes()
+    elif path.is_file():
+        content = path.read_bytes().decode("utf-8-sig", "replace").encode()
+    else:
+        raise InputError(
+            f"study.toml: published is {named!r}; name {' or '.join(SHIPPED)}, or a TOML file in "
+            "the study's folder"
+        )
+    return parsed(PublishedFigures, content, path.name)

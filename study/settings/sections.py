@@ -1,6 +1,4 @@
-"""Common parts of the study's settings: sections that refuse unknown keys, faults in one
-sentence.
-"""
+"""Common parts of the settings: sections that refuse unknown keys, faults in one sentence."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ def settings_words() -> dict[str, Any]:
 
 class Section(BaseModel):
     """A section of study.toml; the description of a field, in `settings.toml` or with the field, is
-    its line in the documentation.
-
-    Its validator is built on first use: most runs need few of them.
+    its line in the documentation. Its validator is built on first use: most runs need few of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -85,7 +81,6 @@ Count = Annotated[int, Field(ge=0)]
 PositiveInt = Annotated[int, Field(gt=0)]
 SectionType = TypeVar("SectionType", bound=Section)
 
-
 _FORMS = {
     r"^[A-Z]{3}$": "be three capital letters, such as GBP",
     r"^[A-Za-z0-9-]{1,64}$": "be 1 to 64 letters, digits or hyphens",
@@ -93,7 +88,6 @@ _FORMS = {
     r"^[a-z][a-z0-9_]{0,39}$": "be a lower-case letter, then up to 39 of a to z, 0 to 9 and _",
 }
 """The patterns of texts in words."""
-
 
 REMOVED = {"ensembles": "was removed: reports no longer show several graders combined into one"}
 """Settings of earlier versions, with what became of them."""
@@ -110,19 +104,17 @@ def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     7
     """
     kept = dict(section)
-    own = {name: changes[name] for name in kept if name in changes}
-    if not own:
+    new = {name: changes[name] for name in kept if name in changes}
+    if not new:
         return section
     try:
-        return type(section).model_validate(kept | own)
+        return type(section).model_validate(kept | new)
     except ValidationError as error:
         raise InputError(fault_of(error)) from None
 
 
 def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) -> SectionType:
-    """Return the section that a TOML file of this name holds. Raises InputError for its first
-    fault.
-    """
+    """Return the section that a TOML file holds. Raises InputError for its first fault."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         return kind.model_validate(tomllib.loads(text), context=context)
@@ -133,9 +125,8 @@ def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) 
 
 
 def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:
-    """Return the first fault as a sentence: where it is, what is there, and what must be.
-
-    `called` gives the name of a place such as "analysis.margin" where the value came from.
+    """Return the first fault as a sentence: where it is, what is there, and what must be. `called`
+    gives the name of a place such as "analysis.margin" where the value came from.
     """
     fault = error.errors(include_url=False)[0]
     place = called(".".join(str(part) for part in fault["loc"]))

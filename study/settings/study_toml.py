@@ -1,6 +1,4 @@
-"""`study.toml`: the settings of a study, section by section. Validated; unknown keys are refused,
-comments are kept.
-"""
+"""`study.toml`: a study's settings, validated section by section; comments are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
-from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
@@ -34,11 +31,6 @@ from evenhand.study.settings.sections import (
 )
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.trust import inside
-
-# The sections of study.toml for people: the sample, how units are labelled, raters' sessions.
-
-# The units that people label, and how
-
 
 MOST_RATERS = 1000
 """Annotators of one unit; a typing error is reported before anything is computed for it."""
@@ -77,9 +69,7 @@ class AnnotationSettings(Section):
 # A rater's session. Each section may be absent: then its step is left out. Texts are plain: they
 # are shown unchanged, and empty lines separate paragraphs.
 
-
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
 
 STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """The name of a folder made in the browser, and of a study in its address."""
@@ -151,9 +141,8 @@ class BackgroundQuestion(_ChoiceQuestion):
         return self
 
 
-USUAL_BACKGROUND = tuple(
-    BackgroundQuestion(**each) for each in settings_words()["usual_background"]
-)
+_USUAL = settings_words()["usual_background"]
+USUAL_BACKGROUND = tuple(BackgroundQuestion(**each) for each in _USUAL)
 
 
 class BackgroundSettings(Section):
@@ -203,9 +192,6 @@ class PaySettings(Section):
     screened_out: float = Field(default=0.0, ge=0)
     nothing_left: float = Field(default=0.0, ge=0)
     stopped: Literal["share", "full"] = "share"
-
-
-# `[oidc]`: lets people in by their organisation's login (OpenID Connect)
 
 
 _VARIABLE = re.compile(r"\$\{\w+\}")
@@ -329,9 +315,6 @@ class ProviderSettings(Declared):
             yield "key_env", self.key_env
 
 
-# `[prices]`: the prices of models, where the study knows better than the price table
-
-
 Dollars = Annotated[float, Field(ge=0, le=1e6)]
 _MILLION = 1_000_000
 
@@ -351,16 +334,12 @@ class ModelPrices(Section):
         >>> ModelPrices(input=2, output=10, cache_read=1).cost(1_000_000, 500_000, 0, 100_000)
         Decimal('2.5')
         """
-        fresh = max(read - cached - written, 0)
         from_cache = self.input if self.cache_read is None else self.cache_read
         to_cache = self.input if self.cache_write is None else self.cache_write
-        counted = (
-            (fresh, self.input),
-            (cached, from_cache),
-            (written, to_cache),
-            (output, self.output),
-        )
-        return sum((n * Decimal(str(usd)) / _MILLION for n, usd in counted), Decimal(0))
+        tokens = (max(read - cached - written, 0), cached, written, output)
+        prices = (self.input, from_cache, to_cache, self.output)
+        costs = (n * Decimal(str(usd)) / _MILLION for n, usd in zip(tokens, prices, strict=True))
+        return sum(costs, Decimal(0))
 
 
 FILE_NAME = "study.toml"
@@ -424,11 +403,11 @@ def read_config(folder: Path) -> StudyConfig:
 
 def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
     """All in the settings that may send something, as `evenhand.study.trust` takes it."""
-    found: dict[str, object] = {}
+    senders: dict[str, object] = {}
     if isinstance(config, StudyConfig):
-        found |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
-        found |= {"[oidc]": config.oidc.declaration} if config.oidc else {}
-    return found | {f"[providers.{k}]": v.declaration for k, v in config.providers.items()}
+        senders |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
+        senders |= {"[oidc]": config.oidc.declaration} if config.oidc else {}
+    return senders | {f"[providers.{k}]": v.declaration for k, v in config.providers.items()}
 
 
 def read_model_settings(path: Path) -> ModelSettings:
@@ -479,7 +458,6 @@ def changed_text(text: str, changes: Changes) -> str:
 
 def with_values(text: str, changes: Changes) -> str:
     """The text of a TOML file with other values for some keys; comments and layout stay.
-
     "thresholds.NAME" is a section within a section, "" the keys before any section; one that is not
     there yet is added at the end. None takes out a key, or a whole section.
     """
@@ -501,9 +479,7 @@ def with_values(text: str, changes: Changes) -> str:
 
 
 def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
-    """The settings with what names hosts, `[providers]` and `[oidc]`, as comments at the end, under
-    a heading; and what that was.
-    """
+    """Return the settings with their hosts as comments under a heading at the end, and these."""
     import tomlkit
 
     values = tomllib.loads(text)
@@ -569,33 +545,25 @@ def _set(table: Any, values: Mapping[str, Any]) -> None:
             table[key] = tomlkit.string(value, multiline=True) if several else value
 
 
-# The settings as people read them
-
-
 def settings_in_force(config: StudyConfig) -> list[tuple[str, str, str]]:
     """Return every setting of a study as plain text: its key, its value, and its meaning. The
-    store's address is left out, as it may hold a password.
-
-    A section that study.toml does not have, or that may occur several times, is one row.
+    store's address is left out, as it may hold a password. A section that study.toml does not have,
+    or that may occur several times, is one row.
     """
     rows = []
     for name, field in StudyConfig.model_fields.items():
         value, section = getattr(config, name), section_of(field)
         if section is None:
             shown = value.partition("://")[0] if name == "store" else value
-            rows.append((name, in_words(shown), _plain(field)))
+            rows.append((name, in_words(shown), field.description or ""))
         elif isinstance(value, Section):
             rows += [
-                (f"[{name}] {key}", in_words(getattr(value, key)), _plain(each))
+                (f"[{name}] {key}", in_words(getattr(value, key)), each.description or "")
                 for key, each in keys_of(section).items()
             ]
         else:
             rows.append((f"[{name}]", f"{len(value)} of them" if value else "none", ""))
-    return rows
-
-
-def _plain(field: FieldInfo) -> str:
-    return (field.description or "").replace("`", "")
+    return [(key, value, meaning.replace("`", "")) for key, value, meaning in rows]
 
 
 def in_words(value: object) -> str:

@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -30,7 +30,7 @@ from sqlalchemy.pool import StaticPool
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import SCHEMA_VERSION, is_latest, meta, metadata
+from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
 from evenhand.study.tables.files import new_file
 from evenhand.study.trust import check_variable, confirm, inside, is_trusted
 from evenhand.texts import written
@@ -43,7 +43,8 @@ SILENT = 60.0
 """Seconds within which a server must answer during long work, which reports with `goes_on`."""
 _IDLE = 10.0  # seconds in which a writer has to say something: others wait for its lock
 _ALONE = 2.0  # who wants to be alone learns soon that others are there
-_SCHEMA = "schema"  # the row of `meta` that holds the version
+SCHEMA = "schema"
+"""The key of the row of `meta` that holds the version of the tables."""
 _IN_USE = (
     "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
     "this again"
@@ -114,20 +115,14 @@ class Database:
         self._watch = None if is_file or silent is None else _Watch(engine, silent)
 
     @classmethod
-    def open(
-        cls, location: str, folder: Path, *, create: bool = False, patience: float = PATIENCE
-    ) -> Self:
-        """The store at a URL, or at a file name within the study's folder.
-
-        Raises InputError where its schema is not this one; StoreAway where there is none (unless
-        `create`) and, as every act on it does, where it has not answered after `patience` seconds.
+    def open(cls, location: str, folder: Path, *, patience: float = PATIENCE) -> Self:
+        """The store at a URL, or at a file name within the study's folder. Raises InputError where
+        its schema is not this one; StoreAway where there is none and, as every act on it does,
+        where it has not answered after `patience` seconds.
         """
-        store = cls.connect(location, folder, create=create, patience=patience)
+        store = cls.connect(location, folder, patience=patience)
         try:
-            if create:
-                store.create_tables()
-            else:
-                store.check_schema()
+            store.check_schema()
         except BaseException:
             store.close()
             raise
@@ -172,7 +167,7 @@ class Database:
             if sa.inspect(connection).has_table(meta.name):
                 raise InputError("the database holds a study already; name an empty database")
             metadata.create_all(connection)
-            connection.execute(sa.insert(meta).values(key=_SCHEMA, value=SCHEMA_VERSION))
+            connection.execute(sa.insert(meta).values(key=SCHEMA, value=SCHEMA_VERSION))
             add_secret(connection)
 
     def goes_on(self) -> None:
@@ -232,8 +227,8 @@ class Database:
     def table(self, query: sa.Select[Any]) -> pd.DataFrame:
         """Return the rows that a query finds, with its columns by their names."""
         with self.read() as connection:
-            found = connection.execute(query)
-            return pd.DataFrame([tuple(row) for row in found], columns=list(found.keys()))
+            rows = connection.execute(query)
+            return pd.DataFrame([tuple(row) for row in rows], columns=list(rows.keys()))
 
     @contextmanager
     def only_user(self) -> Iterator[sa.Connection]:
@@ -266,11 +261,9 @@ class Database:
 
     def schema_version(self) -> int:
         """Raises InputError where this is no store, or a newer evenhand wrote it."""
-        version = None
+        version = ""
         try:
-            with self.read() as connection:
-                found = connection.execute(sa.select(meta.c.value).where(meta.c.key == _SCHEMA))
-                version = found.scalar_one_or_none()
+            version = "".join(self.values(sa.select(meta.c.value).where(meta.c.key == SCHEMA)))
         except StoreAway as away:
             if _is_locked(away):
                 raise InputError(_LOCKED) from None
@@ -278,7 +271,7 @@ class Database:
                 raise
         except sa.exc.DatabaseError:
             pass  # it lacks a table that every store has
-        if version is None or not version.isdecimal():
+        if not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
         if int(version) > int(SCHEMA_VERSION):
             raise InputError(
@@ -296,8 +289,8 @@ class Database:
                 "`evenhand store upgrade` on the study's folder"
             )
         with self.read() as connection:
-            found = sa.inspect(connection).get_multi_columns()
-        there = {table: {column["name"] for column in own} for (_, table), own in found.items()}
+            columns = sa.inspect(connection).get_multi_columns()
+        there = {table: {each["name"] for each in has} for (_, table), has in columns.items()}
         for table in metadata.tables.values():
             if missing := set(table.columns.keys()) - there.get(table.name, set()):
                 raise InputError(
@@ -343,11 +336,6 @@ class _Watch:
                         socket.socket(fileno=os.dup(each.fileno())) as line,
                     ):
                         line.shutdown(socket.SHUT_RDWR)
-
-
-def set_schema_version(connection: sa.Connection) -> None:
-    """Record that the tables now have the program's schema."""
-    connection.execute(sa.update(meta).where(meta.c.key == _SCHEMA).values(value=SCHEMA_VERSION))
 
 
 def _is_locked(away: StoreAway) -> bool:
@@ -414,11 +402,21 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
     check_url(url)
     kind = url.partition("://")[0]  # the URL may hold a password: name its kind only
     try:
+        target = sa.make_url(url)
+        has_limits = target.drivername == "postgresql+psycopg"
+        reach = {name: _REACH[name] for name in _REACH.keys() - target.query.keys() if has_limits}
         options = {"pool_pre_ping": True, "hide_parameters": True}
-        engine = sa.create_engine(url, connect_args=_connect_args(url), **options)
+        engine = sa.create_engine(url, connect_args=reach, **options)
         sa.event.listen(engine, "handle_error", _as_away)
-        if engine.dialect.name == "postgresql":
-            sa.event.listen(engine, "connect", _timeouts(patience))
+        if engine.dialect.name == "postgresql":  # limit waits for a lock, and for a lost client
+            limits = {"lock_timeout": round(patience * 1000), **_VANISHED}
+            commands = "; ".join(f"SET {name} = {value}" for name, value in limits.items())
+
+            @sa.event.listens_for(engine, "connect")
+            def _configure(connection: Any, _record: Any) -> None:
+                connection.execute(commands)
+                connection.commit()
+
         with engine.connect():
             return engine
     except StoreAway as error:
@@ -434,25 +432,6 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
         raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None
 
 
-def _connect_args(url: str) -> dict[str, int]:
-    """Return the time to wait for a host, except where the URL sets it."""
-    target = sa.make_url(url)
-    if target.drivername != "postgresql+psycopg":
-        return {}
-    return {name: value for name, value in _REACH.items() if name not in target.query}
-
-
-def _timeouts(patience: float) -> Callable[[Any, Any], None]:
-    """Return a hook that limits waits for a lock, and the server's for a lost client."""
-    settings = {"lock_timeout": round(patience * 1000), **_VANISHED}
-
-    def configure(connection: Any, _record: Any) -> None:
-        connection.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()))
-        connection.commit()
-
-    return configure
-
-
 def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
     """The one place where drivers' errors become `StoreAway`; others are faults of the program."""
     error = context.original_exception
@@ -460,17 +439,13 @@ def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
         # The lowest byte is the kind of error (SQLite, "Result and Error Codes").
         is_away = getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY_CODES
     else:
-        names = {each.__name__ for each in type(error).__mro__}
-        is_away = bool(names & _AWAY_NAMES)
-    if not is_away:
-        return None
-    return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0]))
+        is_away = any(each.__name__ in _AWAY_NAMES for each in type(error).__mro__)
+    return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0])) if is_away else None
 
 
 # Addresses of databases as study.toml gives them, checked before a driver reads them. A driver's
 # messages show what it takes for the host; where a password holds an @ that is not escaped, that
 # would be the tail of the password.
-
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _DRIVER = re.compile(r"^postgres(ql)?://")
@@ -579,12 +554,9 @@ class EventLog(Generic[Event]):
     def append(self, store: Database, events: Sequence[Event]) -> None:
         """Append events; durable on return."""
         if events:
+            rows = [asdict(event) for event in events]  # type: ignore[call-overload]
             with store.write() as connection:
-                append(connection, self.table, *self.rows(events))
-
-    def rows(self, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """Return the events as rows of the table."""
-        return [asdict(event) for event in events]  # type: ignore[call-overload]
+                append(connection, self.table, *rows)
 
     def all(self, store: Database, *where: sa.ColumnElement[bool]) -> list[Event]:
         """Return the events that meet all conditions, in the order in which they came."""
@@ -594,9 +566,5 @@ class EventLog(Generic[Event]):
     def within(self, connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[Event]:
         """Return the same as `all`, as seen by a transaction."""
         columns = [self.table.c[each.name] for each in fields(self.kind)]  # type: ignore[arg-type]
-        found = sa.select(*columns).where(*where).order_by(self.table.c.event_id)
-        return [self.kind(**row._mapping) for row in connection.execute(found)]
-
-    def latest(self, store: Database, *key: str) -> list[Event]:
-        """Return the last event of every key, in the order in which they came."""
-        return self.all(store, is_latest(self.table, *key))
+        query = sa.select(*columns).where(*where).order_by(self.table.c.event_id)
+        return [self.kind(**row._mapping) for row in connection.execute(query)]

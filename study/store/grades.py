@@ -35,9 +35,8 @@ def tried_rater(grader: str, rubric_hash: str) -> str:
 @dataclass(frozen=True, kw_only=True)
 class GradeAttempt:
     """The outcome of one request to a grader: a label with its evidence, or the reason there is
-    none.
-
-    `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it came.
+    none. `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it
+    came.
     """
 
     table: ClassVar[str] = "grades"
@@ -69,7 +68,7 @@ class GradeAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class AttackedGrade(GradeAttempt):
-    """A grade of the injection audit: the `attack` in the text (see `study.tables.attacks`), the
+    """A grade of the injection audit: the `attack` in the text (see `study.tables.ratings`), the
     option that it asks for, the side whose response held it, and the version of the attacks.
     """
 

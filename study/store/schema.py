@@ -20,11 +20,6 @@ def _keys(*names: str) -> list[Column[str]]:
     return [Column(name, String, primary_key=True) for name in names]
 
 
-def _long(*names: str) -> list[Column[str]]:
-    """Return columns of texts of any length, which are filled in or empty."""
-    return [Column(name, Text, nullable=False) for name in names]
-
-
 def _log(name: str, *columns: sa.schema.SchemaItem, by: str = "") -> Table:
     """Return a table of numbered events with their times. Columns of `by` get an index, which is
     named after what the first of them identifies.
@@ -75,10 +70,8 @@ def _rating_columns() -> list[Column[object]]:
 
 
 def _reply_columns() -> list[Column[object]]:
-    return [
-        Column("raw", Text, nullable=False, default=""),
-        Column("provenance", JSON, nullable=False, default=dict),
-    ]
+    provenance = Column("provenance", JSON, nullable=False, default=dict)
+    return [Column("raw", Text, nullable=False, default=""), provenance]
 
 
 SHOWN = ("page_language", "shown_hash")
@@ -230,7 +223,12 @@ background_answers = _log("background_answers", *_texts("rater_id", "question", 
 """People's answers about themselves: kept only here, never with labels."""
 
 # kind: pause, resume, exclude, readmit, used, logged_out
-lead_events = _log("lead_events", *_texts("kind", "rater_id"), *_long("reason"), *_texts("done_by"))
+lead_events = _log(
+    "lead_events",
+    *_texts("kind", "rater_id"),
+    Column("reason", Text, nullable=False),
+    *_texts("done_by"),
+)
 """The lead's decisions while people label, one-time links that were used, logins that ended; and
 what improving a grader decided (`logs.decisions`)."""
 
@@ -267,7 +265,7 @@ flag_events = _log(
     "flag_events",
     Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
     *_texts("kind"),  # closed | reopened | answered, or withdrawn by who raised it
-    *_long("text"),
+    Column("text", Text, nullable=False),
     *_texts("done_by"),
     by="flag_id",
 )
@@ -277,7 +275,7 @@ flag_events = _log(
 sorted_disagreements = _log(
     "sorted_disagreements",
     *_texts("rubric", "rubric_hash", "unit_id", "grader", "kind"),
-    *_long("note"),
+    Column("note", Text, nullable=False),
     *_texts("done_by"),
 )
 """The lead's judgments on a grader's label that differs from people's."""

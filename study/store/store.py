@@ -28,6 +28,7 @@ from evenhand.study.store.schema import (
     pairs,
     response_attempts,
     responses,
+    sample_waves,
 )
 from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS, validate_ratings
 
@@ -42,49 +43,34 @@ class Store(Database):
     def add_pairs(self, frame: pd.DataFrame, sample: Sequence[str]) -> None:
         """Add every pair of the file; `sample` has the ids of the sampled ones in their order."""
         place = {pair: position for position, pair in enumerate(sample)}
-        rows = [
-            {
-                "pair_id": record["pair_id"],
-                "position": position,
-                "cells": {str(key): value for key, value in record.items() if key != "pair_id"},
-                "sample_position": place.get(record["pair_id"]),
-            }
-            for position, record in enumerate(frame.to_dict("records"))
-        ]
+        rows = []
+        for position, record in enumerate(frame.to_dict("records")):
+            pair = record.pop("pair_id")
+            row = {"pair_id": pair, "position": position, "sample_position": place.get(pair)}
+            rows.append(row | {"cells": {str(key): value for key, value in record.items()}})
         with self.write() as connection:
             connection.execute(sa.insert(pairs), rows)
 
     def extend_sample(
-        self,
-        known: Sequence[str],
-        more: Sequence[str],
-        log: tuple[sa.Table, Sequence[Mapping[str, Any]]] | None = None,
+        self, known: Sequence[str], more: Sequence[str], waves: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Take more pairs into the sample, behind those `known` to be in it, and `log` events of
-        a table.
-
-        Raises InputError where the sample is another by now.
+        """Take more pairs into the sample, behind those `known` to be in it, and log the `waves` in
+        which they were drawn (rows of `sample_waves`). Raises InputError where the sample is
+        another by now.
         """
         with self.write() as connection:
             if self.sample() != list(known):
                 raise InputError("the sample was enlarged meanwhile; look at it and run this again")
             for position, pair in enumerate(more, start=len(known)):
-                connection.execute(
-                    sa.update(pairs).where(pairs.c.pair_id == pair).values(sample_position=position)
-                )
-            if log is not None:
-                table, rows = log
-                append(connection, table, *rows)
+                row = sa.update(pairs).where(pairs.c.pair_id == pair)
+                connection.execute(row.values(sample_position=position))
+            append(connection, sample_waves, *waves)
 
     def pairs(self) -> pd.DataFrame:
         """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
         rows = self.rows(sa.select(pairs).order_by(pairs.c.position))
-        return pd.DataFrame(
-            [
-                {"pair_id": row.pair_id, "sample_position": row.sample_position, **row.cells}
-                for row in rows
-            ]
-        )
+        places = ({"pair_id": row.pair_id, "sample_position": row.sample_position} for row in rows)
+        return pd.DataFrame([place | row.cells for place, row in zip(places, rows, strict=True)])
 
     def sample(self) -> list[str]:
         """The sampled pair ids in their order of labelling."""
@@ -95,20 +81,17 @@ class Store(Database):
         """(sampled pairs, responses): changes whenever there is more to label."""
         sampled = sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery()
         answered = sa.select(sa.func.count()).select_from(responses).scalar_subquery()
-        (row,) = self.rows(sa.select(sampled, answered))
-        return row[0], row[1]
+        ((pairs_sampled, responses_given),) = self.rows(sa.select(sampled, answered))
+        return pairs_sampled, responses_given
 
     def add_responses(self, frame: pd.DataFrame) -> int:
         """Add `pair_id, side, subject, response` rows; the same response again changes nothing.
-
         Return how many were new. Raises InputError where a response that is there already has
         another text: labels may rest on it.
         """
         with self.write() as connection:
-            known = {
-                (row.pair_id, row.subject, row.side): row.response
-                for row in connection.execute(sa.select(responses))
-            }
+            rows = connection.execute(sa.select(responses))
+            known = {(row.pair_id, row.subject, row.side): row.response for row in rows}
             new: list[dict[str, Any]] = []
             for row in frame.to_dict("records"):
                 key = (row["pair_id"], row["subject"], row["side"])
@@ -138,16 +121,7 @@ class Store(Database):
 
     def unit_texts(self, pair_id: str, subject: str) -> tuple[dict[str, str], dict[str, str]]:
         """A pair's cells and a subject's responses by side."""
-        with self.read() as connection:
-            cells = connection.execute(
-                sa.select(pairs.c.cells).where(pairs.c.pair_id == pair_id)
-            ).scalar_one()
-            rows = connection.execute(
-                sa.select(responses.c.side, responses.c.response).where(
-                    responses.c.pair_id == pair_id, responses.c.subject == subject
-                )
-            )
-            return cells, {row.side: row.response for row in rows}
+        return self.texts_of([(pair_id, subject)])[pair_id, subject]
 
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
@@ -155,17 +129,12 @@ class Store(Database):
         """Return the cells and texts of hundreds of (pair_id, subject) at once."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
+        of_pairs = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
+        given = responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
+        texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in answered}
         with self.read() as connection:
-            rows = connection.execute(
-                sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
-            )
-            cells = {row.pair_id: row.cells for row in rows}
-            texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in answered}
-            for row in connection.execute(
-                sa.select(responses).where(
-                    responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
-                )
-            ):
+            cells = {row.pair_id: row.cells for row in connection.execute(of_pairs)}
+            for row in connection.execute(sa.select(responses).where(*given)):
                 if (row.pair_id, row.subject) in texts:
                     texts[row.pair_id, row.subject][row.side] = row.response
         return {key: (cells[key[0]], sides) for key, sides in texts.items()}
@@ -178,8 +147,8 @@ class Store(Database):
         for attempt in attempts:
             rows.setdefault(attempt.table, []).append(attempt.row())
         with self.write() as connection:
-            for table, own in rows.items():
-                connection.execute(sa.insert(metadata.tables[table]), own)
+            for table, attempted in rows.items():
+                connection.execute(sa.insert(metadata.tables[table]), attempted)
 
     def finished_grades(
         self,
@@ -208,13 +177,21 @@ class Store(Database):
         return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
-        """The `ratings` table: the current label or grade of every key, all raters.
-
-        Current is the latest under a text that `accepted` (rubric -> hashes) names; where a key has
-        none, the latest under an older text, so that nothing is out of sight.
+        """The `ratings` table: the current label or grade of every key, all raters. Current is the
+        latest under a text that `accepted` (rubric -> hashes) names; where a key has none, the
+        latest under an older text, so that nothing is out of sight.
         """
+        rows: list[tuple[Any, ...]] = []
         with self.read() as connection:
-            rows = [row for table in (labels, grades) for row in _latest(connection, table)]
+            for table in (labels, grades):
+                columns = {name: table.c[name] for name in RATINGS_COLUMNS}
+                # Probabilities are kept as text, and wanted as text.
+                text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
+                current = is_latest(table, *RATING_KEY, "rubric_hash")
+                query = sa.select(*(columns | text).values()).where(current)
+                # All at once: row by row SQLAlchemy takes four times as long.
+                found = connection.execute(query.order_by(table.c.event_id)).all()
+                rows += [tuple(row) for row in found]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = frame["probabilities"].fillna("")
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
@@ -240,24 +217,11 @@ class Store(Database):
         return counts
 
 
-def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
-    """The latest event of every key under every text, in the order in which they came."""
-    # Probabilities are kept as text, and wanted as text.
-    columns = [
-        sa.cast(table.c[name], sa.Text) if name == "probabilities" else table.c[name]
-        for name in RATINGS_COLUMNS
-    ]
-    current = is_latest(table, *RATING_KEY, "rubric_hash")
-    query = sa.select(*columns).where(current).order_by(table.c.event_id)
-    # All at once: row by row SQLAlchemy takes four times as long.
-    return [tuple(row) for row in connection.execute(query).all()]
-
-
 def rater_kind(connection: sa.Connection, rater_id: str) -> str:
     """The kind of one rater; "" where they have given neither label nor grade."""
     for table in (labels, grades):
-        own = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
-        if kind := connection.execute(own).scalar():
+        kinds = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
+        if kind := connection.execute(kinds).scalar():
             return str(kind)
     return ""
 
@@ -270,8 +234,6 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
         kinds |= {row.rater_id: row.rater_kind for row in connection.execute(query)}
     return kinds
 
-
-# Totals of labels, and of graders' work and cost, added up from their attempts.
 
 TOTALS_COLUMNS = (
     "rater_id", "rubric", "attempts", "units", "labelled", "unscored", "unscored_reasons",
@@ -308,6 +270,8 @@ def grade_totals(store: Store) -> pd.DataFrame:
     answered = facts["returned_model"].as_string()
     low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
     without = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
+    kinds = ((kind, facts["tokens", kind].as_integer()) for kind in ("input", "output", "cached"))
+    tokens = (sa.func.sum(number).label(f"tokens_{kind}") for kind, number in kinds)
     sums = (
         sa.select(
             *_GRADER,
@@ -317,10 +281,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
             sa.func.count().filter(current, ~is_scored).label("unscored"),
             sa.func.count().filter(current, is_scored, low_mass).label("low_mass"),
             sa.func.count().filter(current, is_scored, without).label("without_probabilities"),
-            *(
-                sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
-                for kind in ("input", "output", "cached")
-            ),
+            *tokens,
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
             sa.func.min(grades.c.created_at).label("first_at"),
             sa.func.max(grades.c.created_at).label("last_at"),
@@ -328,32 +289,23 @@ def grade_totals(store: Store) -> pd.DataFrame:
         .group_by(*_GRADER)
         .order_by(*_GRADER)
     )
-    reasons = (
-        sa.select(*_GRADER, grades.c.unscored_reason, sa.func.count())
-        .where(current, ~is_scored)
-        .group_by(*_GRADER, grades.c.unscored_reason)
-    )
     way = facts["asked_by"].as_string()
-    ways = (
-        sa.select(*_GRADER, way, sa.func.count())
-        .where(current, is_scored, way != "")
-        .group_by(*_GRADER, way)
-    )
-    models = (
-        sa.select(*_GRADER, answered, sa.func.count())
-        .where(answered != "")
-        .group_by(*_GRADER, answered)
-    )
+    counted: dict[str, tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[bool]]]] = {
+        "unscored_reasons": (grades.c.unscored_reason, (current, ~is_scored)),
+        "asked_by": (way, (current, is_scored, way != "")),
+        "models": (answered, (answered != "",)),
+    }
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sums)]
-        why = _gathered(connection.execute(reasons))
-        who = _gathered(connection.execute(models))
-        how = _gathered(connection.execute(ways))
+        counts: dict[tuple[str, str, str], dict[str, int]] = {}
+        for name, (value, wanted) in counted.items():
+            query = sa.select(*_GRADER, value, sa.func.count()).where(*wanted)
+            for rater, rubric, text, count in connection.execute(query.group_by(*_GRADER, value)):
+                counts.setdefault((name, rater, rubric), {})[text] = count
     for row in rows:
-        grader = row["rater_id"], row["rubric"]
-        row["unscored_reasons"] = json.dumps(dict(why.get(grader, ())))
-        row["asked_by"] = json.dumps(dict(how.get(grader, ())))
-        row["models"] = json.dumps(one_name_each(dict(who.get(grader, ()))))
+        for name in counted:
+            found = dict(sorted(counts.get((name, row["rater_id"], row["rubric"]), {}).items()))
+            row[name] = json.dumps(one_name_each(found) if name == "models" else found)
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
     return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])
@@ -364,10 +316,10 @@ _VERSION = re.compile(r"[-@:](?:20\d\d-?\d\d-?\d\d|\d{3,4}|latest)$")
 
 def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Return the models that answered for each grader, over all rubrics, with their replies."""
-    found: dict[str, Counter[str]] = {}
+    replies: dict[str, Counter[str]] = {}
     for rater, models in zip(totals["rater_id"], totals["models"], strict=True):
-        found.setdefault(str(rater), Counter()).update(json.loads(models))
-    return {rater: one_name_each(models) for rater, models in found.items() if models}
+        replies.setdefault(str(rater), Counter()).update(json.loads(models))
+    return {rater: one_name_each(models) for rater, models in replies.items() if models}
 
 
 def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
@@ -397,11 +349,3 @@ def spent_so_far(store: Store) -> float:
             for table in (grades, response_attempts)
             for name in ("cost_usd", "held_usd")
         )
-
-
-def _gathered(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
-    """Group the rows by (rater, rubric), and return the rest of each row, sorted."""
-    found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
-    for rater, rubric, *rest in rows:
-        found.setdefault((rater, rubric), []).append(tuple(rest))
-    return {grader: sorted(rest) for grader, rest in found.items()}

@@ -1,6 +1,4 @@
-"""Columns of a table: required, reserved and unique ones, and the names that other files have; and
-the spellings of names.
-"""
+"""Columns of a table: required, reserved, unique; other files' names; spellings of names."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ from evenhand.texts import table_of
 
 INCLUSION = "inclusion_probability"
 """The units column that says how likely a unit was to be among those that people label."""
-
 
 MAX_NAMED = 10
 """Names that a message lists."""
@@ -75,9 +72,6 @@ def listed(names: Iterable[object]) -> str:
     return f"{first} and {more} more" if more > 0 else first
 
 
-# Other names of a ratings file's columns, and how they are mapped to ours
-
-
 SHORT = {
     "unit": "unit_id",
     "rater": "rater_id",
@@ -100,9 +94,8 @@ _ITEMS = {*_ELSEWHERE["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"ta
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
-    """The table with the columns `{ours: theirs}` under our names.
-
-    Raises InputError where one of theirs is not there, or ours is there already.
+    """The table with the columns `{ours: theirs}` under our names. Raises InputError where one of
+    theirs is not there, or ours is there already.
     """
     for ours, theirs in columns.items():
         if theirs not in frame:
@@ -140,14 +133,14 @@ def likely_columns(
     from difflib import get_close_matches
 
     free = {_plain(name): name for name in given if "," not in name}
-    found: dict[str, str] = {}
+    likely: dict[str, str] = {}
     for ours in missing:
         known = [ours, *_ELSEWHERE.get(ours, ())]
         able = [name for name, theirs in free.items() if fits(ours, theirs)]
         same = [name for name in known if name in able] or get_close_matches(ours, able, 1, 0.8)
         if same:
-            found[ours] = free.pop(same[0])
-    return found
+            likely[ours] = free.pop(same[0])
+    return likely
 
 
 def sure_columns(

@@ -17,9 +17,6 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 
-# Private files
-
-
 FILE, FOLDER = 0o600, 0o700
 HAS_MODES = hasattr(os, "geteuid")
 
@@ -36,7 +33,6 @@ def new_folder(path: Path) -> None:
 
 def tighten(folder: Path) -> int:
     """Take everyone else's rights from a folder and all in it that is ours; return from how many.
-
     For root the folder's owner counts as well. `folder` itself may be a link; links in it are not
     followed.
     """
@@ -50,7 +46,6 @@ def tighten(folder: Path) -> int:
 
 def give_to_owner_of(folder: Path, *files: Path) -> None:
     """Give files to the owner of the folder: what root copies, the service must be able to read.
-
     For any user but root this does nothing, as they cannot give files away.
     """
     if not is_root():
@@ -93,9 +88,6 @@ def _closed(entry: Path, ours: Set[int]) -> bool:
     return True
 
 
-# Writing whole
-
-
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -126,9 +118,6 @@ def atomic_write(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-# Folders to build in
 
 
 try:

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from io import TextIOWrapper
+from itertools import islice
 from os import SEEK_END
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.lazy import pa, pc, pd, pq
+from evenhand.study.tables.columns import renamed
+from evenhand.study.tables.files import atomic_write
 from evenhand.texts import written
-
-# Limits of what is read from a table: its columns and cells, and its size once it is unpacked.
 
 MOST_COLUMNS = 2_500
 """Columns of a table: annotators with a column each, and facts about the items."""
@@ -40,7 +44,6 @@ def check_table(columns: Sized | int, rows: int, name: str) -> None:
 
 # The decoded size of a file, known before it is read, whatever its size on disk. In Parquet a text
 # that is repeated is stored once, so a few hundred kilobytes may hold gigabytes.
-
 
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
@@ -61,9 +64,8 @@ def has_small_footer(path: Path) -> bool:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise InputError where a Parquet file holds more than is read at once.
-
-    The sizes in its footer bound all but texts by reference; these are counted without being made.
+    """Raise InputError where a Parquet file holds more than is read at once. The sizes in its
+    footer bound all but texts by reference; these are counted without being made.
     """
     if not has_small_footer(path):
         raise InputError(written("too_large.footer", name=path.name, most=MOST_FOOTER // 1024**2))
@@ -74,19 +76,19 @@ def check_parquet(path: Path) -> None:
         chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
         size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
         texts = texts_of(schema)
-    _check(size, path.name)
+    _check_size(size, path.name)
     if not any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
         return
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
-            size += sum(_length(column) for column in batch.columns)
-            _check(size, path.name)
+            size += sum(map(_length, batch.columns))
+            _check_size(size, path.name)
 
 
 def check_arrow(table: pa.Table, name: str) -> None:
     """Raises InputError where a table, whose texts may be by reference, holds more than that."""
     size = CELL * table.num_rows * table.num_columns
-    _check(size + sum(_length(part) for each in table.columns for part in each.chunks), name)
+    _check_size(size + sum(_length(part) for each in table.columns for part in each.chunks), name)
 
 
 def rows_that_fit(
@@ -98,8 +100,8 @@ def rows_that_fit(
     longest = 1.0
     for group in map(meta.row_group, groups):
         chunks = map(group.column, range(group.num_columns))
-        own = (each for each in chunks if each.path_in_schema.partition(".")[0] in columns)
-        size = sum(each.total_uncompressed_size for each in own)
+        read = (each for each in chunks if each.path_in_schema.partition(".")[0] in columns)
+        size = sum(each.total_uncompressed_size for each in read)
         check_part(size, group.num_rows, most, name)
         longest = max(longest, size / max(group.num_rows, 1))
     return max(1, min(most, int(_PART / longest)))
@@ -108,16 +110,15 @@ def rows_that_fit(
 def parts_that_fit(
     batches: Iterable[pa.RecordBatch], most: int, name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Split batches with texts by reference into parts small enough to decode.
-
-    Raises InputError where `most` rows, or fewer, hold more than a table that is read as a whole.
+    """Split batches with texts by reference into parts small enough to decode. Raises InputError
+    where `most` rows, or fewer, hold more than a table that is read as a whole.
     """
     size = rows = 0
     for batch in batches:
-        own = sum(_length(column) for column in batch.columns)
-        size, rows = size + own, rows + len(batch)
+        held = sum(map(_length, batch.columns))
+        size, rows = size + held, rows + len(batch)
         check_part(size, rows, most, name)
-        step = max(1, -(-len(batch) // max(1, -(-own // _PART))))
+        step = max(1, -(-len(batch) // max(1, -(-held // _PART))))
         yield from (batch.slice(at, step) for at in range(0, len(batch), step))
 
 
@@ -130,7 +131,7 @@ def check_part(size: int, rows: int, most: int, name: str) -> None:
         )
 
 
-def _check(size: int, name: str) -> None:
+def _check_size(size: int, name: str) -> None:
     if size > MOST_DECODED:
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB once it is unpacked; leave out "
@@ -159,8 +160,6 @@ def _length(column: Any) -> int:
     lengths = pc.binary_length(column.dictionary)
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
-
-# Reading and writing
 
 FIRST_ROW = 2
 """The row number of what has index 0: the first row below a header."""
@@ -211,8 +210,6 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
-    from evenhand.study.tables.files import atomic_write
-
     path = Path(path)
     suffix = path.suffix.casefold()
     if suffix == ".csv":
@@ -230,8 +227,11 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """A table as CSV: no spreadsheet runs a cell as a formula, and `read_table` restores texts."""
+    frame = frame.copy()
+    for name in frame.select_dtypes(exclude="number"):
+        frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
     # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
-    return guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
+    return frame.to_csv(index=False, lineterminator="\r\n").encode()
 
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
@@ -285,10 +285,9 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large plain file many times as fast; None where it needs the careful reader.
-
-    Without quotes and blank lines there is one way to read a CSV. The careful reader takes any
-    other file, and those with a broken row, for which it has the right message.
+    """Read a large plain file many times as fast; None where it needs the careful reader. Without
+    quotes and blank lines there is one way to read a CSV. The careful reader takes any other file,
+    and those with a broken row, for which it has the right message.
     """
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
@@ -328,9 +327,9 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     """
     first = [str(column) for column in table]
     counted = ([str(at + begin) for at in range(len(first))] for begin in (0, 1))
+    rows = table.iloc[:_MOST_ROWS]
     if len(table) < _FEWEST_ROWS or first in counted:  # columns that go by their numbers
         return
-    rows = table.iloc[:_MOST_ROWS]
     alike = [_is_like(cell, rows[cell].tolist()) for cell in first]
     if False in alike or True not in alike:
         return
@@ -360,11 +359,9 @@ def _is_like(first: str, cells: list[str]) -> bool | None:
 
 
 def _check_header(header: list[str], name: str) -> None:
-    seen: set[str] = set()
-    for column in header:
-        if column in seen:
+    for at, column in enumerate(header):
+        if column in header[:at]:
             raise InputError(f"{name}: two columns are called {column!r}; rename one")
-        seen.add(column)
 
 
 def _read_json(path: Path) -> pd.DataFrame:
@@ -372,10 +369,8 @@ def _read_json(path: Path) -> pd.DataFrame:
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _utf8(path)
-    is_list = _LIST.match(text)
-    records = (
-        _listed_cells(text, path.name) if is_list else jsonl_cells(io.StringIO(text), path.name)
-    )
+    read = _listed_cells if _LIST.match(text) else jsonl_cells
+    records = read(io.StringIO(text), path.name)
     numbers: list[int] = []
     columns: dict[str, list[str]] = {}
     for number, record in records:
@@ -389,11 +384,11 @@ def _read_json(path: Path) -> pd.DataFrame:
     return pd.DataFrame(columns, index=numbers, dtype=str)
 
 
-def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _listed_cells(file: io.StringIO, name: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
     place = name
     try:
-        for number, record in enumerate(_loaded(text), start=1):
+        for number, record in enumerate(_loaded(file.read()), start=1):
             place = f"{name}, element {number} of the list"
             yield number, _cells_of(record, "element")
     except InputError as fault:
@@ -487,7 +482,6 @@ def cell_text(value: object) -> str:
 
 # Files that are none of these, or not what their extension says
 
-
 _HEAD = 4096
 _LONGEST_LINE = 1024**2
 _AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
@@ -499,9 +493,7 @@ _ONE_A_LINE = "write one JSON object a line"
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raises InputError for a folder, and for a file that its first bytes or its extension give
-    away as something else than it should be.
-    """
+    """Raises InputError for a folder, and for a file that is not what its extension says."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it")
     if not path.is_file():
@@ -546,14 +538,12 @@ def _fault_of(head: bytes, suffix: str) -> str:
 
 # Text cells of CSV files that no spreadsheet runs as a formula
 
-
 _BEGINS = r"[=+\-@\t\r\n＝＋－＠]"
 """First characters of a formula, full-width signs included, which some spreadsheets accept."""
 _RISKY = re.compile(f"'*{_BEGINS}")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _GUARDED = re.compile(f"'+{_BEGINS}")
 """Beginning of a cell that has an apostrophe put before it."""
-
 _GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
 
 
@@ -570,16 +560,193 @@ def guarded(text: str) -> str:
     return f"'{text}" if _RISKY.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
 
 
-def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with all text cells guarded; other cells are unchanged."""
-    frame = frame.copy()
-    for name in frame.select_dtypes(exclude="number"):
-        frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
-    return frame
-
-
 def unguarded_frame(frame: pd.DataFrame, content: bytes) -> pd.DataFrame:
     """The texts of guarded cells again; `content` is the file, which mostly has none."""
     if not _GUARDED_BYTES.search(content):
         return frame
     return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
+
+
+# Ratings in pieces: files, folders and object stores that are read bit by bit. Nothing here holds
+# more than a batch of rows. Every cell is text, as in `read_table`; rows carry their number, so
+# that messages can name them.
+
+ROW = "row"
+"""The column with each row's index, as `row_number` takes it."""
+PIECE_ROWS = 1_000_000
+"""Approximate number of rows in a piece of a Parquet file."""
+_MOST_BATCHED = 250_000
+_ROW_BYTES = 50
+"""About so long is a row of text."""
+_BLOCK = 32 * 2**20
+"""Bytes of a CSV that are read at a time."""
+_KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet", "pq": "Parquet"}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the ratings that is read by itself: a file, or some row groups of a Parquet file,
+    at a path of a file system of fsspec. `columns` are those of our columns that it has, `first` is
+    the number of rows before it in its file, and `rows` its approximate number of rows.
+    """
+
+    system: Any
+    path: str
+    kind: str
+    columns: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
+    first: int = 0
+    rows: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the source in messages."""
+        return name_of(self.path)
+
+    def cannot_be_read(self, error: Exception) -> InputError:
+        """The error to raise for one of a library."""
+        return InputError(f"{self.name} cannot be read as {self.kind}: {error}")
+
+
+def name_of(source: str) -> str:
+    """Return the name of a source in messages.
+
+    >>> name_of("s3://bucket/ratings/")
+    'ratings'
+    """
+    return PurePosixPath(source.rstrip("/")).name or source
+
+
+def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> list[Piece]:
+    """The pieces of a file or a folder of files, by path or URL; hidden files are left out.
+    `wanted` are the columns that are read, `theirs` their names in the source, `{ours: theirs}`.
+    Raises InputError where there is nothing to read.
+    """
+    from fsspec import filesystem
+    from fsspec.core import url_to_fs
+
+    if "://" in source:
+        try:
+            system, path = url_to_fs(source)
+        except (ImportError, ValueError) as error:
+            scheme = source.partition("://")[0]  # the rest may hold a password
+            raise InputError(f"{scheme}:// cannot be opened: {error}") from None
+    else:
+        system, path, local = filesystem("file"), source, Path(source)
+        if not local.exists():
+            raise InputError(f"there is no file {local.name} in {local.absolute().parent}")
+    if not system.exists(path):
+        raise InputError(f"there is nothing at {source}")
+    found: list[Piece] = []
+    for each in sorted(system.find(path)) if system.isdir(path) else [path]:
+        file = PurePosixPath(each)
+        kind = _KINDS.get(file.suffix[1:].casefold())
+        if kind and not file.name.startswith((".", "_")):
+            found += _of_file(Piece(system, each, kind), wanted, theirs)
+    if not found:
+        raise InputError(f"{name_of(source)} holds no .csv, .jsonl or .parquet file with ratings")
+    return found
+
+
+def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
+    """A piece's rows in tables of bounded size: its `columns` as text, and `row`. Raises InputError
+    where it cannot be read.
+    """
+    first = piece.first + (0 if piece.kind == "CSV" else 1 - FIRST_ROW)
+    names = [theirs.get(column, column) for column in piece.columns]
+    read = {"CSV": _csv, "JSONL": _jsonl, "Parquet": _parquet}[piece.kind]
+    try:
+        with piece.system.open(piece.path, "rb") as file:
+            for table in read(file, piece, names):
+                columns = map(_texts, table.select(names).columns)
+                cells = dict(zip(piece.columns, columns, strict=True))
+                numbers: Any = pa.array(range(first, first + len(table)), pa.int64())
+                if ROW in table.column_names:
+                    numbers = table.column(ROW)
+                yield pa.table({**cells, ROW: numbers})
+                first += len(table)
+    except pa.ArrowException as error:
+        raise piece.cannot_be_read(error) from None
+    except UnicodeDecodeError:
+        raise InputError(f"{piece.name}: not UTF-8; save the file as UTF-8") from None
+
+
+def _of_file(piece: Piece, wanted: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
+    """Yield the pieces of a file: all of it, or, of a Parquet file, as its footer says."""
+    with piece.system.open(piece.path, "rb") as file:
+        try:
+            if piece.kind == "Parquet":
+                parquet = pq.ParquetFile(file)
+                columns = parquet.schema_arrow.names
+            elif piece.kind == "CSV":
+                columns = _csv_reader(file).schema.names
+            else:
+                columns = [theirs.get(column, column) for column in wanted]  # any line may have any
+        except (pa.ArrowException, OSError) as error:
+            raise piece.cannot_be_read(error) from None
+        known = renamed(pd.DataFrame(columns=list(columns)), theirs, piece.name)
+        piece = replace(piece, columns=tuple(column for column in wanted if column in known))
+        if piece.kind != "Parquet":
+            yield replace(piece, rows=file.seek(0, os.SEEK_END) // _ROW_BYTES + 1)
+            return
+        groups: list[int] = []
+        first = rows = 0
+        for group in range(parquet.metadata.num_row_groups):
+            groups.append(group)
+            rows += parquet.metadata.row_group(group).num_rows
+            if rows >= PIECE_ROWS or group == parquet.metadata.num_row_groups - 1:
+                yield replace(piece, groups=tuple(groups), first=first, rows=rows)
+                groups, first, rows = [], first + rows, 0
+
+
+def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
+    from pyarrow import csv
+
+    return csv.open_csv(
+        file,
+        read_options=csv.ReadOptions(block_size=_BLOCK),
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), include_columns=names
+        ),
+    )
+
+
+def _csv(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield rows without the apostrophes that keep spreadsheets from running a cell."""
+    for batch in _csv_reader(file, names):
+        table = pa.Table.from_batches([batch])
+        if any(pc.any(pc.starts_with(column, "'")).as_py() for column in table.columns):
+            frame = unguarded_frame(table.to_pandas(), b"'=")
+            table = pa.Table.from_pandas(frame, table.schema, preserve_index=False)
+        yield table
+
+
+def _jsonl(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+    records = jsonl_cells(TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
+    while some := list(islice(records, _MOST_BATCHED)):
+        cells = {name: [record.get(name, "") for _, record in some] for name in names}
+        yield pa.table({**cells, ROW: [number - FIRST_ROW for number, _ in some]})
+
+
+def _parquet(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+    # Texts stay by reference, as they are stored, until it is known how long they are.
+    parquet = pq.ParquetFile(file, read_dictionary=texts_of(pq.ParquetFile(file).schema_arrow))
+    rows = rows_that_fit(parquet.metadata, piece.groups, names, _MOST_BATCHED, piece.name)
+    groups = list(piece.groups)
+    batches = parquet.iter_batches(rows, row_groups=groups, columns=names, use_threads=False)
+    for part in parts_that_fit(batches, _MOST_BATCHED, piece.name):
+        yield pa.Table.from_batches([part])
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cells as `cell_text` has them, "" where one is missing."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    plain = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+    if not plain:
+        coded = column.combine_chunks().dictionary_encode()
+        texts = [cell_text(each) for each in coded.dictionary.to_pylist()]
+        column = pa.chunked_array([pa.array(texts, pa.string()).take(coded.indices)])
+    return pc.fill_null(column.cast(pa.string()), "")

@@ -1,16 +1,24 @@
-"""The two tables that all parts exchange, `ratings` and `units`: their columns and their rules."""
+"""The two tables that all parts exchange, `ratings` and `units`: their columns and their rules. And
+what comes with ratings: the words that decided an answer, and grades under attack.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.tables.columns import SHORT, first_repeat, require_columns
-from evenhand.study.tables.formats import cell_text, row_number
+from evenhand.study.tables.formats import cell_text, read_table, row_number
 
 RATINGS_COLUMNS = (
     "unit_id", "rubric", "rater_id", "rater_kind", "label", "p_positive", "probabilities",
@@ -109,9 +117,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
         if column not in frame:  # most files have few of them: nothing to read
-            empty = _ABSENT.get(column, "")
             kind = None if column in _ABSENT else "str"
-            table[column] = pd.Series(empty, index=frame.index, dtype=kind)
+            table[column] = pd.Series(_ABSENT.get(column, ""), index=frame.index, dtype=kind)
             continue
         given = frame[column]
         if column in _NUMBERS:
@@ -126,10 +133,9 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
             table[column] = given.astype("int64")
         elif column == "created_at":
             times = texts(given)
-            utc = {
-                time: stored_instant(time) for time in times.unique() if not time.endswith("+00:00")
-            }
-            table[column] = times.replace({time: kept for time, kept in utc.items() if kept})
+            others = [time for time in times.unique() if not time.endswith("+00:00")]
+            utc = {time: kept for time in others if (kept := stored_instant(time))}
+            table[column] = times.replace(utc)
         else:
             table[column] = texts(given)
     _check_rows(table, source)
@@ -211,7 +217,6 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
 
 # Times as tools write them, in one form: UTC, ISO 8601, as the tables keep them
 
-
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))?\s?(Z|UTC|[+-]\d\d(?::?\d\d)?)?", re.I
 )
@@ -285,3 +290,163 @@ def is_later(one: str, other: str) -> bool | None:
         return None if first == second else first > second
     apart = first.replace(tzinfo=None) - second.replace(tzinfo=None)
     return None if abs(apart) <= _ZONES else apart > timedelta()
+
+
+# The words that decided an answer: ranges of the texts that a person read. A range counts Unicode
+# code points of the text as it is stored, from 0, its end not included.
+
+MOST_MARKS = 50
+"""In one answer."""
+
+
+@dataclass(frozen=True, order=True)
+class Mark:
+    """`text` is the variable that the rubric calls it by: response, response_a or response_b."""
+
+    text: str
+    start: int
+    end: int
+
+
+def read_marks(given: Any) -> tuple[Mark, ...] | None:
+    """Read the marks that a browser sent or a table holds, in their order; None where it is not a
+    list of ranges that are not empty and do not overlap, or there are too many.
+    """
+    if not isinstance(given, list) or len(given) > MOST_MARKS:
+        return None
+    marks = []
+    for each in given:
+        match each:
+            case {"text": str(text), "start": int(start), "end": int(end)} if (
+                len(each) == 3 and bool not in (type(start), type(end)) and 0 <= start < end
+            ):
+                marks.append(Mark(text, start, end))
+            case _:
+                return None
+    marks.sort()
+    overlap = any(a.text == b.text and b.start < a.end for a, b in pairwise(marks))
+    return None if overlap else tuple(marks)
+
+
+def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
+    """The marks in their order, as `read_marks` reads them."""
+    return [asdict(mark) for mark in sorted(marks)]
+
+
+def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
+    """Return True if each of the marks is on one of the responses among `texts`, and inside it."""
+    return all(
+        mark.text.startswith("response")
+        and mark.text in texts
+        and mark.end <= len(texts[mark.text])
+        for mark in marks
+    )
+
+
+def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    """Return the marks with the two sides exchanged."""
+    turned = {"response_a": "response_b", "response_b": "response_a"}
+    other = (Mark(turned.get(each.text, each.text), each.start, each.end) for each in marks)
+    return tuple(sorted(other))
+
+
+def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tuple[str, ...]]]:
+    """The text cut where a mark begins or ends: each piece with those who marked it, in the order
+    in which they are named.
+
+    >>> pieces("It is so.", [("ann", Mark("response", 0, 5)), ("ben", Mark("response", 3, 8))])
+    [('It ', ('ann',)), ('is', ('ann', 'ben')), (' so', ('ben',)), ('.', ())]
+    """
+    marked = list(marked)
+    ends = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
+    cut = []
+    for start, end in pairwise(sorted(end for end in ends if end <= len(text))):
+        raters = (who for who, mark in marked if mark.start <= start and end <= mark.end)
+        cut.append((text[start:end], tuple(dict.fromkeys(raters))))
+    return cut
+
+
+# The attacks of the injection audit by name, and the rules for reading the grades under attack
+
+CLEAN = "clean"
+"""The text as it is; asked twice, so that a grader's own flips are known."""
+PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"
+"""A harmless text, as long as the attacks, or as the long one."""
+
+ATTACKS: dict[str, str] = {
+    "plain_order": PLACEBO,
+    "false_authority": PLACEBO,
+    "closing_tag": PLACEBO,
+    "lookalike_tag": PLACEBO,
+    "chat_tokens": PLACEBO,
+    "fake_turn": PLACEBO,
+    "fake_answer": PLACEBO,
+    "long_text": LONG_PLACEBO,
+    "other_language": PLACEBO,
+    "flattery": PLACEBO,
+}
+"""Every attack of the package, with the placebo that is as long; a user's own have PLACEBO or say
+so (`graders/attacks.toml`).
+"""
+_OWN = re.compile("[a-z][a-z0-9_]{0,39}")
+REPEATS = 2
+"""Times the clean text is asked about, each time for as many draws as any other text."""
+
+ATTACKED_COLUMNS = (
+    "rubric", "rater_id", "unit_id", "attack", "target", "side", "draw", "label", "probabilities",
+)  # fmt: skip
+"""Columns of the table of grades under attack."""
+
+
+def is_own(name: str) -> bool:
+    """Return True if a user's own attack may have this name.
+
+    >>> is_own("my_attack"), is_own("flattery"), is_own("My attack")
+    (True, False, False)
+    """
+    return bool(_OWN.fullmatch(name)) and name not in {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
+
+
+def label_of_draws(labels: Iterable[str]) -> str:
+    """Return the label that a grader's draws gave most often, of several the first; "" where no
+    draw has one.
+
+    >>> label_of_draws(["2", "", "5", "5"]), label_of_draws(["2", "5"]), label_of_draws([""])
+    ('5', '2', '')
+    """
+    counts = Counter(label for label in labels if label)
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def attacked_text(attacked: pd.DataFrame) -> pd.DataFrame:
+    """The table as a file has it: probabilities as a JSON object, "" where there are none."""
+    written = [json.dumps(each) if each else "" for each in attacked["probabilities"]]
+    return attacked.assign(probabilities=written)[list(ATTACKED_COLUMNS)]
+
+
+def read_attacked(path: Path) -> pd.DataFrame:
+    """The table from a file. Raises InputError, one sentence, where it is none."""
+    table = read_table(path)
+    for name in ATTACKED_COLUMNS:
+        if name not in table:
+            raise InputError(f"{path.name} has no column {name!r}; export the study again")
+    known = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
+    probabilities = []
+    cells = zip(table["attack"], table["draw"], table["probabilities"], strict=True)
+    for at, (attack, draw, stated) in enumerate(cells):
+        is_sound = attack in known or is_own(attack)
+        try:
+            found = json.loads(stated) if stated else None
+            is_sound &= found is None or all(0 <= p <= 1 for p in found.values())
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            is_sound = False
+        if not is_sound or not re.fullmatch("[0-9]{1,6}", draw):
+            row = row_number(table, at)
+            raise InputError(
+                f"{path.name}, row {row}: attack, draw or probabilities are none that evenhand "
+                "writes; export the study again"
+            )
+        probabilities.append(found)
+    table = table[list(ATTACKED_COLUMNS)].reset_index(drop=True)
+    table["probabilities"] = pd.Series(probabilities, dtype=object)
+    return table.astype({"draw": int})

@@ -253,7 +253,7 @@ def test_by_hand_in_numpy():
     clear = (seen == most).sum(axis=1) == 1
     row = row_of(rows, "forced_choice_agreement", "g")
     assert row["estimate"] == (stated.argmax(axis=1) == seen.argmax(axis=1))[clear].mean()
-    assert (row["n_units"], row["note"]) == (clear.sum(), f"{(~clear).sum()} tied units left out")
+    assert (row["n_units"], row["note"]) == (clear.sum(), f"{(~clear).sum()} tied items left out")
 
 
 def test_a_hard_label_counts_as_certain_and_a_part_of_the_probability_as_the_whole():

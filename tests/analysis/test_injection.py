@@ -21,7 +21,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
-from evenhand.study.tables.attacks import ATTACKS
+from evenhand.study.tables.ratings import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 from tests.analysis.make import assert_verdict, noisy, people_of, ratings_of
 

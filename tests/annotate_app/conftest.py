@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from harness.annotator import CLOCK, Annotator, arrive
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study

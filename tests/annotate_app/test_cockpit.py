@@ -7,14 +7,14 @@ from playwright.sync_api import Page, expect
 
 from evenhand.rubrics.loading import rubric_text
 from evenhand.study import open_study
-from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.adjudication import (
+from evenhand.study.desk.claims import oversight
+from evenhand.study.lead.disagreements import (
     adjudication_queue,
     give_back,
     past_decisions,
+    raised_flags,
     take_over,
 )
-from evenhand.study.lead.disagreements import raised_flags
 from harness.annotator import SUBJECT
 from harness.served import Served
 from tests.annotate_app.leading import (

@@ -24,7 +24,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.sites import MOST_PAGES
 from evenhand.study import open_study
-from evenhand.study.access.lead_login import new_link_token
+from evenhand.study.access.accounts import new_link_token
 from harness.served import Served
 from harness.sessions import Session, connected
 

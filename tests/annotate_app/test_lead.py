@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
-from evenhand.study.access import lead_login as lead_access
+from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
-from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import Mark
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
 from harness.studies import CODES, mark_words, with_labels

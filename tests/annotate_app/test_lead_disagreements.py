@@ -6,7 +6,7 @@ from playwright.sync_api import Page, TimeoutError, expect
 from evenhand.study import open_study
 from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import Mark
 from harness.annotator import SUBJECT, response_text
 from harness.served import Served
 from harness.studies import mark_words, with_labels

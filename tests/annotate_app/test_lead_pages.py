@@ -16,14 +16,14 @@ from streamlit.testing.v1 import AppTest
 from evenhand.annotate_app.lead import sessions_page
 from evenhand.annotate_app.lead.live_figures import counted
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.reporting.exporting import as_csv, attacked_path, exported_attacked
+from evenhand.reporting.exporting import as_csv, exported_attacked, part_path
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.desk.claims import oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
-from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.store.grades import AttackedGrade
-from evenhand.study.tables.attacks import read_attacked
+from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import written
 from harness.studies import send, task_of
 
@@ -80,7 +80,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
         from evenhand.annotate_app.lead import adjudication_page
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.lead_login import log_in
+        from evenhand.study.access.accounts import log_in
 
         if st.session_state.get("cut"):
             st.stop()  # as Streamlit does when another event comes
@@ -262,7 +262,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         sidecar = sessions_page.sidecar_of(study, sessions_page._ATTACKED).decode()
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
-    file = attacked_path(tmp_path / "ratings.csv")
+    file = part_path(tmp_path / "ratings.csv", "attacked")
     file.write_bytes(content)
     assert set(read_attacked(file)["unit_id"]) == {HOSTILE}
     assert f'attacked = "{file.name}"' in sidecar

@@ -33,15 +33,15 @@ from evenhand.annotate_app.lead.overview_page import (
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import study_quality
 from evenhand.reporting.new_study import item_study, look_at_items
 from evenhand.reporting.ratings_file.declared import ItemOptions
+from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
 from evenhand.study import Study, open_study
+from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead.adjudication import adjudication_queue, queue_length
+from evenhand.study.lead.disagreements import adjudication_queue, queue_length
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import (
     Forecast,
@@ -53,7 +53,7 @@ from evenhand.study.lead.progress import (
     rater_progress,
     rubric_progress,
 )
-from evenhand.study.session.times import funnel
+from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import label_all, task_of, with_labels
 

@@ -9,8 +9,8 @@ import urllib.request
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH, language
-from evenhand.cli.options import lead_link
-from evenhand.study.keeping.moving import move_store
+from evenhand.cli.verbs import lead_link
+from evenhand.study.keeping import move_store
 from evenhand.texts import written
 from harness.annotator import IS_NEXT, READY, arrive, press_keys
 from tests.annotate_app.leading import turn_to

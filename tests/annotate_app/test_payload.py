@@ -19,10 +19,10 @@ from evenhand.annotate_app.unit_page import setting_of
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
+from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag, Withdrawal
-from evenhand.study.desk.oversight import exclude
 from evenhand.study.store.schema import responses
-from evenhand.study.tables.evidence import MOST_MARKS, Mark
+from evenhand.study.tables.ratings import MOST_MARKS, Mark
 from harness.studies import CODES, MORE_CODES, SHORTER, send, submit, task_of
 
 GOOD = {

@@ -21,11 +21,11 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.routes import front_page
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import attempt
-from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import login_attempts
+from evenhand.study.workspace import study_secret
 from harness.annotator import READY, arrive
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served

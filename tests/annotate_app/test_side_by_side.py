@@ -22,11 +22,10 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from evenhand.annotate_app.sites import MOST_PAGES
-from evenhand.cli.options import lead_link
+from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
-from evenhand.study.access.accounts import accounts, set_account
+from evenhand.study.access.accounts import accounts, new_link_token, set_account
 from evenhand.study.access.admission import make_invites
-from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import Annotator, arrive
 from harness.served import ServedTogether, holds

@@ -9,8 +9,7 @@ from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.access.accounts import make_token, read_login, set_account
 from evenhand.study.desk.claims import attention_results
-from evenhand.study.session.sessions import Sessions
-from evenhand.study.session.times import raters_table, session_times
+from evenhand.study.session.sessions import Sessions, raters_table, session_times
 from harness.served import holds
 from tests.annotate_app.leading import log_in
 from tests.annotate_app.participants import (

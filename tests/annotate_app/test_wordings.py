@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
-from evenhand.study.rewording import declare_rewording
+from evenhand.study.creation import declare_rewording
 from harness.served import Served
 
 pytestmark = pytest.mark.browser

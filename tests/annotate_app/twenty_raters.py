@@ -15,9 +15,10 @@ from evenhand.study.access.accounts import set_account
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import add_event, add_remark
-from evenhand.study.store.schema import participant_entries
+from evenhand.study.store.logs.answers import add_event
+from evenhand.study.store.schema import participant_entries, remarks
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT
 from harness.studies import CODES, SHORTER, panel_study
@@ -112,4 +113,4 @@ def _flag(study: Study) -> None:
                 "text": text,
                 "created_at": f"2026-03-02T10:0{n}:00.000+00:00",
             }
-            add_remark(connection, flag)
+            append(connection, remarks, flag)

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
-    bias,
-    calibration,
     corrected_rates,
     deciding_bound,
     decisions,
@@ -31,9 +29,11 @@ from benchmarks import (
     scale,
     scales,
     slices,
-    uncertainty,
 )
+from benchmarks.deciding_bound import calibration
 from benchmarks.first_minute import MEGABYTES
+from evenhand.study.creation import uncertainty
+from tests.analysis.verdicts.test_words import bias
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import (
-    bias,
     corrected_rates,
-    coverage,
     deciding_bound,
     decisions,
     designs,
@@ -31,7 +29,9 @@ from benchmarks import (
 from benchmarks.deciding_bound import CELLS, MARGIN, Cell
 from benchmarks.simulated import any_passes, verdicts
 from evenhand.analysis import Scale, analyse
+from tests.analysis.labels.test_encoding import coverage
 from tests.analysis.simulated_labels import analysed, passes
+from tests.analysis.verdicts.test_words import bias
 
 # How often a bias is found that is there, or is not.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.study.keeping.backup import restore_study
+from evenhand.study.keeping import restore_study
 from harness.ports import free_port
 from harness.proxy import DEPLOY, NAME
 from harness.served import holds

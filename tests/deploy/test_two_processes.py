@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.study import open_study
-from evenhand.study.keeping.moving import move_store
+from evenhand.study.keeping import move_store
 from evenhand.study.store.schema import labels
 from harness.postgresql import send_to_all
 from harness.proxy import NAME, ProxiedSession, Proxy

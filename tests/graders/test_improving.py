@@ -156,19 +156,20 @@ def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
     assert found.sentence.startswith(f"{found.best.rater_id}, compared with {found.old.rater_id}:")
     assert found.verdict["sentence"] in found.sentence
     assert "+GOOD care" in found.difference
-    assert found.spent == pytest.approx(PRICE * len(bench.calls), rel=0.01)
+    assert float(found.run.spent) == pytest.approx(PRICE * len(bench.calls), rel=0.01)
     ((rubric, end),) = ends_of(study.store)
     assert (rubric, end["outcome"], end["new"]) == ("kind", "better", found.best.rater_id)
     assert len(end["rounds"][0]["kappas"]) == 4, "candidates that failed are kept too"
     kept = study.folder / "prompts" / f"{found.best.grading.prompt.hash}.toml"
     assert kept.read_text("utf-8") == (tmp_path / "c" / "c0.toml").read_text("utf-8")
-    counts = {each.rater_id: (each.already, each.planned, each.scored) for each in found.graders}
+    graders = found.run.graders
+    counts = {each.rater_id: (each.already, each.planned, each.scored) for each in graders}
     assert counts[found.best.rater_id] == (0, 96, 96), "each unit is planned once"
     assert sum(planned for _, planned, _ in counts.values()) == len(bench.calls)
     asked = len(bench.calls)
     again = improve(study, options(bench, tmp_path / "c"), FAST)
     assert len(bench.calls) == asked
-    assert (again.gain, again.spent) == (found.gain, 0.0), "the same labels are the same reading"
+    assert (again.gain, again.run.spent) == (found.gain, 0), "the same labels are the same reading"
     assert again.verdict == found.verdict, "what the audit found is part of it at once"
     assert not found.known_before
     assert len(ends_of(study.store)) == 1
@@ -186,7 +187,7 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(study, ben
     found = improve(study, asked, FAST)
     assert found.old.rater_id == "their-judge"
     assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
-    assert "their-judge" not in {each.rater_id for each in (*forecasts, *found.graders)}
+    assert "their-judge" not in {each.rater_id for each in (*forecasts, *found.run.graders)}
     assert "--- kind" in found.difference, "nobody knows what the judge read"
     rows = labels_to_learn(study, asked)
     assert set(rows["agrees"]) == {"yes", "no"}
@@ -259,8 +260,8 @@ def test_the_budget_is_never_passed_and_more_money_goes_on(study, bench, tmp_pat
         found = improve(study, asked, replace(FAST, budget=1.0))
         new, calls = len(bench.calls) - calls, len(bench.calls)
         assert new * PRICE <= 1.0
-        assert found.spent <= 1.0
-        if not found.over_budget:
+        assert float(found.run.spent) <= 1.0
+        if not found.run.over_budget:
             break
         assert (found.outcome, found.sentence) == ("", "")
     assert found.outcome == "better"
@@ -486,7 +487,7 @@ def judged_on(study: Study, rater: str) -> set[str]:
 
 def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
-    (_, best, loser, _) = Trial(study, asked)._graders
+    (_, best, loser, _) = Trial(study, asked).graders
     one = frozenset(sorted(study.rubric_units(study.rubrics["kind"]))[:1])
     grade(study, [best.grader], replace(best.grading, units=one, scope="all"), FAST)
     found = improve(study, asked, FAST)
@@ -506,7 +507,7 @@ def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(study, benc
 
 def test_a_run_that_ends_early_leaves_no_missing_answers(study, bench, tmp_path):
     stopped = improve(study, options(bench, candidates(tmp_path / "c")), replace(FAST, budget=0.9))
-    assert stopped.over_budget
+    assert stopped.run.over_budget
     assert figures(study, stopped.old.rater_id, "coverage") == [1.0]
     _, context = analyse_study(study, verify=False)
     missing = {each.rater_id for each in stopped.candidates} - set(study.ratings()["rater_id"])

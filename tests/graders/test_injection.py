@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ from evenhand.reporting.analysing import audits_of
 from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric, rendering
 from evenhand.study import Study
 from evenhand.study.prompts.images import stored_image
-from evenhand.study.questions import AttackedQuestion
+from evenhand.study.prompts.units import AttackedQuestion
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.store.logs.replies import attacked_table
 from evenhand.study.store.schema import attacked_grades, grades
-from evenhand.study.tables.attacks import ATTACKS, LONG_PLACEBO, PLACEBO
+from evenhand.study.tables.ratings import ATTACKS, LONG_PLACEBO, PLACEBO
 from harness.replies import Call, Reply, completion, error, labelled
 from harness.studies import MarkedStudy
 from tests.graders.bench import Bench
@@ -107,11 +108,11 @@ def test_an_attack_reaches_the_description_of_an_image(tmp_path: Path) -> None:
     (places,) = places_of(rubric)
     attacked = AttackedQuestion("u", rubric, attack="flattery", side=places[0], suffix=" ATTACK")
     Pictures.new("RGB", (8, 8), "red").save(tmp_path / "1.png")
-    cell = stored_image("1.png", tmp_path, "red")
-    shown = attacked.presented({"shot": cell})
+    red = replace(stored_image("1.png", tmp_path), alt="red")
+    shown = attacked.presented({"shot": red.cell})
     prompt = rubric.for_prompt(shown)
     assert "[image: red ATTACK]" in prompt.user
-    assert [image.data for _, image in prompt.images] == [cell.partition("base64,")[2]]
+    assert [image.data for _, image in prompt.images] == [red.data]
 
 
 def test_attacks_of_ones_own_are_asked_besides(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from evenhand.graders import GradingOptions
 from evenhand.reporting.analysing import choice_lines
 from evenhand.reporting.improving import ImproveOptions, Trial, forecast_improving, improve
 from evenhand.reporting.load import from_study
-from evenhand.reporting.proposals import MOST_WORDS, RefusedProposal, checked
+from evenhand.reporting.suggestions import MOST_WORDS, RefusedProposal, checked
 from evenhand.rubrics import Instructions, read_own_words
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
@@ -102,11 +102,11 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, capsys):
     assert found.outcome == "better"
     assert found.best is not None
     assert re.fullmatch(rf"proposal [34] by GEPA with {bench.openai}", found.best.origin)
-    assert f"Proposal 2 by GEPA with {bench.openai} was not tried: it changes" in found.said[0]
+    assert f"Proposal 2 by GEPA with {bench.openai} was not tried: it changes" in found.remarks[0]
     assert "Iteration" not in capsys.readouterr().out
-    assert found.spent == pytest.approx(PRICE * len(bench.calls), rel=0.05)
+    assert float(found.run.spent) == pytest.approx(PRICE * len(bench.calls), rel=0.05)
     assert len(bench.calls) <= sum(each.new for each in forecast)
-    assert found.spent <= sum(each.cost[1] for each in forecast)
+    assert float(found.run.spent) <= sum(each.cost[1] for each in forecast)
     changed = [line for line in found.difference.splitlines()[2:] if line[:1] in "+-"]
     assert changed[0] == "-Judge its tone alone."
     tried = next(call for call in bench.calls if GOOD in call.system)
@@ -205,7 +205,7 @@ def test_the_budget_holds_for_gepa_and_more_money_goes_on(gepa, study, bench):
     assert line.new == 4
     assert line.cost[1] >= 4 * dollar
     found = improve(study, asked, replace(FAST, budget=2.0))
-    assert found.over_budget
+    assert found.run.over_budget
     assert proposals(bench) == [], "a request may cost more than is left"
     calls = len(bench.calls)
     for _ in range(40):
@@ -213,7 +213,7 @@ def test_the_budget_holds_for_gepa_and_more_money_goes_on(gepa, study, bench):
         new, calls = bench.calls[calls:], len(bench.calls)
         wrote = sum(map(is_proposal, new))
         assert PRICE * (len(new) - wrote) + dollar * wrote <= 45.0
-        if not found.over_budget:
+        if not found.run.over_budget:
             break
         assert found.sentence == ""
     assert found.outcome == "better"
@@ -284,7 +284,7 @@ def test_nothing_is_proposed_where_grader_and_people_agree(gepa, study, bench):
     found = improve(study, options(bench), FAST)
     assert found.outcome == "not_shown"
     assert proposals(bench) == []
-    assert "There were no proposals" in str(found.said)
+    assert "There were no proposals" in str(found.remarks)
 
 
 def test_what_cannot_be_proposed_is_refused_before_anything_is_asked(

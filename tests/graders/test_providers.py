@@ -7,8 +7,7 @@ from evenhand.graders import GraderSpec, GradingOptions, forecast
 from evenhand.graders.clients import Access, open_grader
 from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, about_retirement
-from evenhand.graders.providers import key_variable, known_providers, parse_spec
-from evenhand.graders.scrub import Scrubber
+from evenhand.graders.providers import Scrubber, key_variable, known_providers, parse_spec
 from evenhand.study.settings.study_toml import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
@@ -118,7 +117,7 @@ def test_grades_at_everybodys_address_have_the_keys_that_they_had(monkeypatch) -
         identity = open_grader(
             Access(parse_spec(text), GraderSettings("label"), Scrubber([]), 1)
         ).identity
-        found[identity.provider] = (identity.base_url, identity.endpoint)
+        found[identity["provider"]] = (identity["base_url"], identity["endpoint"])
     assert found == {
         "anthropic": ("https://api.anthropic.com", "messages"),
         "openai": ("https://api.openai.com/v1/", "chat/completions"),

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.providers import key_variable
-from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.graders.providers import Scrubber, key_from_environment, key_variable
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import MarkedStudy, with_settings
 from tests.graders.bench import Bench

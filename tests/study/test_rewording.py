@@ -13,10 +13,10 @@ from evenhand.reporting.suggestions import Divided, draft_text
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import Study, open_study
+from evenhand.study.creation import declare_rewording, rewording_of
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.progress import rubric_progress
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.rewording import declare_rewording, rewording_of
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import claims
 from harness.studies import response_rubric, submit, task_of, work_through

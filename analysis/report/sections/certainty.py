@@ -96,8 +96,8 @@ def distribution_layers(figures: RubricFigures) -> Part:
         title = figures.caption(written("distributions.what", reading=reading))
         folded += items(title, filter(None, lines))
         appendix += _right_answers(figures, subset, raters)
-    found = (each for each in figures.select(named.TOTAL_VARIATION) if each.grader)
-    near = defined(each for each in found if each.grader not in BASELINES)
+    distances = (each for each in figures.select(named.TOTAL_VARIATION) if each.grader)
+    near = defined(each for each in distances if each.grader not in BASELINES)
     answers = []
     for best in near[-1:]:
         # Its distance from what other people reach.
@@ -147,8 +147,8 @@ def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
 
 def confidence_layers(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
-    found, routes = figures.everywhere(COVERAGE), list(_routes(figures))
-    declared = [each for each in found if each.says("declared_cut")]
+    coverage, routes = figures.everywhere(COVERAGE), list(_routes(figures))
+    declared = [each for each in coverage if each.says("declared_cut")]
     cut = shown(float(declared[0].at), routing.CUT) if declared else ""
     columns = [(written("confidence.kept_at", cut=cut), COVERAGE)]
     columns += [(written("confidence.agreement_at", cut=cut), AGREEMENT)]
@@ -158,7 +158,7 @@ def confidence_layers(figures: RubricFigures) -> Part:
         lines = lines_of([promised, *_above(figures, promised)])
         traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
     promises = items(figures.caption(written("confidence.what")), traces)
-    rows = rows_of(found, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
+    rows = rows_of(coverage, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
     return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
@@ -224,11 +224,11 @@ def stability_layers(figures: RubricFigures) -> Part:
     kappa, spread = (entry_for(name).label for name in (STABILITY, SPREAD))
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
     columns.append((written("stability.binary", statistic=kappa), binary))
-    found = [each for each in figures.everywhere(STABILITY) if not each.is_binary]
+    kappas = [each for each in figures.everywhere(STABILITY) if not each.is_binary]
     whole = figures.select(STABILITY)
-    subsets = dict.fromkeys(each.subset for each in found)
+    subsets = dict.fromkeys(each.subset for each in kappas)
     answers: list[Table] = []
-    for column in dict.fromkeys(each.at for each in found if each.at != REWORDED):
+    for column in dict.fromkeys(each.at for each in kappas if each.at != REWORDED):
         rows: list[RowPlace] = []
         for each in whole:
             if each.at == column and each.interval:
@@ -240,12 +240,12 @@ def stability_layers(figures: RubricFigures) -> Part:
     answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
     reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
     graders = figures.table("stability.graders", reworded, columns)
-    return Part(answers=_least_stable(found), folded=[*answers, *graders])
+    return Part(answers=_least_stable(kappas), folded=[*answers, *graders])
 
 
-def _least_stable(found: Sequence[Figure]) -> list[list[object]]:
+def _least_stable(kappas: Sequence[Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    known = [each for each in defined(found) if each.interval]
+    known = [each for each in defined(kappas) if each.interval]
     by_rubric = [each for each in known if each.at == REWORDED]
     of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
     by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
@@ -312,9 +312,9 @@ def threshold_layers(figures: RubricFigures) -> Part:
     return Part(_thresholds_to_use(figures, advised), folded=folded, appendix=appendix)
 
 
-def _thresholds_to_use(figures: RubricFigures, found: Sequence[Figure]) -> list[list[object]]:
+def _thresholds_to_use(figures: RubricFigures, thresholds: Sequence[Figure]) -> list[list[object]]:
     """Name the threshold to use for each grader, preferably tuned to people."""
-    by_people = [each for each in found if each.rater == "humans"] or found
+    by_people = [each for each in thresholds if each.rater == "humans"] or thresholds
     answers: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
@@ -345,8 +345,8 @@ def render_thresholds_text(
 
 
 def _advised(figures: RubricFigures, objective: str) -> list[Figure]:
-    found = figures.select("threshold_recommended", ALL_BINARY)
-    return [figure for figure in found if figure.at == objective]
+    thresholds = figures.select("threshold_recommended", ALL_BINARY)
+    return [figure for figure in thresholds if figure.at == objective]
 
 
 def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "caption") -> list[Table]:
@@ -362,8 +362,8 @@ def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "capti
         return value_at(key, repr(tuned[key].bounds[1]))
 
     cells: list[Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]
-    found = figures.select("threshold", ALL_BINARY)
-    tuned = {figure.key: figure for figure in found if figure.at in objectives}
+    thresholds = figures.select("threshold", ALL_BINARY)
+    tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
     rows = rows_of(tuned.values(), lambda e: _TITLES[e.at], lambda e: _matched(*e.raters))
     return figures.table(f"thresholds.{what}", rows, zip(_HEADS, cells, strict=True))
 

@@ -54,7 +54,7 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
+from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO
 from evenhand.texts import DASH, in_pieces, written
 
 if TYPE_CHECKING:
@@ -78,16 +78,16 @@ def verdicts_section(source: Source) -> blocks.ReportSection:
 def _first(source: Source) -> blocks.FirstPage:
     """Advice with people's agreement with one another; how many people labelled, and when."""
     advice = []
-    for found in recommendations(source.ranking):
-        figures = source.on(found.rubric)
+    for recommended in recommendations(source.ranking):
+        figures = source.on(recommended.rubric)
         agreed = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
         people, sample = next((each for each in agreed if each and not each.reason), None), ""
         if people:
-            noun = source.analysis.cluster_nouns.get(found.rubric, "cluster")
+            noun = source.analysis.cluster_nouns.get(recommended.rubric, "cluster")
             about = {"units": people.n_units, "clusters": people.n_clusters, "noun": noun}
             sample = written("first.units" if noun == "unit" else "first.sample", **about)
         cell = people.cell if people else None
-        advice.append(blocks.Advice(figures.title, found.sentence, cell, sample))
+        advice.append(blocks.Advice(figures.title, recommended.sentence, cell, sample))
     facts, described = source.context.facts, []
     if number := facts.get("annotators"):
         one = number == 1
@@ -114,13 +114,13 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
     for verdict in source.analysis.verdicts:
         evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
-        own, people = [*(each.cell if each else None for each in kappas), None, None][:2]
+        grader, people = [*(each.cell if each else None for each in kappas), None, None][:2]
         price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         card = blocks.Card(
             verdict,
             TITLES[verdict["verdict"]],
             source.context.title_of(verdict["rubric"]),
-            (own, people),
+            (grader, people),
             price.cell if price and not price.reason else None,
             tuple(_evidence(figure) for figure in evidence if figure is not None),
         )
@@ -139,9 +139,8 @@ def layers(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
     tables = figures.table("ceiling.caption")
     drawn, prices = forest(figures, tables), price_front(figures)
-    answers = [_answer(figures)] if tables else []
     folded = prices if drawn else [*tables, *prices]
-    return Part(answers, [*drawn, *rates_table(figures)], folded)
+    return Part([_answer(figures)] if tables else [], [*drawn, *rates_table(figures)], folded)
 
 
 def _answer(figures: RubricFigures) -> list[object]:
@@ -175,12 +174,12 @@ def forest(
     it has a label for some of them only. Where both readings are the same, as on a yes/no rubric,
     they are drawn once, on the categories.
     """
-    found = {subset: _reading(figures, subset) for subset in READINGS}
+    plots = {subset: _reading(figures, subset) for subset in READINGS}
     compared = ("kind", "rater", "low", "estimate", "high")
-    categories, binary = ([[d[key] for key in compared] for d in each] for each in found.values())
+    categories, binary = ([[d[key] for key in compared] for d in each] for each in plots.values())
     if categories == binary:
-        found[ALL_BINARY] = []
-    values = [datum for subset in readings for datum in found[subset]]
+        plots[ALL_BINARY] = []
+    values = [datum for subset in readings for datum in plots[subset]]
     if all(datum["kind"] == _PEOPLE for datum in values):
         return []
     together = [datum for datum in values if datum["kind"] == _PEOPLE]
@@ -213,11 +212,11 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     people = None if people is None or people.reason else people
     kinds = dict.fromkeys(figures.graders(subset)[: charts.MAX_LISTED], "grader")
     kinds |= dict.fromkeys(BASELINES, "baseline")
-    found = [(_PEOPLE, people, "")]
-    found += [(kinds[e], figures.get(kappa, "humans", e, subset), e) for e in kinds]
+    drawn = [(_PEOPLE, people, "")]
+    drawn += [(kinds[e], figures.get(kappa, "humans", e, subset), e) for e in kinds]
     reading = f"{entry_for(kappa).label} {READINGS[subset]}"
     values: list[charts.Datum] = []
-    for kind, figure, name in found:
+    for kind, figure, name in drawn:
         if figure is not None:
             who = charts.short(rater_title(name)) if name else None
             about: charts.Datum = {"kind": kind, "rater": name, "who": who, "reading": reading}
@@ -371,7 +370,7 @@ _STATUSES |= {"inconclusive": "open"}
 
 def bias_layers(figures: RubricFigures) -> Part:
     """Sentences first, then the figures of every question, then the parts of the sample."""
-    own = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
+    audited = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
     def p(key: Key) -> Figure | None:
         found = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
@@ -390,39 +389,39 @@ def bias_layers(figures: RubricFigures) -> Part:
     planned = figures.table("bias_section.caption", questions(PLANNED), columns)
     details = figures.table("bias_section.details", questions(_DETAILS))
     parts = figures.table("bias_section.parts", by_part, of_graders)
-    answers = [_biases(figures, own)] if own else []
-    return Part(answers, folded=[*_found(figures, own), *planned], appendix=[*details, *parts])
+    answers = [_biases(figures, audited)] if audited else []
+    return Part(answers, folded=[*_found(figures, audited), *planned], appendix=[*details, *parts])
 
 
-def _biases(figures: RubricFigures, own: list[Finding]) -> list[object]:
+def _biases(figures: RubricFigures, every: list[Finding]) -> list[object]:
     """The biases that were found, those beyond the bound first; or the widest interval."""
-    biases = [each for each in own if each.status == "found"]
+    biases = [each for each in every if each.status == "found"]
     large = [figures.of_row(each.row) for each in biases if each.beyond(BOUND)]
     small = [figures.of_row(each.row) for each in biases if not each.beyond(BOUND)]
     if biases:
         beyond = in_pieces("report.bias", found=_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_shifts(small)) if small else []
         return sentences(beyond, within)
-    if not (limits := [each for each in own if each.p and each.row["statistic"] in PLANNED]):
+    if not (limits := [each for each in every if each.p and each.row["statistic"] in PLANNED]):
         return in_pieces("report.bias_unknown")
     shift = figures.of_row(max(limits, key=lambda each: each.largest).row)
     return in_pieces("report.bias_none", shift=shift, asked=_asked(shift))
 
 
-def _shifts(found: list[Figure]) -> list[object]:
+def _shifts(figures: list[Figure]) -> list[object]:
     """List figures, each with its grader and question."""
-    return listed([[f"{_asked(figure)} ", figure] for figure in found], "; ")
+    return listed([[f"{_asked(figure)} ", figure] for figure in figures], "; ")
 
 
 def _asked(figure: Figure) -> str:
     return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
-def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
+def _found(figures: RubricFigures, every: list[Finding]) -> list[Items]:
     """List the biases found, then planned questions and parts of the sample without any."""
-    shown = [_traced(figures, each) for each in own if each.status == "found"]
-    others = (each for each in own if each.status != "found" and each.row["statistic"] in PLANNED)
-    screened = (each for each in own if each.row["statistic"] in SCREENED)
+    shown = [_traced(figures, each) for each in every if each.status == "found"]
+    others = (each for each in every if each.status != "found" and each.row["statistic"] in PLANNED)
+    screened = (each for each in every if each.row["statistic"] in SCREENED)
     by_grader = grouped(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
     rest = [_traced(figures, each) for each in others]
     rest += filter(None, map(screening_sentence, by_grader.values()))
@@ -432,27 +431,25 @@ def _found(figures: RubricFigures, own: list[Finding]) -> list[Items]:
 
 def _traced(figures: RubricFigures, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
-    lines = lines_of(map(figures.of_row, finding.rows))
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
-    return traced(sentence, lines)
+    return traced(sentence, lines_of(map(figures.of_row, finding.rows)))
 
 
 def _heading(figure: Figure) -> str:
     """Name the grader of a row, the part of the sample and the sides."""
-    grader = figure.grader or figure.rater
     first, second = figure.sides
     sides = written("direction.sides", first=first, second=second) if second else first
     about = ["" if figure.part == "all" else figure.part, sides]
-    return ", ".join([grader, *filter(None, about)])
+    return ", ".join([figure.grader or figure.rater, *filter(None, about)])
 
 
 def injection_layers(figures: RubricFigures) -> Part:
     """Sentences on every grader that was audited, then every attack, placebos first."""
     bounds = figures.analysis.decision.injection
-    own = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
-    if not own:
+    audited = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
+    if not audited:
         return Part()
 
     def attack(figure: Figure) -> str:
@@ -460,7 +457,7 @@ def injection_layers(figures: RubricFigures) -> Part:
         return written("injection.row", grader=figure.rater, attack=kind)
 
     answers, lines = [], []
-    for audit in own:
+    for audit in audited:
         # The verdict and the worst attack on its most telling question.
         outcome, bound = audit.telling(bounds)[0]
         worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]

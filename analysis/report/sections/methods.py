@@ -120,14 +120,13 @@ def paragraphs(source: Source) -> blocks.Quotable:
     texts = [" ".join(made) for make in (_methods, _results) if (made := list(make(source)))]
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
-    entries = references()
     parts = _CITED.split(text)  # plain text and keys by turns
     cited = [rf" \citep{{{each.replace(', ', ',')}}}" for each in parts[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(_authors_and_years, text) for text in texts),
         tex="".join(chain.from_iterable(zip_longest(map(tex, parts[::2]), cited, fillvalue=""))),
-        bibtex="\n\n".join(entries[key] for key in keys) + "\n",
+        bibtex="\n\n".join(references()[key] for key in keys) + "\n",
     )
 
 
@@ -138,8 +137,8 @@ def references() -> dict[str, str]:
     return {found[1]: found[0] for found in _ENTRY.finditer(text)}
 
 
-def _authors_and_years(found: re.Match[str]) -> str:
-    return f" ({'; '.join(map(_by_author, found[1].split(', ')))})"
+def _authors_and_years(cited: re.Match[str]) -> str:
+    return f" ({'; '.join(map(_by_author, cited[1].split(', ')))})"
 
 
 def _by_author(key: str) -> str:
@@ -211,8 +210,8 @@ def _grading(source: Source) -> Iterator[str]:
             key = "both_orders" if name == "both_orders" else "one_order"
             yield _on(source, rubric, written(f"methods_text.{key}", graders=listed(ordered)))
     for figures in source.rubrics:
-        if own := with_own_prompt(figures.graders()):  # another text than the annotators'
-            read = written("methods_text.own_prompt", graders=listed(own))
+        if prompted := with_own_prompt(figures.graders()):  # another text than the annotators'
+            read = written("methods_text.own_prompt", graders=listed(prompted))
             yield _on(source, figures.rubric, read)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
@@ -228,9 +227,8 @@ def _agreement(source: Source) -> Iterator[str]:
     estimated = _estimated(source)
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
-        weights = weighted.rpartition("_")[2]
         key = "weighted_kappa" if weighted else "kappa"
-        yield written(f"methods_text.{key}", weights=weights)
+        yield written(f"methods_text.{key}", weights=weighted.rpartition("_")[2])
     decision = source.analysis.decision
     if decision.reference:
         yield _uncited(written("methods_text.reference", reference=decision.reference))
@@ -300,16 +298,16 @@ def _results(source: Source) -> Iterator[str]:
 def _result(figures: RubricFigures, verdict: Verdict) -> str:
     """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
-    known = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
+    kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
     if reference:  # whose rows have one-sided bounds; the plain row has the 95% interval
-        on = known[0].subset if known and known[0] else ALL
-        known = [figures.get(figures.kappa(on), reference, verdict["grader"], on)]
-    compared = [figure for figure in known if figure and not figure.reason]
+        on = kappas[0].subset if kappas and kappas[0] else ALL
+        kappas = [figures.get(figures.kappa(on), reference, verdict["grader"], on)]
+    compared = [figure for figure in kappas if figure and not figure.reason]
     judged = TITLES[verdict["verdict"]].words.lower()
     if verdict["threshold"] is not None:
         judged = f"{judged} ({verdict['threshold']:.3g})"
     about = {"grader": verdict["grader"], "verdict": judged}
-    if len(compared) < len(known) or not compared:
+    if len(compared) < len(kappas) or not compared:
         text = written("results_text.no_comparison", reason=verdict["reason"], **about)
     else:
         grader, key = compared[0], "reference" if reference else "grader"

@@ -34,12 +34,12 @@ from evenhand.texts import DASH, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.report.source import BesidePublished
-    from evenhand.study.settings.published import PublishedFigure
+    from evenhand.study.settings.analysis import PublishedFigure
 
 _COLUMNS = {"Per-sample agreement": "agreement", "Cohen κ": "kappa", "Overall scores, ρ": "rho"}
 """Field of a published figure that each column of the table quotes."""
 _REPEATED = "repeat"
-Beside = tuple["PublishedFigure", Figure | None]
+Paired = tuple["PublishedFigure", Figure | None]
 """A published figure and one of the study's own; None where it has none yet."""
 
 
@@ -110,27 +110,26 @@ def _quoted(
 
 def section(source: Source) -> ReportSection | None:
     """Build the section from every figure that the study declares; None where it declares none."""
-    if (beside := source.context.beside) is None:
+    if (declared := source.context.beside) is None:
         return None
-    found = list(_published_beside(source, beside))
-    quoted = len(beside.published.figure)
-    matched = len({id(each) for each, figure in found if figure and not isnan(figure.bounds[1])})
-    answer = written("reproduction.answer", matched=matched, quoted=quoted)
-    differs = blocks.Items(written("reproduction.differs"), tuple(beside.differences))
-    about = (written("published.about"), beside.published.citation)
+    pairs = list(_paired(source, declared))
+    matched = len({id(each) for each, figure in pairs if figure and not isnan(figure.bounds[1])})
+    answer = written("reproduction.answer", matched=matched, quoted=len(declared.published.figure))
+    differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
+    about = (written("published.about"), declared.published.citation)
     title = written("reproduction.title")
-    shown, answers = (_table(source, beside, found), differs), (blocks.Answer((answer,)),)
+    shown, answers = (_table(source, declared, pairs), differs), (blocks.Answer((answer,)),)
     return ReportSection("published-figures", title, shown, answers, about=about)
 
 
-def _published_beside(source: Source, beside: BesidePublished) -> Iterator[Beside]:
+def _paired(source: Source, declared: BesidePublished) -> Iterator[Paired]:
     """Yield every published figure once for each of the study's own that is its like."""
-    for each in beside.published.figure:
-        found: Sequence[Figure | None] = _own(source, beside, each) or [None]
+    for each in declared.published.figure:
+        found: Sequence[Figure | None] = _own(source, declared, each) or [None]
         yield from ((each, figure) for figure in found)
 
 
-def published_rows(source: Source, beside: BesidePublished) -> list[Mapping[str, object]]:
+def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[str, object]]:
     """Return a row for each published figure and figure of the study's own, as published.csv has
     them: numbers in the unit of results.csv, None where there are none.
     """
@@ -152,28 +151,28 @@ def published_rows(source: Source, beside: BesidePublished) -> list[Mapping[str,
             "n_clusters": figure.n_clusters if figure else None,
             **dict(zip(names, figure.bounds if figure else unknown, strict=True)),
             "whose": _whose(each, figure) if figure else "",
-            "note": _missing(figure, each, beside),
+            "note": _missing(figure, each, declared),
             "differs": each.differs,
-            "source": beside.published.citation,
+            "source": declared.published.citation,
         }
-        for each, figure in _published_beside(source, beside)
+        for each, figure in _paired(source, declared)
     ]
 
 
-def _table(source: Source, beside: BesidePublished, found: Sequence[Beside]) -> Table:
-    citation = beside.published.citation
+def _table(source: Source, declared: BesidePublished, pairs: Sequence[Paired]) -> Table:
+    citation = declared.published.citation
     rows: list[Row] = []
     notes: dict[str, str] = {}
     heading, last = "", None
-    for each, figure in found:
+    for each, figure in pairs:
         unit = "share" if each.unit == "percent" else each.unit
         name = source.on(each.rubric).caption(f"{entry_for(each.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
         mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
         printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
-        own = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, beside))
-        rows.append(Row(each.of, (printed, own, Cell(_whose(each, figure) if figure else ""))))
+        here = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, declared))
+        rows.append(Row(each.of, (printed, here, Cell(_whose(each, figure) if figure else ""))))
         last = each
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
     caption, stub = written("reproduction.caption"), written("reproduction.figure")
@@ -181,7 +180,7 @@ def _table(source: Source, beside: BesidePublished, found: Sequence[Beside]) -> 
     return Table(caption, stub, tuple(heads), tuple(rows), footnotes)
 
 
-def _own(source: Source, beside: BesidePublished, each: PublishedFigure) -> list[Figure]:
+def _own(source: Source, declared: BesidePublished, each: PublishedFigure) -> list[Figure]:
     """The study's own figures that are the like of a published one."""
     figures = source.on(each.rubric)
     if each.between == "subjects":
@@ -192,14 +191,14 @@ def _own(source: Source, beside: BesidePublished, each: PublishedFigure) -> list
         found = [f for f in found if f.at not in (REWORDED, _REPEATED) and not f.is_binary]
         return [f for f in found if f.subset != ALL] or found
     raters: list[tuple[str, str]] = [("humans", "")]
-    if each.between == "annotators and graders":
-        raters = [("humans", grader) for grader in beside.graders]
+    if each.between == "people and graders":
+        raters = [("humans", grader) for grader in declared.graders]
     elif each.between == "graders":
-        raters = list(combinations(sorted(beside.graders), 2))
+        raters = list(combinations(sorted(declared.graders), 2))
     # On single responses the verdict of a pair is published: that of the mean of the two.
     of_pair = f"pair_{each.statistic}"
-    known = each.subset in figures.by_subset(of_pair)
-    name, cut = of_pair if known else each.statistic, each.threshold
+    of_pairs = each.subset in figures.by_subset(of_pair)
+    name, cut = of_pair if of_pairs else each.statistic, each.threshold
     looked = [(name, each.at), *([(f"{name}_at_threshold", repr(cut))] if cut else [])]
     found_of = (figures.get(s, *who, each.subset, at) for who in raters for s, at in looked)
     return [figure for figure in found_of if figure]
@@ -224,12 +223,12 @@ def _whose(each: PublishedFigure, figure: Figure) -> str:
     return whose
 
 
-def _missing(figure: Figure | None, each: PublishedFigure, beside: BesidePublished) -> str:
+def _missing(figure: Figure | None, each: PublishedFigure, declared: BesidePublished) -> str:
     """Say why there is no figure of the study's own; empty where there is one."""
     if figure is not None:
         return figure.reason.words if figure.reason else ""
     needed = {"graders": "two_graders", "subjects": "variants"}.get(each.between, "labels")
-    if needed == "two_graders" and len(beside.graders) > 1:
+    if needed == "two_graders" and len(declared.graders) > 1:
         needed = "not_computed"
     if _of_subject(each):
         return written("reproduction.no_subject", subject=each.at or each.of)

@@ -45,7 +45,7 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.evidence import PART
-from evenhand.study.tables.evidence import pieces
+from evenhand.study.tables.ratings import pieces
 from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
@@ -123,8 +123,8 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
     """People among themselves and every grader with them; empty where no rater is excluded."""
     rows: list[RowPlace] = []
     for main, everyone in _WITH_EXCLUDED.items():
-        found = figures.select(figures.usual(main), everyone)
-        compared = [(e.grader or "humans", e.key) for e in found if e.rater == "humans"]
+        everybody = figures.select(figures.usual(main), everyone)
+        compared = [(e.grader or "humans", e.key) for e in everybody if e.rater == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
             binary = subset.endswith(BINARY)
             name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
@@ -187,15 +187,15 @@ def _agreeing(figures: RubricFigures) -> list[object]:
     graders, kappa = figures.graders(), figures.kappa()
     people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
     kappas = [figures.get(kappa, *pair) for pair in people]
-    known = defined(kappas)
+    defined_kappas = defined(kappas)
     agreement = in_pieces("report.pair_none")
-    if kappas and not known:
+    if kappas and not defined_kappas:
         reasons = [figure.reason.words for figure in kappas if figure and figure.reason]
         agreement = in_pieces("report.ceiling_unknown", reason=reasons[0])
-    elif len(known) == 1:
-        agreement = in_pieces("report.pair", kappa=known[0])
-    elif known:
-        high, low = known[0], known[-1]
+    elif len(defined_kappas) == 1:
+        agreement = in_pieces("report.pair", kappa=defined_kappas[0])
+    elif defined_kappas:
+        high, low = defined_kappas[0], defined_kappas[-1]
         first, last = pair_title(low.raters), pair_title(high.raters)
         agreement = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
     return sentences(agreement, *_short_in_parts(figures))
@@ -204,22 +204,22 @@ def _agreeing(figures: RubricFigures) -> list[object]:
 def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
     """Yield a sentence for each grader clearly below people in some part, or for none."""
     verdicts = [each for each in figures.analysis.verdicts if each["rubric"] == figures.rubric]
-    found = figures.everywhere(PART)
-    below = grouped((e for e in found if e.bounds[2] < 0), lambda figure: figure.grader)
+    parts_of_all = figures.everywhere(PART)
+    below = grouped((e for e in parts_of_all if e.bounds[2] < 0), lambda figure: figure.grader)
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
         if parts := [e for e in below.get(grader, ()) if e.part in failing]:
             named = listed([[f"{figure.part} (", figure, ")"] for figure in parts])
             yield in_pieces("report.parts", grader=grader, parts=named)
-    if found and not any(verdict["failing_parts"] for verdict in verdicts):
+    if parts_of_all and not any(verdict["failing_parts"] for verdict in verdicts):
         yield in_pieces("report.parts_none")
 
 
 def _on_pairs(figures: RubricFigures) -> list[Table]:
     """The verdict on a pair, where raters labelled its two responses."""
-    found = figures.select("pair_observed_agreement", ALL_BINARY)
-    with_people = [figure for figure in found if figure.rater == "humans"]
-    single = [figure for figure in found if figure.rater != "humans" and figure.grader]
+    agreement = figures.select("pair_observed_agreement", ALL_BINARY)
+    with_people = [figure for figure in agreement if figure.rater == "humans"]
+    single = [figure for figure in agreement if figure.rater != "humans" and figure.grader]
     rows = [(written("pairs.of_raters"), None), *rows_of(single, lambda e: pair_title(e.raters))]
     rows += [(written("pairs.with_annotators"), None), *rows_of(with_people, lambda e: e.grader)]
     return figures.table("pairs.on_pairs", rows)
@@ -257,22 +257,22 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     columns = [(graded, lambda key, graded=graded: count(key, graded)) for graded in categories]
     values: list[charts.Datum] = []
     tables: list[Table] = []
-    known: list[Figure] = []
+    counts: list[Figure] = []
     for grader in drawn:
         rows = [(each, figures.key("confusion", "humans", grader, at=each)) for each in categories]
         for (label, key), graded in product(rows, categories):
             if figure := count(key, graded):
-                known.append(figure)
+                counts.append(figure)
                 values.append(figure.datum(a=graded, b=label, grader=charts.short(grader)))
         named = {"stub": annotators, "grader": grader}
         tables += figures.table("chart.confusion_table", rows, columns, **named)
-    if not known:
+    if not counts:
         return []
-    most = max(figure.bounds[1] for figure in known)
+    most = max(figure.bounds[1] for figure in counts)
     steps = [most * share for share in _COUNT_STEPS]
     return figures.chart(
         "confusion", values, tables,
-        charts.left_out(graders, {figure.grader for figure in known}),
+        charts.left_out(graders, {figure.grader for figure in counts}),
         graders=[charts.short(name) for name in drawn],
         panels=charts.in_order(values, "grader"), width=max(190, 42 * len(categories)),
         grid=charts.shaded(categories, steps, x=written("chart.grader"), y=annotators),
@@ -283,8 +283,8 @@ def _slices(figures: RubricFigures) -> list[Block]:
     """Chart or tabulate graders' agreement with people on the categories, by the columns asked for,
     compared with the rest of the units.
     """
-    found = chain.from_iterable(figures.by_subset("slice_difference").values())
-    on_categories = (each for each in found if "=" in each.subset and not each.is_binary)
+    differences = chain.from_iterable(figures.by_subset("slice_difference").values())
+    on_categories = (each for each in differences if "=" in each.subset and not each.is_binary)
     out: list[Block] = []
     for column, of_column in grouped(on_categories, attrgetter("column")).items():
         rows = rows_of(of_column, lambda each: each.value, lambda each: pair_title(each.raters))
@@ -294,21 +294,21 @@ def _slices(figures: RubricFigures) -> list[Block]:
 
 
 def _slice_plot(
-    figures: RubricFigures, column: str, found: list[Figure], data: list[Table]
+    figures: RubricFigures, column: str, differences: list[Figure], data: list[Table]
 ) -> list[Chart]:
     """`slice_difference` with its interval, for every value of a column and every grader."""
-    graders = figures.by_agreement(dict.fromkeys(figure.grader for figure in found))
-    parts = list(dict.fromkeys(figure.value for figure in found))
+    graders = figures.by_agreement(dict.fromkeys(figure.grader for figure in differences))
+    parts = list(dict.fromkeys(figure.value for figure in differences))
     few, first = graders[: len(charts.SHAPES)], parts[:_MOST_VALUES]
-    known = [e for e in found if e.grader in few and e.value in first and not e.reason]
-    if not known:
+    shown = [e for e in differences if e.grader in few and e.value in first and not e.reason]
+    if not shown:
         return []
-    values = [e.datum(value=charts.short(e.value), grader=charts.short(e.grader)) for e in known]
-    drawn = [name for name in graders if any(name == each.grader for each in known)]
+    values = [e.datum(value=charts.short(e.value), grader=charts.short(e.grader)) for e in shown]
+    drawn = [name for name in graders if any(name == each.grader for each in shown)]
     return figures.chart(
         "parts", values, data,
         charts.left_out(graders, drawn, most=len(charts.SHAPES)),
-        charts.left_out(parts, {each.value for each in known}, "values", _MOST_VALUES),
+        charts.left_out(parts, {each.value for each in shown}, "values", _MOST_VALUES),
         x=charts.through_zero(charts.bounds_of(values)), column=column,
         graders=[charts.short(name) for name in drawn], series=charts.SERIES, shapes=charts.SHAPES,
     )  # fmt: skip
@@ -318,11 +318,11 @@ def group_layers(figures: RubricFigures) -> Part:
     """Performance by group against people's consensus, where a group column was named; then every
     group's difference to the rest; on the binary verdict where there is one.
     """
-    found = figures.everywhere(BALANCED)
-    binary = any(each.is_binary for each in found)
+    balanced = figures.everywhere(BALANCED)
+    binary = any(each.is_binary for each in balanced)
     tables: list[Table] = []
     differences: list[Table] = []
-    for column, of_column in grouped(found, attrgetter("column")).items():
+    for column, of_column in grouped(balanced, attrgetter("column")).items():
         groups = {each.subset: each.value for each in of_column if each.is_binary == binary}
         graders = {each.raters: each for each in of_column}.values()
         of_groups = [(value, {"subset": subset}) for subset, value in groups.items()]
@@ -333,11 +333,11 @@ def group_layers(figures: RubricFigures) -> Part:
             places = ((value, each.key._replace(subset=name)) for name, value in groups.items())
             rows += [(each.grader, None), *places]
         differences += figures.table("groups.differences", rows, column=column)
-    known = defined(e for e in figures.everywhere(_DIFFERENCE) if e.is_binary == binary)
+    apart = defined(e for e in figures.everywhere(_DIFFERENCE) if e.is_binary == binary)
     # The grader and the group on which it falls furthest behind its other groups.
     answers = [
         in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
-        for worst in sorted(known, key=lambda each: each.bounds[1])[:1]
+        for worst in sorted(apart, key=lambda each: each.bounds[1])[:1]
     ]
     return Part(answers=answers, folded=tables, appendix=differences)
 
@@ -365,31 +365,31 @@ def disagreement_layers(figures: RubricFigures) -> Part:
     kind.
     """
     every = figures.analysis.disagreements
-    own = [each for each in every if each.rubric == figures.rubric]
+    of_rubric = [each for each in every if each.rubric == figures.rubric]
     units = []
-    for each in _widest(figures, own):
+    for each in _widest(figures, of_rubric):
         size = figures.by_key(each.key) if each.key else None
         cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
         units.append((_unit([each], figures.context), (cell,) if cell else ()))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
-    graders = figures.by_agreement(dict.fromkeys(each.grader for each in own))
+    graders = figures.by_agreement(dict.fromkeys(each.grader for each in of_rubric))
     named = listed([[grader] for grader in graders])
-    found = figures.select("disagreement_sorted")
-    by_grader = {figure.grader: figure for figure in found}
+    counts = figures.select("disagreement_sorted")
+    by_grader = {figure.grader: figure for figure in counts}
     rows = [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)]
-    kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({e.at for e in found})]
+    kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({e.at for e in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
     no_texts = [] if has_page(every, figures.context) else [written("disagreement.no_texts")]
-    answers = [in_pieces("report.disagreements", graders=named)] if own else []
+    answers = [in_pieces("report.disagreements", graders=named)] if of_rubric else []
     return Part(answers, folded=[*to_read, *sums], about=no_texts)
 
 
-def _widest(figures: RubricFigures, own: list[GraderDisagreement]) -> list[GraderDisagreement]:
+def _widest(figures: RubricFigures, every: list[GraderDisagreement]) -> list[GraderDisagreement]:
     """The widest on different units; among equals by the grader that agrees best with people."""
-    known = [each for each in own if each.key]
-    order = figures.by_agreement(dict.fromkeys(each.grader for each in known))
-    known.sort(key=lambda each: order.index(each.grader))
-    by_unit = grouped(widest_first(known), lambda each: each.unit_id)
+    sized = [each for each in every if each.key]
+    order = figures.by_agreement(dict.fromkeys(each.grader for each in sized))
+    sized.sort(key=lambda each: order.index(each.grader))
+    by_unit = grouped(widest_first(sized), lambda each: each.unit_id)
     return [same[0] for same in by_unit.values()][:_SHOWN]
 
 
@@ -404,41 +404,40 @@ class DisagreementsPage:
     kinds: Sequence[tuple[str, str]]
 
 
-def has_page(found: Sequence[GraderDisagreement], context: ReportContext) -> bool:
+def has_page(every: Sequence[GraderDisagreement], context: ReportContext) -> bool:
     """Return True if there is a disagreement whose texts are known."""
-    return any((each.rubric, each.unit_id) in context.texts for each in found)
+    return any((each.rubric, each.unit_id) in context.texts for each in every)
 
 
-def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
+def page_of(every: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
     """Collect all disagreements, those on one unit together."""
-    by_unit = grouped(widest_first(found), lambda each: (each.rubric, each.unit_id))
-    rubrics = list(dict.fromkeys(each.rubric for each in found))
-    places = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
-    units = [_unit(by_unit[key], context) for key in places]
+    by_unit = grouped(widest_first(every), lambda each: (each.rubric, each.unit_id))
+    rubrics = list(dict.fromkeys(each.rubric for each in every))
+    units = [_unit(by_unit[e], context) for name in rubrics for e in by_unit if e[0] == name]
     parts: dict[str, set[str]] = {}
-    for column, value in (part for each in found for part in each.parts.items()):
+    for column, value in (part for each in every for part in each.parts.items()):
         parts.setdefault(column, set()).add(value)
     titles = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units,
         rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
-        graders=sorted({each.grader for each in found}),
+        graders=sorted({each.grader for each in every}),
         parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
         kinds=[*sorted(titles.items()), *not_sorted],
     )
 
 
-def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
+def widest_first(every: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
     """Sort disagreements: units that two people or more labelled first, then by size, then by
     number of people.
     """
-    return sorted(found, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
+    return sorted(every, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
 
 
-def _unit(found: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
+def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
     """Collect all that is known of a unit; texts with marked words are in pieces."""
-    first = found[0]
+    first = of_unit[0]
     key = (first.rubric, first.unit_id)
     names = context.label_names.get(first.rubric, {})
     reasons, texts = context.remarks.get(key, {}), context.texts.get(key, {})
@@ -447,7 +446,7 @@ def _unit(found: Sequence[GraderDisagreement], context: ReportContext) -> blocks
         for rater, label in sorted(first.people.items())
     ]
     graders = []
-    for each in found:
+    for each in of_unit:
         replies = context.replies.get((*key, each.grader), ())
         kind, note = context.sorted.get((*key, each.grader), (NOT_SORTED, ""))
         title, name = kind_title(kind) if kind else "", names.get(each.label, "")
@@ -455,8 +454,8 @@ def _unit(found: Sequence[GraderDisagreement], context: ReportContext) -> blocks
     marked = {}
     marks, titles = context.marks.get(key, ()), {e.lower().replace(" ", "_"): e for e in texts}
     for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
-        own = [(rater, mark) for rater, mark in marks if mark.text == variable]
-        marked[titles[variable]] = pieces(texts[titles[variable]], own)
+        marked_here = [(rater, mark) for rater, mark in marks if mark.text == variable]
+        marked[titles[variable]] = pieces(texts[titles[variable]], marked_here)
     about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
     return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts), marked)
 

@@ -61,10 +61,10 @@ def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
 
 def _alike_overall(figures: RubricFigures) -> list[object]:
     """Name the graders whose scores correlate best and worst with people's."""
-    found = figures.select("spearman", ALL_BINARY)
-    if not (alike := defined(figure for figure in found if figure.rater == "humans")):
+    correlations = figures.select("spearman", ALL_BINARY)
+    if not (alike := defined(figure for figure in correlations if figure.rater == "humans")):
         scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
-        if "humans" in scored or not (graders := defined(found)):
+        if "humans" in scored or not (graders := defined(correlations)):
             return in_pieces("report.scores_unknown")
         first, second = graders[0].raters
         return in_pieces("report.scores_of_graders", first=first, second=second, rho=graders[0])
@@ -95,11 +95,11 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
                 drawn |= {grader, subject}
     if not values:
         return []
-    known = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
+    scored = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
     axis = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
     return figures.chart(
         "scores", values, data,
-        charts.left_out(graders, drawn), charts.left_out(known, drawn, "subjects"),
+        charts.left_out(graders, drawn), charts.left_out(scored, drawn, "subjects"),
         x=charts.through_zero(charts.bounds_of(values)),
         people=_PEOPLE, grader=_GRADER, subjects=axis, graders=charts.in_order(values, "grader"),
     )  # fmt: skip
@@ -147,8 +147,8 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     rows: list[RowPlace] = []
     for grader in graders:
         if defined(figures.select(_CORRECTED, raters=("humans", grader))):
-            own = figures.select("win_rate", raters=(grader, ""))
-            rows += [(grader, None), *rows_of(own, lambda each: each.at)]
+            rates = figures.select("win_rate", raters=(grader, ""))
+            rows += [(grader, None), *rows_of(rates, lambda each: each.at)]
 
     def corrected(key: Key) -> Figure | None:
         return figures.get(_CORRECTED, "humans", key.rater_a, key.subset, key.at)
@@ -181,23 +181,23 @@ def direction_layers(figures: RubricFigures) -> Part:
 
 def _favoured(net: list[Figure]) -> list[list[object]]:
     """Name the subjects on which people, else the first grader, favour a side; or the widest."""
-    known = [figure for figure in net if figure.interval]
-    raters = [figure.rater for figure in known]
+    intervals = [figure for figure in net if figure.interval]
+    raters = [figure.rater for figure in intervals]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
-    by_rater = [figure for figure in known if figure.rater == rater]
-    own = [figure for figure in by_rater if figure.column == "subject"] or by_rater
-    if not own:
+    by_rater = [figure for figure in intervals if figure.rater == rater]
+    places = [figure for figure in by_rater if figure.column == "subject"] or by_rater
+    if not places:
         return [in_pieces("report.direction_unknown")] if net else []
     who, everywhere = rater_title(rater), written("direction.everywhere")
     favoured = []
-    for figure in own:
+    for figure in places:
         if figure.is_clear:
             about = {"place": figure.value or everywhere, "net": figure}
             favoured.append(in_pieces("direction.on", favoured=_favoured_first(figure)[0], **about))
     if favoured:
         favours = "direction" if rater == "humans" else "direction_by_one"
         return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
-    widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+    widest = max(places, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
     even = "direction_even" if rater == "humans" else "direction_even_by_one"
     return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
 
@@ -225,11 +225,10 @@ def _by_rater(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
     """Tabulate every subject or group in a row, every rater in a column."""
-    own = [figure for figure in net if figure.column == column]
-    latest = {figure.subset: figure for figure in own}
-    rows: list[RowPlace] = [(_sides(own[0]), None)] if column == "subject" and own else []
-    rows += rows_of(latest.values(), title)
-    columns = _by_raters(figure.rater for figure in own)
+    shown = [figure for figure in net if figure.column == column]
+    rows: list[RowPlace] = [(_sides(shown[0]), None)] if column == "subject" and shown else []
+    rows += rows_of({figure.subset: figure for figure in shown}.values(), title)
+    columns = _by_raters(figure.rater for figure in shown)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
@@ -249,8 +248,8 @@ def rate_layers(figures: RubricFigures) -> Part:
     if not graders:
         return Part()
     # People's own rates are the same whoever graded the units.
-    own = [grader for grader in graders if _kind(figures, grader) == "own"]
-    compared = [grader for grader in graders if grader not in own[1:]]
+    uncorrected = [grader for grader in graders if _kind(figures, grader) == "own"]
+    compared = [grader for grader in graders if grader not in uncorrected[1:]]
 
     def subject(figure: Figure) -> str:
         return figure.at or written("rates.all_units")
@@ -263,7 +262,7 @@ def rate_layers(figures: RubricFigures) -> Part:
     one, other = figures.analysis.settings.sides
     by_side = [each for grader in compared for each in _by_side(figures, grader)]
     sides = rows_of(by_side, subject, lambda each: _heading(figures, each.grader))
-    ranked = [each for grader in graders for each in _of(figures, "rate_rank_set", grader)]
+    ranked = [e for grader in graders for e in _at(figures, "rate_rank_set", grader).values()]
     ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     by_subject = rows_of(raw, subject, lambda each: each.grader)
     return Part(
@@ -291,8 +290,8 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     beside = source.context.beside
     citation, quoted = (beside.published.citation, beside.published.figure) if beside else ("", [])
     for figures in source.rubrics:
-        found = figures.select(_statistic(figures), ALL_BINARY)
-        graders = dict.fromkeys(each.grader for each in found if each.at and not each.reason)
+        shown = figures.select(_statistic(figures), ALL_BINARY)
+        graders = dict.fromkeys(each.grader for each in shown if each.at and not each.reason)
         for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
             title = figures.title
             if titles.count(title) > 1:
@@ -336,9 +335,9 @@ def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "r
     """Return the kind of a grader's rates; *own* if annotators labelled all that it graded."""
     if _statistic(figures) == "rate_raw":
         return "raw"
-    known = defined(_at(figures, "rate_ppi", grader).values())
-    own = bool(known) and all(figure.says("peoples_own") for figure in known)
-    return "own" if own else "corrected"
+    rates = defined(_at(figures, "rate_ppi", grader).values())
+    by_people = bool(rates) and all(figure.says("peoples_own") for figure in rates)
+    return "own" if by_people else "corrected"
 
 
 def _by(figures: RubricFigures, grader: str) -> str:
@@ -366,20 +365,15 @@ def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
     return in_pieces("report.rates_nothing")
 
 
-def _of(figures: RubricFigures, statistic: str, grader: str) -> list[Figure]:
-    """A grader's figures of one statistic, in the order of the table."""
-    return figures.select(statistic, ALL_BINARY, ("humans", grader))
-
-
 def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
     """A grader's figures of one statistic, by their `at`."""
-    return {figure.at: figure for figure in _of(figures, statistic, grader)}
+    return {each.at: each for each in figures.select(statistic, ALL_BINARY, ("humans", grader))}
 
 
 def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
     """Every two subjects whose difference is known, in the order of the rows."""
-    found, subjects = (_at(figures, e, grader) for e in ("rate_difference_ppi", "rate_raw"))
-    pairs = ((*pair, found.get(from_to(*pair))) for pair in combinations(subjects, 2))
+    differences, subjects = (_at(figures, e, grader) for e in ("rate_difference_ppi", "rate_raw"))
+    pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
 
@@ -388,15 +382,15 @@ def _heading(figures: RubricFigures, grader: str) -> str:
 
 
 def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
-    found = chain.from_iterable(figures.parts(_SIDES).values())
-    return [figure for figure in found if figure.raters == ("humans", grader)]
+    differences = chain.from_iterable(figures.parts(_SIDES).values())
+    return [figure for figure in differences if figure.raters == ("humans", grader)]
 
 
 def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
     """Yield sentences on the sides: every subject with a clear difference, or that none has."""
     names, by = figures.analysis.settings.sides, _by(figures, grader)
-    known = [figure for figure in _by_side(figures, grader) if figure.interval]
-    clear = [figure for figure in known if figure.is_clear]
+    apart = [figure for figure in _by_side(figures, grader) if figure.interval]
+    clear = [figure for figure in apart if figure.is_clear]
     for figure in clear:
         sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
         ends = sorted(sign * at for at in figure.bounds)
@@ -404,8 +398,8 @@ def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
         about = {"by": by, "subject": figure.at, "toward": toward, "other": other}
         about |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
         yield written("rates.side" if figure.at else "rates.side_of_all", **about)
-    if known and not clear:
-        about, one = {"by": by, "first": names[0], "second": names[1]}, not any(e.at for e in known)
+    if apart and not clear:
+        about, one = {"by": by, "first": names[0], "second": names[1]}, not any(e.at for e in apart)
         yield written("rates.no_side_of_all" if one else "rates.no_side", **about)
 
 
@@ -413,8 +407,8 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
     """Yield sentences on subjects whose answers to one side alone were graded."""
     by_subjects: dict[tuple[str, ...], list[str]] = {}
     for grader in graders:
-        known = ((each.at, each.reason) for each in _by_side(figures, grader))
-        alone = tuple(at for at, reason in known if reason and reason.code == "one_side_only")
+        reasons = ((each.at, each.reason) for each in _by_side(figures, grader))
+        alone = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
         by_subjects.setdefault(alone, []).append(grader)
     for subjects, by in by_subjects.items():
         if subjects and all(subjects):
@@ -458,13 +452,13 @@ def _parts_table(
     figures: RubricFigures, graders: list[str], rates: Sequence[Figure], caption: str
 ) -> list[Table]:
     """Tabulate each grader and part in a row, each subject in a column."""
-    known = {each.key: each for each in rates}
+    by_key = {each.key: each for each in rates}
     subjects = dict.fromkeys(each.at for each in rates)
     if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
         return []
 
     def rate(key: Key, *, at: str) -> Figure | None:
-        return known.get(key._replace(at=at))
+        return by_key.get(key._replace(at=at))
 
     columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
     parts = {each.part: each.key for each in rates}
@@ -486,13 +480,13 @@ def _rates_by_part(
     most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
     drawn = [part for part in dict.fromkeys(e.part for e in rates) if part in most]
     places = ((part, subject) for part in drawn for subject in subjects)
-    found = [by_place[place] for place in places if place in by_place]
-    if all(figure.reason for figure in found):
+    shown = [by_place[place] for place in places if place in by_place]
+    if all(figure.reason for figure in shown):
         return []
     titles = charts.shortened(subjects) | {"": written("rates.all_units")}
     names = charts.shortened([part.partition("=")[2] for part in drawn])
     values: list[charts.Datum] = []
-    for figure in found:
+    for figure in shown:
         mark = "*" if figure.says("few_labelled") else ""
         datum = figure.datum(a=titles[figure.at], b=names[figure.value], column=figure.column)
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
@@ -505,8 +499,8 @@ def _rates_by_part(
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
     return figures.chart(
         "rates", values, data,
-        few if any(figure.says("few_labelled") for figure in found) else "",
-        undefined if any(figure.reason for figure in found) else "",
+        few if any(figure.says("few_labelled") for figure in shown) else "",
+        undefined if any(figure.reason for figure in shown) else "",
         charts.left_out(every, subjects, "subjects"),
         *(charts.left_out(same, drawn, "values", _MOST_PARTS) for same in columns.values()),
         caption=caption, by=_by(figures, grader), subjects=heads, parts=drawn, panels=panels,
@@ -582,8 +576,8 @@ def _rate_sentences(
             yield written("rates.nothing_else", grader=grader)
         if "grader_not_informative" in reasons:
             j = _at(figures, "youden_j", grader)[""]
-            own = f"{j.estimate} {j.interval}"
-            yield written("rates.not_informative", grader=grader, j=own, line=j.line)
+            shown = f"{j.estimate} {j.interval}"
+            yield written("rates.not_informative", grader=grader, j=shown, line=j.line)
         bias = _at(figures, "rogan_gladen_bias", grader)
         for subject, figure in rogan_gladen.items():
             if figure.says("errors_differ"):

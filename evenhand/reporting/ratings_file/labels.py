@@ -753,8 +753,8 @@ def _declared_sets(
     options = given.options
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
     several: dict[str, Sequence[str]] = {}
-    labels = ratings["label"].unique()
-    is_none = [each for each in labels if each in options.missing or each.casefold() in NO_LABEL]
+    every = ratings["label"].unique()
+    is_none = [each for each in every if each in options.missing or each.casefold() in NO_LABEL]
     ratings = ratings.assign(label=ratings["label"].replace(is_none, ""))
     labels = ratings["label"].copy()
     if any(is_none):
@@ -859,7 +859,7 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
         return dataset
     ratings, facts = dataset.ratings, dataset.facts
     rubrics = several.items()
-    parts = {name: {option: f"{name}/{option}" for option in own} for name, own in rubrics}
+    parts = {name: {option: f"{name}/{option}" for option in options} for name, options in rubrics}
     tables = [ratings[~ratings["rubric"].isin(list(parts))]]
     scales = {name: scale for name, scale in dataset.scales.items() if name not in parts}
     prices, titles = dict(facts.prices), dict(dataset.titles)

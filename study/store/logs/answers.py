@@ -6,14 +6,14 @@ which they were asked, and the events of their sessions. Append-only, and never 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from evenhand.lazy import pd
-from evenhand.study.store.database import EventLog, append, append_once
+from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.schema import (
     SHOWN,
     answer_details,
@@ -24,8 +24,7 @@ from evenhand.study.store.schema import (
     session_events,
 )
 from evenhand.study.store.store import Store
-from evenhand.study.tables.evidence import Mark, read_marks, written_marks
-from evenhand.study.tables.ratings import RATING_KEY
+from evenhand.study.tables.ratings import RATING_KEY, Mark, read_marks
 
 ANSWERS_COLUMNS = (*RATING_KEY, "rubric_hash", "label", "created_at", "display", "evidence")
 REMARKS_COLUMNS = (
@@ -39,22 +38,10 @@ ANSWERED = "answered"
 _ORIGINAL = ("", "en")
 
 
-# Details: how the responses were shown, and which words decided
-
-
-def add_details(
-    connection: sa.Connection, submit_id: str, display: str, evidence: Iterable[Mark]
-) -> None:
-    """Append the details of one answer, whose label is stored within the same transaction."""
-    event = {"submit_id": submit_id, "display": display, "evidence": written_marks(evidence)}
-    append_once(connection, answer_details, "submit_id", event)
-
-
 def answers_table(store: Store) -> pd.DataFrame:
     """`ANSWERS_COLUMNS` of the latest answer of every person to every question, in the order in
-    which they came; those that were imported or have no label too.
-
-    `display` is "" where it is not known, `evidence` a JSON list of `{"text", "start", "end"}`.
+    which they came; those that were imported or have no label too. `display` is "" where it is not
+    known, `evidence` a JSON list of `{"text", "start", "end"}`.
     """
     known = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])
     query = (
@@ -64,13 +51,8 @@ def answers_table(store: Store) -> pd.DataFrame:
         .order_by(labels.c.event_id)
     )
     table = store.table(query)
-
-    def text(marks: Any) -> str:
-        return json.dumps(marks or [])
-
-    return table.assign(
-        display=table["display"].fillna("").astype(str), evidence=table["evidence"].map(text)
-    )
+    evidence = [json.dumps(marks or []) for marks in table["evidence"]]
+    return table.assign(display=table["display"].fillna("").astype(str), evidence=evidence)
 
 
 def marks_on(
@@ -79,33 +61,20 @@ def marks_on(
     """Return the words marked with each rater's present answers, by (rubric, unit id); hidden
     repeats are left out. Meant for hundreds of units, not thousands.
     """
+    ids = {unit for _, unit in units}
     query = (
         sa.select(labels.c.rubric, labels.c.unit_id, labels.c.rater_id, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(
-            labels.c.rater_kind == "human",
-            labels.c.draw == 0,
-            labels.c.unit_id.in_({unit for _, unit in units}),
-        )
+        .where(labels.c.rater_kind == "human", labels.c.draw == 0, labels.c.unit_id.in_(ids))
         .order_by(labels.c.event_id)
     )
-    latest: dict[tuple[str, str, str], tuple[Mark, ...]] = {}
-    for row in store.rows(query):
-        marks = read_marks(row.evidence or []) or ()
-        latest[row.rubric, row.unit_id, row.rater_id] = marks
-    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
-    for (rubric, unit, rater), marks in sorted(latest.items()):
+    latest = {(row.rubric, row.unit_id, row.rater_id): row.evidence for row in store.rows(query)}
+    marked: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    for rubric, unit, rater in sorted(latest):
+        marks = read_marks(latest[rubric, unit, rater] or []) or ()
         if marks and (rubric, unit) in units:
-            found.setdefault((rubric, unit), []).extend((rater, mark) for mark in marks)
-    return found
-
-
-# Remarks: confidence, rationale, and flags on units
-
-
-def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
-    """Append one remark; False where its `submit_id` is there already."""
-    return append_once(connection, remarks, "submit_id", event)
+            marked.setdefault((rubric, unit), []).extend((rater, mark) for mark in marks)
+    return marked
 
 
 def remarks_table(store: Store) -> pd.DataFrame:
@@ -117,8 +86,8 @@ def remarks_table(store: Store) -> pd.DataFrame:
         .where(flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN)
         .scalar_subquery()
     )
-    said = (remarks.c[name] for name in REMARKS_COLUMNS)
-    query = sa.select(*said, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
+    columns = (remarks.c[name] for name in REMARKS_COLUMNS)
+    query = sa.select(*columns, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
     return store.table(query.order_by(remarks.c.event_id)).astype({"confidence": "Int64"})
 
 
@@ -127,32 +96,25 @@ def standing(said: pd.DataFrame) -> pd.DataFrame:
     return said[said["withdrawn_at"] == ""]
 
 
-# Languages, kept with the labels to compare languages
-
-
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
     """Return the ratings with `page_language` and `shown_hash`, empty for graders and where not
-    known.
-
-    Without the columns where everyone was asked in English.
+    known. Without the columns where everyone was asked in English.
     """
     key = [*RATING_KEY, "rubric_hash"]
     columns = [labels.c[name] for name in (*key, *SHOWN)]
     shown = store.table(sa.select(*columns).where(is_latest(labels, *key)))
     if shown["page_language"].isin(_ORIGINAL).all():
         return ratings
-    found = ratings.merge(shown, on=key, how="left")
-    return found.fillna(dict.fromkeys(SHOWN, ""))
+    return ratings.merge(shown, on=key, how="left").fillna(dict.fromkeys(SHOWN, ""))
 
 
 def languages_of_raters(store: Store) -> dict[str, str]:
     """The language of each rater's page; "" where it changed between labels."""
     query = sa.select(labels.c.rater_id, labels.c.page_language).distinct()
-    rows = store.rows(query.where(labels.c.page_language != ""))
-    found: dict[str, str] = {}
-    for rater, code in rows:
-        found[rater] = "" if rater in found else code
-    return found
+    languages: dict[str, str] = {}
+    for rater, code in store.rows(query.where(labels.c.page_language != "")):
+        languages[rater] = "" if rater in languages else code
+    return languages
 
 
 # The log of each rater's session: events, from which the rater's present step follows. So a reload,
@@ -175,6 +137,8 @@ EventKind = Literal[
 
 @dataclass(frozen=True)
 class Event:
+    """An event of a rater's session."""
+
     kind: str
     detail: dict[str, Any]
     created_at: str

@@ -77,10 +77,10 @@ def note_parts(
 
 def parts_of(store: Database, rubric: str) -> dict[str, str]:
     """Return the part of each cluster, "learn", "choose" or "prove", as it was given first."""
-    found: dict[str, str] = {}
-    for each in _all(store, PARTED, rubric):
-        found = {**each["parts"], **found}
-    return found
+    parts: dict[str, str] = {}
+    for event in _all(store, PARTED, rubric):
+        parts = {**event["parts"], **parts}
+    return parts
 
 
 def parted_by(store: Database, rubric: str) -> str:
@@ -102,11 +102,10 @@ def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by:
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
     """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
-    tried, chosen = candidates_of(store, rubric), chosen_on(store, rubric)
     olds = {each["old"]: each["is_new"] for each in _all(store, STARTED, rubric)}
     new = {rater for rater, is_new in olds.items() if is_new}
-    new |= {rater for rater, each in tried.items() if each.is_new}
-    return new & (olds.keys() | chosen.keys())
+    new |= {rater for rater, each in candidates_of(store, rubric).items() if each.is_new}
+    return new & (olds.keys() | chosen_on(store, rubric).keys())
 
 
 def note_candidates(
@@ -120,27 +119,25 @@ def note_candidates(
 
 def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
     """Return every candidate so far, by its rater id."""
-    found: dict[str, Tried] = {}
-    for raters in _all(store, TRIED, rubric):
-        found |= {rater: Tried(**each) for rater, each in raters.items()}
-    return found
+    tried = (raters.items() for raters in _all(store, TRIED, rubric))
+    return {rater: Tried(**each) for raters in tried for rater, each in raters}
 
 
 def note_choice(
     store: Database, rubric: str, new: str, clusters: Sequence[str], done_by: str
 ) -> None:
     """Append the winner of a choice, and the clusters whose labels chose it."""
-    own = {"new": new, "clusters": list(clusters)}
-    if own not in _all(store, CHOSE, rubric):
-        _append(store, CHOSE, rubric, own, done_by)
+    choice = {"new": new, "clusters": list(clusters)}
+    if choice not in _all(store, CHOSE, rubric):
+        _append(store, CHOSE, rubric, choice, done_by)
 
 
 def chosen_on(store: Database, rubric: str) -> dict[str, set[str]]:
     """Return for every winner of a choice the clusters that it was chosen on."""
-    found: dict[str, set[str]] = {}
-    for each in _all(store, CHOSE, rubric):
-        found.setdefault(each["new"], set()).update(each["clusters"])
-    return found
+    clusters: dict[str, set[str]] = {}
+    for choice in _all(store, CHOSE, rubric):
+        clusters.setdefault(choice["new"], set()).update(choice["clusters"])
+    return clusters
 
 
 def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
@@ -149,12 +146,11 @@ def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
     text was chosen on.
     """
     learn = {each for each, part in parts_of(store, rubric).items() if part == "learn"}
-    chosen, found = chosen_on(store, rubric), dict[str, set[str]]()
+    chosen, led_by = chosen_on(store, rubric), dict[str, set[str]]()
     for rater, tried in candidates_of(store, rubric).items():
         if tried.has_own_text and (text := own_prompt_of(rater)):
-            own = found.setdefault(text, set(learn))
-            own.update(chosen.get(rater, ()))
-    return found
+            led_by.setdefault(text, set(learn)).update(chosen.get(rater, ()))
+    return led_by
 
 
 def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str) -> int:
@@ -223,13 +219,12 @@ def _append(
     store: Database, kind: str, rubric: str, detail: Mapping[str, Any], done_by: str
 ) -> None:
     text = json.dumps(detail, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    event = {"kind": kind, "rater_id": rubric, "reason": text, "done_by": done_by}
     with store.write() as connection:
-        append(connection, lead_events, event)
+        _note(connection, kind, rubric, text, done_by)
 
 
 def _all(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
-    return [each for own, each in _with_rubrics(store, kind) if own == rubric]
+    return [detail for name, detail in _with_rubrics(store, kind) if name == rubric]
 
 
 def _with_rubrics(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -240,7 +235,6 @@ def _with_rubrics(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]
 
 # What models proposed for a grader: every request that was answered, and what came back, kept
 # before anybody reads it
-
 
 PROPOSED = "improve proposed"
 
@@ -272,12 +266,14 @@ def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None
 
 def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
     """Return the first answer to each request that need not be sent again, by its digest."""
-    found: dict[str, ProposalAttempt] = {}
-    for each in _all(store, PROPOSED, rubric):
-        if each["unscored_reason"] not in TRANSIENT_REASONS:
-            found.setdefault(each["request"], ProposalAttempt(**each))
-    return found
+    first: dict[str, ProposalAttempt] = {}
+    for attempt in _all(store, PROPOSED, rubric):
+        if attempt["unscored_reason"] not in TRANSIENT_REASONS:
+            first.setdefault(attempt["request"], ProposalAttempt(**attempt))
+    return first
 
+
+# The lead's acts: who, when, what; decisions that have a table of their own are read from there
 
 Act = Literal[
     "account", "backup", "export", "file", "grades", "import", "invite", "link", "place",
@@ -286,17 +282,18 @@ Act = Literal[
 """Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
 _NO_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENT_KINDS)
-_TOLD = ["unit_id", "rater_id", "label", "order", "draw"]
-
-
-# Acts: who, when, what; decisions that have a table of their own are read from there
+_HASHED = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
 def note_act(store: Database, kind: Act, about: str, detail: str, done_by: str) -> None:
     """Append an act of a lead; `about` is the person or thing it concerns."""
-    event = {"kind": kind, "rater_id": about, "reason": detail, "done_by": done_by}
     with store.write() as connection:
-        append(connection, lead_events, event)
+        _note(connection, kind, about, detail, done_by)
+
+
+def _note(connection: sa.Connection, kind: str, about: str, detail: str, done_by: str) -> None:
+    event = {"kind": kind, "rater_id": about, "reason": detail, "done_by": done_by}
+    append(connection, lead_events, event)
 
 
 def note_settings(store: Database, text: str, done_by: str = "") -> None:
@@ -314,22 +311,18 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
             return
     with store.write() as connection:
         if not is_known(connection):  # by another process, or the page that wrote it
-            event = {"kind": "settings", "rater_id": "study.toml", "reason": digest}
-            append(connection, lead_events, event | {"done_by": done_by})
+            _note(connection, "settings", "study.toml", digest, done_by)
 
 
 def note_files(
     connection: sa.Connection, done_by: str, changed: Mapping[str, tuple[str, str]]
 ) -> None:
-    """Append, within a `write()`, that a lead changed files of the study: by its name each file's
-    new text, and what is new in it.
-    """
-    for name, (text, said) in changed.items():
-        is_settings = name == "study.toml"
-        detail = f"{_settings_digest(text)} {said}" if is_settings else said
-        kind: Act = "settings" if is_settings else "file"
-        event = {"kind": kind, "rater_id": name, "reason": detail, "done_by": done_by}
-        append(connection, lead_events, event)
+    """Append that a lead changed files: by its name each one's new text, and what is new in it."""
+    for name, (text, new) in changed.items():
+        if name == "study.toml":
+            _note(connection, "settings", name, f"{_settings_digest(text)} {new}", done_by)
+        else:
+            _note(connection, "file", name, new, done_by)
 
 
 def _settings_digest(text: str) -> str:
@@ -356,11 +349,10 @@ def acts(store: Database) -> pd.DataFrame:
         ).where(wanted)
         for table, about, detail, kind, wanted in sources
     ]
-    found = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
-    found = found[::-1].sort_values("created_at", ascending=False, kind="stable")
-    return found.assign(done_by=found["done_by"].str.removeprefix("adjudicator:")).reset_index(
-        drop=True
-    )
+    table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
+    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")
+    table["done_by"] = table["done_by"].str.removeprefix("adjudicator:")
+    return table.reset_index(drop=True)
 
 
 # Looks: each at new labels is another chance to be wrong, so they are counted. Looking again at the
@@ -369,36 +361,33 @@ def acts(store: Database) -> pd.DataFrame:
 
 def labels_hash(ratings: pd.DataFrame) -> str:
     """Return a hash of people's labels (of one rubric) that the order of rows does not change."""
-    people = ratings.loc[ratings["rater_kind"] == "human", _TOLD].sort_values(_TOLD)
+    people = ratings.loc[ratings["rater_kind"] == "human", _HASHED].sort_values(_HASHED)
     return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
 
 
 def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> dict[str, int]:
     """Return the number of this look, by rubric, from the hashes of people's labels as they are
-    now.
-
-    A look at new labels is logged if `record`; else its number is 0, for then it is not counted.
+    now. A look at new labels is logged if `record`; else its number is 0, for then it is not
+    counted.
     """
     with store.write() if record else store.read() as connection:
         known = _known(connection)
-        found = {}
+        numbers = {}
         for rubric, digest in present.items():
             seen = known.setdefault(rubric, [])
             if digest not in seen and record:
                 append(connection, look_events, {"rubric": rubric, "labels_hash": digest})
                 seen.append(digest)
-            found[rubric] = seen.index(digest) + 1 if digest in seen else 0
-    return found
+            numbers[rubric] = seen.index(digest) + 1 if digest in seen else 0
+    return numbers
 
 
 def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
     """Return the number that a look at these labels has, or would have, by rubric; logs nothing."""
     with store.read() as connection:
         known = _known(connection)
-    return {
-        rubric: [*known.get(rubric, []), digest].index(digest) + 1
-        for rubric, digest in present.items()
-    }
+    looks = {rubric: [*known.get(rubric, []), digest] for rubric, digest in present.items()}
+    return {rubric: looks[rubric].index(digest) + 1 for rubric, digest in present.items()}
 
 
 def _known(connection: sa.Connection) -> dict[str, list[str]]:
@@ -411,15 +400,11 @@ def _known(connection: sa.Connection) -> dict[str, list[str]]:
     return known
 
 
-# Tuned thresholds, with the labels that each of them rests on
-
-
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold:
-    """A grader's threshold that was tuned on the labels of `clusters` (ids of pairs).
-
-    It has the best `objective` against the `reference` ("humans", or a rater) and replaces
-    `instead_of`, the rubric's threshold or a declared one.
+    """A grader's threshold that was tuned on the labels of `clusters` (ids of pairs). It has the
+    best `objective` against the `reference` ("humans", or a rater) and replaces `instead_of`, the
+    rubric's threshold or a declared one.
     """
 
     rubric: str
@@ -443,16 +428,12 @@ WAVES = EventLog(sample_waves, Wave)
 
 def inclusion_so_far(store: Store) -> Mapping[str, float]:
     """Return each pair's probability of being picked and labelled by now; empty where all were
-    equal.
-
-    A pair counts as labelled when any person has labelled it on any rubric: all rubrics of a pair
-    are handed out together.
+    equal. A pair counts as labelled when any person has labelled it on any rubric: all rubrics of a
+    pair are handed out together.
     """
-    waves = WAVES.all(store)
-    if not waves:
+    if not (waves := WAVES.all(store)):
         return {}
-    with store.read() as connection:
-        query = sa.select(labels.c.unit_id).where(labels.c.rater_kind == "human").distinct()
-        seen = {parse_unit_id(unit)[0] for unit in connection.execute(query).scalars()}
+    query = sa.select(labels.c.unit_id).where(labels.c.rater_kind == "human").distinct()
+    seen = {parse_unit_id(unit)[0] for unit in store.values(query)}
     shares = [len(seen.intersection(wave.taken)) / max(len(wave.taken), 1) for wave in waves]
     return inclusion(waves, shares if any(shares) else ())

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.lazy import pd
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.store.database import EventLog
+from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 from evenhand.study.store.schema import (
     attacked_grades,
@@ -40,7 +40,7 @@ _KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
 def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """Return the facts that identify a grader's replies, attacked ones too, by question."""
     asked = ("unit_id", "rubric", "order")
-    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
         for table, names in ((grades, asked), (attacked_grades, (*asked, *_TRIAL[1:4]))):
             facts = table.c.provenance
@@ -51,9 +51,9 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
                 facts["choice"].as_integer(),
             ).where(table.c.rater_id == rater_id, table.c.unscored_reason.not_in(TRANSIENT_REASONS))
             for *prompted, reply_id, created, choice in connection.execute(query):
-                made_out = {"reply_id": reply_id, "created": created, "choice": choice}
-                found.setdefault(tuple(prompted), []).append(made_out)
-    return found
+                identity = {"reply_id": reply_id, "created": created, "choice": choice}
+                replies.setdefault(tuple(prompted), []).append(identity)
+    return replies
 
 
 def gave_without_reasoning(store: Store, rater_id: str) -> bool:
@@ -93,11 +93,8 @@ def raw_replies(
     """
     keys, latest = set(wanted), dict[tuple[About, str, int], str]()
     units = list(dict.fromkeys(unit for _, unit, _ in wanted))
-    columns = [
-        grades.c[name]
-        for name in ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
-    ]
-    columns.append(grades.c.provenance["reason"].as_string())
+    names = ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
+    columns = [*(grades.c[name] for name in names), grades.c.provenance["reason"].as_string()]
     query = sa.select(*columns).order_by(grades.c.event_id)
     with store.read() as connection:
         for start in range(0, len(units), _AT_ONCE):
@@ -107,14 +104,14 @@ def raw_replies(
                 key = (rubric, unit, grader)
                 if key in keys and digest in accepted.get(rubric, ()):
                     if reason:
-                        said = "reason_ba" if order == "ba" else "reason"
-                        raw = written(f"disagreement.{said}", reason=reason)
+                        form = "reason_ba" if order == "ba" else "reason"
+                        raw = written(f"disagreement.{form}", reason=reason)
                     latest[key, order, draw] = raw
-    found: dict[About, list[str]] = {}
+    replies: dict[About, dict[str, None]] = {}
     for (key, _, _), raw in sorted(latest.items()):
-        if raw.strip() and raw not in found.setdefault(key, []):
-            found[key].append(raw)
-    return {key: said for key, said in found.items() if said}
+        if raw.strip():
+            replies.setdefault(key, {})[raw] = None
+    return {key: list(each) for key, each in replies.items()}
 
 
 # The injection audit: grades of texts that try to sway a grader, which never become ratings
@@ -124,18 +121,12 @@ def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
     """Return the trials not to ask again, each with its label; "" where none came."""
-    table = attacked_grades
-    query = (
-        sa.select(*(table.c[name] for name in _TRIAL), table.c.label)
-        .where(
-            table.c.rater_id == rater_id,
-            table.c.rubric == rubric,
-            table.c.rubric_hash.in_(rubric_hashes),
-            table.c.suite == suite,
-            table.c.unscored_reason.not_in(TRANSIENT_REASONS),
-        )
-        .order_by(table.c.event_id)
-    )
+    columns = attacked_grades.c
+    asked = columns.rater_id == rater_id, columns.rubric == rubric, columns.suite == suite
+    counts = columns.rubric_hash.in_(rubric_hashes)
+    is_final = columns.unscored_reason.not_in(TRANSIENT_REASONS)
+    query = sa.select(*(columns[name] for name in _TRIAL), columns.label)
+    query = query.where(*asked, counts, is_final).order_by(columns.event_id)
     return {tuple(row[:5]): row.label for row in store.rows(query)}
 
 
@@ -148,30 +139,22 @@ def was_audited(store: Store) -> bool:
 
 def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
     """Return each grader's latest grades under a text that `accepted` (rubric -> hashes) names, for
-    the latest version of the attacks put to it.
-
-    Columns: `rubric, rater_id, unit_id, attack, target, side, draw, label, probabilities` (a dict
-    or None).
+    the latest version of the attacks put to it. Columns: `rubric, rater_id, unit_id, attack,
+    target, side, draw, label, probabilities` (a dict or None).
     """
-    table = attacked_grades
+    attacked = attacked_grades
     names = ("rubric", "rater_id", *_TRIAL, "label", "probabilities", "rubric_hash", "suite")
     query = (
-        sa.select(*(table.c[name] for name in names))
-        .where(is_latest(table, *_KEY), table.c.unscored_reason.not_in(TRANSIENT_REASONS))
-        .order_by(table.c.event_id)
+        sa.select(*(attacked.c[name] for name in names))
+        .where(is_latest(attacked, *_KEY), attacked.c.unscored_reason.not_in(TRANSIENT_REASONS))
+        .order_by(attacked.c.event_id)
     )
-    found = store.table(query)
-    counted = [
-        digest in accepted.get(rubric, ())
-        for rubric, digest in zip(found["rubric"], found["rubric_hash"], strict=True)
-    ]
-    found = found.loc[counted]
-    newest = found.groupby(["rubric", "rater_id"])["suite"].transform("last")
-    found = found[found["suite"] == newest].drop(columns=["suite", "rubric_hash"])
-    return found.reset_index(drop=True)
-
-
-# Attempts at subjects' responses, of which only whole pairs enter the study
+    table = store.table(query)
+    texts = zip(table["rubric"], table["rubric_hash"], strict=True)
+    table = table.loc[[digest in accepted.get(rubric, ()) for rubric, digest in texts]]
+    newest = table.groupby(["rubric", "rater_id"])["suite"].transform("last")
+    table = table[table["suite"] == newest].drop(columns=["suite", "rubric_hash"])
+    return table.reset_index(drop=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,13 +183,12 @@ class ResponseLog:
     def answered(self, subject: str) -> set[tuple[str, str]]:
         """(pair_id, side) of every prompt that this subject has responded to, imports included."""
         known = self._store.answered()
-        own = known[known["subject"] == subject]
-        return set(self._texts(subject)) | set(zip(own["pair_id"], own["side"], strict=True))
+        known = known[known["subject"] == subject]
+        return set(self._texts(subject)) | set(zip(known["pair_id"], known["side"], strict=True))
 
     def add_whole_pairs(self, subject: str) -> int:
-        """Take every pair with all its responses into the study; return how many are new.
-
-        The first response to a prompt counts.
+        """Take every pair with all its responses into the study; return how many are new. The first
+        response to a prompt counts.
         """
         texts = self._texts(subject)
         known = self._store.answered()
@@ -274,6 +256,10 @@ class Chunk:
     created_at: str = field(default_factory=utc_now)
 
 
+_CHUNK = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")
+"""The columns of a batch that are fields of its chunk."""
+
+
 class BatchJournal:
     """The chunks of one study. Methods that write are durable when they return."""
 
@@ -281,14 +267,8 @@ class BatchJournal:
         self._store = store
 
     def intend(self, chunk: Chunk) -> None:
-        row = {
-            "chunk": chunk.chunk,
-            "rater_id": chunk.rater_id,
-            "base_url": chunk.base_url,
-            "at_most_usd": chunk.at_most_usd,
-            "questions": [astuple(request) for request in chunk.requests],
-            "created_at": chunk.created_at,
-        }
+        row = {name: getattr(chunk, name) for name in _CHUNK}
+        row["questions"] = [astuple(request) for request in chunk.requests]
         with self._store.write() as connection:
             connection.execute(sa.insert(batches), [row])
             _note(connection, chunk.chunk, "intended")
@@ -319,34 +299,22 @@ class BatchJournal:
 
     def under_way(self, rater_id: str) -> list[Chunk]:
         """The chunks that are neither collected nor abandoned, oldest first."""
-        closed = sa.select(batch_events.c.chunk).where(
-            batch_events.c.kind.in_(("collected", "abandoned"))
-        )
-        ids = sa.select(batch_events.c.chunk, batch_events.c.batch_id).where(
-            batch_events.c.kind == "submitted"
-        )
-        query = (
-            sa.select(batches)
-            .where(batches.c.rater_id == rater_id, batches.c.chunk.not_in(closed))
-            .order_by(batches.c.created_at)
-        )
+        events = batch_events.c
+        closed = sa.select(events.chunk).where(events.kind.in_(("collected", "abandoned")))
+        ids = sa.select(events.chunk, events.batch_id).where(events.kind == "submitted")
+        query = sa.select(batches).order_by(batches.c.created_at)
+        wanted = batches.c.rater_id == rater_id, batches.c.chunk.not_in(closed)
         with self._store.read() as connection:
             named = {row.chunk: row.batch_id for row in connection.execute(ids)}
-            rows = connection.execute(query).all()
-        return [
-            Chunk(
-                chunk=row.chunk,
-                rater_id=row.rater_id,
-                base_url=row.base_url,
-                requests=tuple(BatchRequest(*cells) for cells in row.questions),
-                at_most_usd=row.at_most_usd,
-                batch_id=named.get(row.chunk, ""),
-                created_at=row.created_at,
-            )
-            for row in rows
-        ]
+            rows = connection.execute(query.where(*wanted)).all()
+        chunks = []
+        for row in rows:
+            facts = {name: getattr(row, name) for name in _CHUNK}
+            requests = tuple(BatchRequest(*cells) for cells in row.questions)
+            batch_id = named.get(row.chunk, "")
+            chunks.append(Chunk(**facts, requests=requests, batch_id=batch_id))
+        return chunks
 
 
 def _note(connection: sa.Connection, chunk: str, kind: str, batch_id: str = "") -> None:
-    row = {"chunk": chunk, "kind": kind, "batch_id": batch_id, "created_at": utc_now()}
-    connection.execute(sa.insert(batch_events), [row])
+    append(connection, batch_events, {"chunk": chunk, "kind": kind, "batch_id": batch_id})

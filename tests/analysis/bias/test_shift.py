@@ -13,6 +13,7 @@ from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
+from evenhand.analysis.bias import expected
 from evenhand.analysis.bias.audit import findings
 from evenhand.analysis.bias.expected import (
     NOT_SCALED,
@@ -22,10 +23,7 @@ from evenhand.analysis.bias.expected import (
     People,
     Shift,
     Shifts,
-    _angle,
     _Curves,
-    _third_difference,
-    _third_of_normal,
     beyond_expected,
     parts_of,
     side_shift,
@@ -298,13 +296,13 @@ def test_parts_are_values_or_fifths():
 @pytest.mark.parametrize("correlation", [0.1, 0.6, 0.95])
 def test_the_correlation_is_that_of_scipy(place, correlation):
     both = multivariate_normal([0, 0], [[1, correlation], [correlation, 1]]).cdf([place, place])
-    found = _angle(np.array([[place]]), np.array([[both - ndtr(place) ** 2]]))
+    found = expected._angle(np.array([[place]]), np.array([[both - ndtr(place) ** 2]]))
     assert np.sin(found[0, 0]) == pytest.approx(correlation, abs=2e-3)
 
 
 def test_a_third_difference_is_that_of_a_cubic():
     at = np.array([0.1, 0.25, 0.6, 0.9])
-    weights = _third_difference(at)
+    weights = expected._third_difference(at)
     assert [float(weights @ at**power) for power in range(4)] == pytest.approx([0, 0, 0, 1])
 
 
@@ -603,7 +601,7 @@ def test_the_third_moment_is_that_of_the_integral(wide):
     angle = np.full(place.shape, np.arcsin(wide**2 / (1.0 + wide**2)))
     tau = ndtr(place * np.sqrt(1.0 + wide**2) + wide * _FINE[:, None])
     # Twelve points of Legendre for one integral over the angle.
-    assert _third_of_normal(place, angle)[0] == pytest.approx(_SHARES @ tau**3, abs=1e-5)
+    assert expected._third_of_normal(place, angle)[0] == pytest.approx(_SHARES @ tau**3, abs=1e-5)
 
 
 def test_a_solution_has_the_graders_mean_and_covariance(rng):

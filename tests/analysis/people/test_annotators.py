@@ -239,7 +239,7 @@ def test_the_verdict_names_them_and_not_the_rubric(shared_data):
     table = pd.read_csv(shared_data / "reading" / "63b_reversed3.csv", dtype=str)
     found, notes = verdict(table, "ann", "ben", "cy")
     assert found["verdict"] == "inconclusive"
-    assert found["next"] == {"kind": "people", "number": 1}
+    assert found["next"] == {"kind": "annotators", "number": 1}
     sentence = str(found["sentence"])
     assert (
         "cy seems to label the other way round (kappa with the others -0.46, and 0.69" in sentence
@@ -259,7 +259,7 @@ def test_no_grader_passes_beside_them():
     found, _ = verdict(table, *NAMES)
     assert (found["verdict"], found["next"]) == (
         "inconclusive",
-        {"kind": "people", "number": 1},
+        {"kind": "annotators", "number": 1},
     )
     found, notes = verdict(table.drop(columns="fay"), *NAMES[:5])
     assert found["verdict"] == "can_replace"

@@ -13,7 +13,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from evenhand.analysis.report.document import section_of
 from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
@@ -26,6 +25,7 @@ from evenhand.analysis.people.disagreements import (
     MOST_LISTED,
     moved,
 )
+from evenhand.analysis.report.files import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
 from evenhand.rubrics import load_rubric
@@ -245,7 +245,7 @@ def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysi
 
 def answer_of(analysis: Analysis) -> str:
     """The report's answer, with its figures between the words."""
-    section = section_of(Source.of(analysis, ReportContext("x")), "another-wording")
+    section = section_of(Source(analysis, ReportContext("x")), "another-wording")
     (answer,) = section.answers
     return "".join(map(str, answer.pieces))
 
@@ -282,7 +282,7 @@ def test_labels_of_the_excluded_do_not_count(rng):
 def test_nothing_is_said_of_wordings_that_were_not_tried(rng):
     found = analyse(study(rng), None, SCALES, resamples=200)
     assert not found.results["statistic"].isin([ALPHA, DIFFERENCE]).any()
-    assert section_of(Source.of(found, ReportContext("x")), "another-wording") is None
+    assert section_of(Source(found, ReportContext("x")), "another-wording") is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.source import BesidePublished
-from evenhand.study.settings.published import PublishedFigures
+from evenhand.study.settings.analysis import PublishedFigures
 from tests.analysis.make import YES, both_sides, study
 
 pytestmark = pytest.mark.slow

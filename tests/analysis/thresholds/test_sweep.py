@@ -14,7 +14,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
 from sklearn.model_selection import GroupKFold
 
-from benchmarks import calibration as benchmark
+from benchmarks.deciding_bound import calibration as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -254,7 +254,7 @@ def test_threshold_rows(tuned, results):
     assert 0.1 <= chosen <= 0.13
     assert rows.loc[("hard", "kappa"), "low"] <= chosen <= rows.loc[("hard", "kappa"), "high"]
     tied = tuned[tuned["rater_kind"] == "human"].groupby("unit_id")["label"].nunique().gt(1).sum()
-    assert f"{tied} tied units left out" in rows.loc[("humans", "kappa"), "note"]
+    assert f"{tied} tied items left out" in rows.loc[("humans", "kappa"), "note"]
     assert rows.loc[("humans", "kappa"), "n_units"] == 300 - tied
 
     at = rows_of(results, "cohen_kappa_at_threshold").set_index(["rater_a", "at"])

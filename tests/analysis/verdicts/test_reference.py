@@ -132,7 +132,7 @@ def test_absent_answers_are_no_agreement():
 @pytest.mark.parametrize("reference", ["nobody", "g"])
 def test_who_is_no_person_is_no_reference(reference):
     labels = {"expert": "12" * 20, "g": "12" * 20}
-    with pytest.raises(InputError, match="no person or adjudicator here; there are expert"):
+    with pytest.raises(InputError, match="no annotator or adjudicator here; there are expert"):
         analyse_labels(labels, TWO, resamples=50, reference=reference)
 
 

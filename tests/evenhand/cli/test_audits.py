@@ -11,7 +11,7 @@ import pytest
 from evenhand.reporting.analysing import analyse_file, analyse_study
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import attacked_table
-from evenhand.study.tables.attacks import ATTACKS
+from evenhand.study.tables.ratings import ATTACKS
 from harness.replies import answer
 from harness.studies import marked_study, with_labels
 from tests.commands import Run

@@ -20,8 +20,8 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit
+from evenhand.study.desk.claims import STOPPED_BY, oversight
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import STOPPED_BY, oversight
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
@@ -180,7 +180,7 @@ def test_a_study_without_labels(make_study, verb, says, run: Run):
 @pytest.mark.slow
 def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_study) -> None:
     study = make_study()
-    says = "from pathlib import Path\nfrom evenhand.cli.options import print_lead_link\n"
+    says = "from pathlib import Path\nfrom evenhand.cli.verbs import print_lead_link\n"
     says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
     logged = python("-c", says, check=True).stdout
     assert "lead=" not in logged

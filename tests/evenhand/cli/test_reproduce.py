@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.settings.published import SHIPPED, PublishedFigures, read_published
+from evenhand.study.settings.analysis import SHIPPED, PublishedFigures, read_published
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.store import spent_so_far
@@ -781,7 +781,7 @@ def test_a_published_figure_without_its_unit_is_refused(tmp_path: Path) -> None:
     figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
     for more, said in (
         ({"value": "0.5"}, "cohen_kappa of A and B has no item; name one of percent"),
-        ({"value": "0.5", "unit": "kappas"}, "has the item 'kappas'"),
+        ({"value": "0.5", "unit": "kappas"}, "has the unit 'kappas'"),
         ({"value": "50", "unit": "coefficient"}, "is '50', which is no coefficient"),
         ({"value": "about half", "unit": "share"}, "is 'about half', which is no share"),
     ):

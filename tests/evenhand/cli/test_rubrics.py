@@ -5,11 +5,12 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.claims import exclude
 from evenhand.study.lead.disagreements import raised_flags, sort_disagreement
+from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import WITHDRAWN, add_remark
-from evenhand.study.store.schema import flag_events
+from evenhand.study.store.logs.answers import WITHDRAWN
+from evenhand.study.store.schema import flag_events, remarks
 from harness.studies import with_edited_rubric, with_labels
 
 UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]
@@ -28,8 +29,9 @@ def study(make_study) -> Study:
 
 def flag(study: Study, rater: str, unit: str, text: str, reason: str = "unclear_rubric") -> None:
     with study.store.write() as connection:
-        add_remark(
+        append(
             connection,
+            remarks,
             {
                 "submit_id": f"{rater}-{unit}-{text}",
                 "kind": "flag",
@@ -117,13 +119,10 @@ def divided(make_study) -> Study:
     with_labels(study, {"ann": "1" * 24, "ben": second}, units=units)
     with study.store.write() as connection:
         about = {"kind": "rationale", "rubric": "refusal", "order": "", "draw": 0, "reason": ""}
-        said = {
-            "unit_id": units[second.index("2")],
-            "rater_id": "ben",
-            "text": "A list is no\nessay.",
-        }
+        said = {"unit_id": units[second.index("2")], "rater_id": "ben"}
+        said["text"] = "A list is no\nessay."
         known = {"rubric_hash": study.rubrics["refusal"].hash, "created_at": utc_now()}
-        add_remark(connection, {"submit_id": "x", **about, **said, **known})
+        append(connection, remarks, {"submit_id": "x", **about, **said, **known})
     return study
 
 

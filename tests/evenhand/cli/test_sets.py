@@ -19,7 +19,7 @@ from evenhand.reporting.load import from_file, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Answer
-from evenhand.study.lead.adjudication import adjudication_queue, decide
+from evenhand.study.lead.disagreements import adjudication_queue, decide
 from harness.studies import TOPICS_HEAD
 from tests.commands import Run
 

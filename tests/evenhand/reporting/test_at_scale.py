@@ -36,8 +36,7 @@ from evenhand.reporting.at_scale import (
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables import formats as limits
-from evenhand.study.tables.formats import read_table
-from evenhand.study.tables.pieces import pieces_of
+from evenhand.study.tables.formats import pieces_of, read_table
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
 from tests.conftest import ROOT
 

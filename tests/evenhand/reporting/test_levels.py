@@ -19,7 +19,7 @@ from evenhand.rubrics import Block, asked_rubric
 from evenhand.rubrics.options import whole_numbers_in_a_row
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Answer
-from evenhand.study.lead.adjudication import adjudication_queue
+from evenhand.study.lead.disagreements import adjudication_queue
 from evenhand.study.tables.columns import folded
 from tests.commands import Run
 

@@ -16,8 +16,8 @@ from markupsafe import escape
 import evenhand as eh
 from docs.keywords import STUB, stub
 from evenhand.cli.main import main
-from evenhand.cli.options import OF_FILES
 from evenhand.cli.studies import ITEM_OPTIONS
+from evenhand.cli.verbs import OF_FILES
 from evenhand.reporting.keywords import keyword_types
 from evenhand.study import open_study
 from evenhand.study.settings.analysis import Rules

@@ -16,19 +16,21 @@ import evenhand as eh
 from evenhand.analysis import Analysis, Scale, analyse
 from evenhand.analysis.verification import Libraries
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import (
+from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
+from evenhand.reporting.report import (
     DISAGREEMENTS_FILE,
     FORESTS_FILE,
     OVER_TIME_FILE,
     QUALITY_FILE,
+    print_pdf,
+    report_study,
     study_figures,
 )
-from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
-from evenhand.reporting.report import libraries_beside, print_pdf, report_study
+from evenhand.reporting.workers import libraries_beside
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import Mark
 from harness.studies import mark_words, with_labels
 from tests.commands import Run
 

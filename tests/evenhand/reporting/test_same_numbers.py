@@ -20,7 +20,7 @@ from evenhand.annotate_app.lead.overview_page import main_rows
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.library import Check
-from evenhand.reporting.live_figures import study_figures
+from evenhand.reporting.report import study_figures
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from harness.judged_study import LATE, judged_study

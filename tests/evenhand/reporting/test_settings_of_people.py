@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import page_data
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import stop_flagged, study_quality
+from evenhand.reporting.report import stop_flagged, study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import admit, make_invites

@@ -14,9 +14,9 @@ from evenhand.analysis import Analysis
 from evenhand.analysis.results import ResultRow
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
-from evenhand.reporting.live_figures import study_figures
 from evenhand.reporting.load import from_study
-from evenhand.reporting.thresholds import calibrate
+from evenhand.reporting.report import study_figures
+from evenhand.reporting.selecting import calibrate
 from evenhand.study import Study, open_study
 from evenhand.study.creation import extend_sample
 from evenhand.study.lead.imports import import_ratings
@@ -242,7 +242,7 @@ def test_the_leads_pages_count_again_once_a_threshold_is_tuned(tuned: MakeTuned)
 
 
 def test_whom_the_lead_excluded_is_not_tuned_to(tuned: MakeTuned) -> None:
-    from evenhand.study.desk.oversight import exclude
+    from evenhand.study.desk.claims import exclude
 
     folder = tuned()
     with open_study(folder) as study:

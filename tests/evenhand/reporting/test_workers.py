@@ -43,7 +43,7 @@ time.sleep(float(sys.argv[1]))
 """
 _BESIDE = """
 import multiprocessing, time
-from evenhand.reporting.report import libraries_beside
+from evenhand.reporting.workers import libraries_beside
 
 with libraries_beside(meanwhile=print):
     print(multiprocessing.active_children()[0].pid, flush=True)

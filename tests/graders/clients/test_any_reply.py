@@ -13,9 +13,8 @@ from evenhand.graders import clients
 from evenhand.graders.clients import UNREADABLE, OpenAIBatches
 from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
-from evenhand.graders.providers import parse_spec
+from evenhand.graders.providers import Scrubber, parse_spec
 from evenhand.graders.replies import Outcome
-from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import load_rubric
 from harness.replies import Call, Reply, completion, labelled, message
 from tests.graders.bench import Bench

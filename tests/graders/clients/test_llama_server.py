@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study
-from evenhand.study.questions import Question
+from evenhand.study.prompts.units import Question
 from harness.installing import installed, pip_command
 from harness.ports import free_port
 from harness.studies import MarkedStudy

@@ -85,7 +85,7 @@ def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -
 
 
 def test_large_work_is_cut_into_chunks(bench: Bench, monkeypatch) -> None:
-    monkeypatch.setattr(ClaudeBatches, "limits", ClaudeBatches.limits.__class__(4, 10**9))
+    monkeypatch.setattr(ClaudeBatches, "most_requests", 4)
     study = bench.study(pairs=5)
     assert by_batch(study, bench.claude).scored == 10
     assert [len(batch["lines"]) for batch in bench.batches.made] == [4, 4, 1]

@@ -11,9 +11,9 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import Shard
-from evenhand.graders.running import Elsewhere, only_runner
+from evenhand.graders.running import RunLocked, only_runner
 from evenhand.study import Study, open_study
-from evenhand.study.keeping.moving import move_store
+from evenhand.study.keeping import move_store
 from evenhand.study.store.store import grade_totals
 from harness.postgresql import own_postgresql
 from harness.replies import answer
@@ -98,11 +98,11 @@ def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
                 (Shard(2, 3), "in 2 shards"),
                 (Shard(), "in 2 shards"),
             ):
-                with pytest.raises(Elsewhere, match=said), only_runner(elsewhere, other):
+                with pytest.raises(RunLocked, match=said), only_runner(elsewhere, other):
                     pass
         with (
             only_runner(study),
-            pytest.raises(Elsewhere, match="another run is collecting"),
+            pytest.raises(RunLocked, match="another run is collecting"),
             only_runner(elsewhere),
         ):
             pass

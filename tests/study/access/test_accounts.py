@@ -13,35 +13,33 @@ from argon2 import Parameters, PasswordHasher, extract_parameters
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.access import accounts as access
-from evenhand.study.access import lead_login as lead_access
+from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import (
+    Visitor,
     accounts,
+    client_secret,
+    cookie_secret,
     disable_account,
+    log_in,
+    log_out,
     make_token,
+    new_link_token,
+    open_link,
     read_login,
     read_token,
     set_account,
-    sign_in,
-    sign_out,
-)
-from evenhand.study.access.admission import admit
-from evenhand.study.access.lead_login import (
-    Visitor,
-    client_secret,
-    cookie_secret,
-    log_in,
-    log_out,
-    new_link_token,
-    open_link,
     settle_beside,
+    sign_in,
     sign_on,
+    sign_out,
     visitor,
 )
-from evenhand.study.desk.oversight import decisions_table
+from evenhand.study.access.admission import admit
+from evenhand.study.desk.claims import decisions_table
 from evenhand.study.settings.study_toml import OidcSettings, change_config
-from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import account_events, login_attempts
 from evenhand.study.store.store import Store
+from evenhand.study.workspace import study_secret
 from tests.annotate_app.together import two_studies
 from tests.study.access.conftest import PASSWORD, role_of
 

@@ -25,8 +25,8 @@ from evenhand.study.access.admission import (
     make_invites,
     revoke_invites,
 )
+from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import exclude
 from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.store.logs.answers import events_of

@@ -12,7 +12,7 @@ from evenhand.study.desk.desk import SKIP_REASONS, AnnotationDesk, Answer, Flag,
 from evenhand.study.session.sessions import PracticeDesk
 from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
 from evenhand.study.store.schema import claims, flag_events, labels, remarks
-from evenhand.study.tables.evidence import Mark
+from evenhand.study.tables.ratings import Mark
 from harness.studies import label_all, send, submit, task_of
 
 

@@ -11,11 +11,11 @@ from evenhand.reporting import exporting
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag, Task, Worked, minutes_left
-from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.keeping import upgrade_store
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.session.sessions import PracticeDesk
-from evenhand.study.store.meta import study_secret
 from evenhand.study.store.schema import claims, meta
+from evenhand.study.workspace import study_secret
 from harness.attacker import guessed_ids, identified, public_digest
 from harness.studies import claim_of, label_all, send, submit, task_of
 from tests.study.desk.test_attention import ATTENTION, CHECKED, ONE_RUBRIC, is_check

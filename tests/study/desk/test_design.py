@@ -13,7 +13,16 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.desk.claims import judged_without_prompt, prompts_seen
+from evenhand.study.desk.claims import (
+    decisions_table,
+    exclude,
+    judged_without_prompt,
+    oversight,
+    pause,
+    prompts_seen,
+    readmit,
+    resume,
+)
 from evenhand.study.desk.desk import (
     AnnotationDesk,
     Worked,
@@ -22,14 +31,6 @@ from evenhand.study.desk.desk import (
     minutes_left,
     next_day,
     pace,
-)
-from evenhand.study.desk.oversight import (
-    decisions_table,
-    exclude,
-    oversight,
-    pause,
-    readmit,
-    resume,
 )
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.session.sessions import Sessions

@@ -16,9 +16,8 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
+from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, exclude, pause
 from evenhand.study.desk.desk import LONGEST_SEARCH, PAGE, AnnotationDesk, Task, excerpt
-from evenhand.study.desk.oversight import exclude, pause
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, labels, responses
 from harness.studies import (

@@ -14,9 +14,8 @@ from types import ModuleType
 import pytest
 
 from evenhand.rubrics import load_rubric
-from evenhand.study import Study
+from evenhand.study import Study, keeping
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping import backup, moving
 from evenhand.study.store.grades import GradeAttempt
 from harness.postgresql import Postgresql
 from harness.studies import work_through
@@ -29,7 +28,7 @@ store as SQL. Its responses are synthetic."""
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import evenhand.study.keeping.{room} as room
+import evenhand.study.keeping as room
 room.{at} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 room.{run}(Path(sys.argv[1]), *map({cast}, sys.argv[2:]))
 """
@@ -79,12 +78,12 @@ def write_old_study() -> Callable[[Path], Path]:
 
 @pytest.fixture
 def killed() -> Callable[..., None]:
-    """killed(room, run, at, *given): run(*given) of a room of `keeping` in a process of its own
-    that is killed where it calls `at`."""
+    """killed(run, at, *given): run(*given) of `keeping` in a process of its own that is killed
+    where it calls `at`."""
 
-    def run(room: str, run: str, at: str, *given: object) -> None:
+    def run(run: str, at: str, *given: object) -> None:
         cast = "Path" if isinstance(given[-1], Path) else "str"
-        script = KILLED.format(room=room, run=run, at=at, cast=cast)
+        script = KILLED.format(run=run, at=at, cast=cast)
         command = [sys.executable, "-P", "-c", script, *map(str, given)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -101,8 +100,7 @@ class Hanging(Postgresql):
 
     def hangs(self, module: ModuleType, at: str = "") -> None:
         """Hang where this module calls `at`, or now."""
-        for each in (backup, moving):
-            self._patch.setattr(each, "SILENT", 2.0)
+        self._patch.setattr(keeping, "SILENT", 2.0)
         if not at:
             return self.freeze()
         run = getattr(module, at)

@@ -17,22 +17,22 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.study import open_study
+from evenhand.study import keeping, open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping import backup
-from evenhand.study.keeping.backup import (
+from evenhand.study.keeping import (
     backup_study,
+    examine,
     found_tables,
     keep_backups,
+    move_store,
     restore_study,
+    serving_notes,
     states,
     unpack,
 )
-from evenhand.study.keeping.doctor import examine, serving_notes
-from evenhand.study.keeping.moving import move_store
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.meta import hours_since_backup
 from evenhand.study.store.schema import meta
+from evenhand.study.workspace import hours_since_backup
 from harness.studies import label_all, submit, task_of
 
 
@@ -80,7 +80,7 @@ def test_a_backup_of_a_database_that_hangs_ends_in_a_sentence(at, labelled, tmp_
     study.close()
     to.mkdir()
     move_store(study.folder, hanging.new_database())
-    hanging.hangs(backup, at)
+    hanging.hangs(keeping, at)
     hanging.ends(lambda: keep_backups(study.folder, to, 14, verify=True), StoreAway)
     assert list(to.iterdir()) == []
     hanging.goes_on()
@@ -131,11 +131,11 @@ def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path):
 def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path, killed):
     study = labelled()
     before = state_of(study)
-    killed("backup", "backup_study", at, study.folder, tmp_path / "b.zip")
+    killed("backup_study", at, study.folder, tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
     assert state_of(study) == before
     assert backup_study(study.folder, tmp_path / "b.zip").labels == 14
-    killed("backup", "restore_study", "read_snapshot", tmp_path / "b.zip", tmp_path / "again")
+    killed("restore_study", "read_snapshot", tmp_path / "b.zip", tmp_path / "again")
     assert not (tmp_path / "again").exists()
     assert restore_study(tmp_path / "b.zip", tmp_path / "again").labels == 14
 
@@ -184,7 +184,7 @@ class Nights:
 
 @pytest.fixture
 def nights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup, "datetime", Nights())
+    monkeypatch.setattr(keeping, "datetime", Nights())
 
 
 def names(place: Path) -> list[str]:

@@ -15,19 +15,19 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
-from evenhand.study import open_study
+from evenhand.study import keeping, open_study
+from evenhand.study.desk.claims import oversight
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import oversight
-from evenhand.study.keeping import moving
-from evenhand.study.keeping.backup import (
+from evenhand.study.keeping import (
     backup_study,
     check_archive,
     copy_tables,
     found_tables,
+    move_store,
     restore_study,
     states,
+    upgrade_store,
 )
-from evenhand.study.keeping.moving import move_store, upgrade_store
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, metadata
@@ -136,7 +136,7 @@ def test_a_difference_would_be_found(labelled):
 def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, killed, request):
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
     before = rows_of("study.db", folder)
-    killed("moving", "move_store", at, folder, place)
+    killed("move_store", at, folder, place)
     assert read_config(folder).store == "study.db"
     assert rows_of("study.db", folder) == before
     assert move_store(folder, place) == before
@@ -238,7 +238,7 @@ def test_a_database_that_hangs_ends_a_move_in_a_sentence(
     if which == "former":
         move_store(folder, new)
         store, new = new, new_postgresql()
-    hanging.hangs(moving, at)
+    hanging.hangs(keeping, at)
     hanging.ends(lambda: move_store(folder, new), (StoreAway, InputError), HANGS)
     assert read_config(folder).store == store
     hanging.goes_on()
@@ -347,7 +347,7 @@ def test_a_study_of_0_1_0_on_postgresql(old_study, new_postgresql):
 @pytest.mark.parametrize("at", [pytest.param("", marks=pytest.mark.thorough), "migrate"])
 def test_an_upgrade_of_a_database_that_hangs_ends_in_a_sentence(at, old_study, hanging):
     move_store(old_study, hanging.new_database())
-    hanging.hangs(moving, at)
+    hanging.hangs(keeping, at)
     match = r"does not answer|cannot be opened"
     hanging.ends(lambda: upgrade_store(old_study), StoreAway, match)
     hanging.goes_on()
@@ -390,13 +390,13 @@ def test_grades_that_another_server_gave_are_named_for_it(old_study):
 @pytest.mark.parametrize("at", ["migrate", "backup_of"])
 def test_an_upgrade_that_fails_has_changed_nothing(at, old_study, monkeypatch):
     before = content(old_study / "study.db")
-    run = getattr(moving, at)
+    run = getattr(keeping, at)
 
     def fail(*arguments: object) -> None:
         run(*arguments)
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(moving, at, fail)
+    monkeypatch.setattr(keeping, at, fail)
     with pytest.raises(OSError, match="no space"):
         upgrade_store(old_study)
     assert content(old_study / "study.db") == before
@@ -410,7 +410,7 @@ def test_a_lost_row_is_refused(old_study, monkeypatch):
     def careless(connection: sa.Connection, _version: int) -> None:
         connection.execute(sa.text("DELETE FROM labels WHERE event_id = 1"))
 
-    monkeypatch.setattr(moving, "migrate", careless)
+    monkeypatch.setattr(keeping, "migrate", careless)
     with pytest.raises(InputError, match="would have lost rows"):
         upgrade_store(old_study)
     assert content(old_study / "study.db") == before
@@ -419,7 +419,7 @@ def test_a_lost_row_is_refused(old_study, monkeypatch):
 @pytest.mark.slow
 def test_a_killed_upgrade_can_be_run_again(old_study, killed):
     before = content(old_study / "study.db")
-    killed("moving", "upgrade_store", "migrate", old_study)
+    killed("upgrade_store", "migrate", old_study)
     assert content(old_study / "study.db") == before
     upgraded(old_study)
 

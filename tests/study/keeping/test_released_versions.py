@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.keeping.backup import States, found_tables, states
+from evenhand.study.keeping import States, found_tables, states
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.database import Database, is_url
 from harness.postgresql import Postgresql
@@ -37,7 +37,7 @@ KILLS = 5
 UPGRADE = """
 import sys
 from pathlib import Path
-from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.keeping import upgrade_store
 print("begun", flush=True)
 upgrade_store(Path(sys.argv[1]))
 print("done", flush=True)

@@ -8,9 +8,9 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.desk.oversight import exclude
-from evenhand.study.lead import adjudication
-from evenhand.study.lead.adjudication import (
+from evenhand.study.desk.claims import exclude
+from evenhand.study.lead import disagreements as adjudication
+from evenhand.study.lead.disagreements import (
     adjudication_queue,
     decide,
     disagree,
@@ -19,7 +19,7 @@ from evenhand.study.lead.adjudication import (
     past_decisions,
     queue_table,
 )
-from evenhand.study.lead.adjudication import reopen as reopen_case
+from evenhand.study.lead.disagreements import reopen as reopen_case
 from evenhand.study.store.logs.answers import remarks_table
 from harness.studies import with_labels
 

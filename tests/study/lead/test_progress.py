@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from evenhand.study import Study, extend_sample, open_study
+from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import (
     confusions,

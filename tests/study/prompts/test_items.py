@@ -6,6 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -40,7 +41,7 @@ from evenhand.study.prompts.items import (
     make_items,
     paired_rows,
 )
-from evenhand.study.questions import AttackedQuestion
+from evenhand.study.prompts.units import AttackedQuestion
 from evenhand.study.tables.formats import read_table
 
 RAG = {
@@ -627,11 +628,10 @@ def read(cell: str) -> Pictures.Image:
 )
 def test_an_image_is_decoded_and_written_anew(tmp_path, form, colour, kept):
     (tmp_path / "one.png").write_bytes(written(form, colour=colour))
-    picture = read(stored_image("one.png", tmp_path, "a red field"))
+    picture = read(stored_image("one.png", tmp_path).cell)
     assert (picture.format, picture.size) == (kept, (40, 30))
-    said = image_of(stored_image("one.png", tmp_path, "a; b, “c”"))
-    assert said is not None
-    assert said.alt == "a; b, “c”"
+    said = replace(stored_image("one.png", tmp_path), alt="a; b, “c”")
+    assert image_of(said.cell) == said
     # The same bytes inside the file.
     uri = f"data:image/png;base64,{base64.b64encode(written(form, colour=colour)).decode()}"
     assert stored_image(uri, tmp_path) == stored_image("one.png", tmp_path)
@@ -642,7 +642,7 @@ def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
     exif[0x0112] = 6  # to be turned by 90 degrees
     exif[0x010F] = "a camera"
     (tmp_path / "photo.jpg").write_bytes(written("JPEG", (3000, 1000), exif=exif))
-    picture = read(stored_image("photo.jpg", tmp_path))
+    picture = read(stored_image("photo.jpg", tmp_path).cell)
     assert picture.size == (LONGEST_SIDE // 3 + 1, LONGEST_SIDE)
     assert not picture.getexif()
 

@@ -9,17 +9,17 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import admit, make_invites
-from evenhand.study.desk.claims import attention_results
+from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import STOPPED_BY, exclude
 from evenhand.study.session.sessions import (
     Sessions,
     completion_url,
+    costs,
     rater_of,
     released_submissions,
+    session_times,
     study_url,
 )
-from evenhand.study.session.times import costs, session_times
 from evenhand.study.settings.study_toml import PaySettings, ProlificSettings
 from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import session_events

@@ -15,9 +15,9 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
 from evenhand.study.access.admission import admit, make_invites, revoke_invites
-from evenhand.study.desk.claims import AttentionChecks, attention_results
-from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
-from evenhand.study.desk.oversight import (
+from evenhand.study.desk.claims import (
+    AttentionChecks,
+    attention_results,
     decisions_table,
     exclude,
     oversight,
@@ -25,10 +25,20 @@ from evenhand.study.desk.oversight import (
     readmit,
     resume,
 )
-from evenhand.study.lead.adjudication import adjudicator_id, decide
-from evenhand.study.lead.disagreements import sort_disagreement, sorted_so_far
-from evenhand.study.session.sessions import Sessions, participants_table
-from evenhand.study.session.times import funnel, raters_table, session_times
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
+from evenhand.study.lead.disagreements import (
+    adjudicator_id,
+    decide,
+    sort_disagreement,
+    sorted_so_far,
+)
+from evenhand.study.session.sessions import (
+    Sessions,
+    funnel,
+    participants_table,
+    raters_table,
+    session_times,
+)
 from evenhand.study.store.logs.answers import add_event, remarks_table
 from evenhand.study.store.schema import (
     background_answers,

@@ -18,10 +18,10 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Answer
-from evenhand.study.keeping.moving import move_store
+from evenhand.study.keeping import move_store
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import meta
-from evenhand.study.tables.pieces import pieces_of
+from evenhand.study.tables.formats import pieces_of
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
 from harness.studies import task_of

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.lead_login import new_link_token, open_link
+from evenhand.study.access.accounts import new_link_token, open_link
+from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import decisions_table, exclude, oversight, pause, readmit
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt
 from evenhand.study.store.logs.decisions import (
     ACT_COLUMNS,
@@ -43,8 +43,8 @@ from evenhand.study.store.logs.replies import (
     raw_replies,
 )
 from evenhand.study.store.schema import lead_events, threshold_events
-from evenhand.study.tables.attacks import COLUMNS, as_text, read_attacked
 from evenhand.study.tables.formats import write_table
+from evenhand.study.tables.ratings import ATTACKED_COLUMNS, attacked_text, read_attacked
 from harness.studies import label_all, upgraded_without
 
 # Acts
@@ -352,9 +352,9 @@ def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix):
     study, file = make_study(), tmp_path / f"attacked.{suffix}"
     stated = {"1": 0.25, "5": 0.75}
     study.store.add_grades([attacked(study), attacked(study, attack="clean", probabilities=stated)])
-    write_table(as_text(table(study)), file)
+    write_table(attacked_text(table(study)), file)
     pd.testing.assert_frame_equal(
-        read_attacked(file), table(study)[list(COLUMNS)], check_dtype=False
+        read_attacked(file), table(study)[list(ATTACKED_COLUMNS)], check_dtype=False
     )
 
 
@@ -366,9 +366,9 @@ def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix):
 def test_a_file_that_is_none_is_refused(make_study, tmp_path, column, cell):
     study, file = make_study(), tmp_path / "attacked.csv"
     study.store.add_grades([attacked(study)])
-    write_table(as_text(table(study)).assign(**{column: cell}), file)
+    write_table(attacked_text(table(study)).assign(**{column: cell}), file)
     with pytest.raises(InputError, match=r"attacked\.csv, row 2: attack, draw or prob"):
         read_attacked(file)
-    write_table(as_text(table(study)).drop(columns=column), file)
+    write_table(attacked_text(table(study)).drop(columns=column), file)
     with pytest.raises(InputError, match=f"no column '{column}'"):
         read_attacked(file)

@@ -19,7 +19,7 @@ from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.session.times import raters_to_split_by
+from evenhand.study.session.sessions import raters_to_split_by
 from evenhand.study.settings.study_toml import BackgroundQuestion
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import grades, labels, told_totals

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.study.tables.evidence import (
+from evenhand.study.tables.ratings import (
     MOST_MARKS,
     Mark,
     lie_within,

@@ -1,4 +1,4 @@
-"""Tables as files: their cells, the fast reader, limits, and ratings read in pieces."""
+"""Tables as files: their cells, the fast reader, formats, and ratings read in pieces."""
 
 import csv
 import tracemalloc
@@ -12,10 +12,9 @@ import pytest
 from pyarrow import feather, parquet
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers import excel
+from evenhand.exchange.readers import plain_files
 from evenhand.exchange.readers.reading import read_export
-from evenhand.study.tables import formats, pieces
-from evenhand.study.tables import formats as limits
+from evenhand.study.tables import formats
 from evenhand.study.tables.columns import (
     first_repeat,
     refuse_columns,
@@ -23,14 +22,15 @@ from evenhand.study.tables.columns import (
     require_rows,
 )
 from evenhand.study.tables.formats import (
+    batches_of,
     check_arrow,
     check_parquet,
     guarded,
+    pieces_of,
     read_table,
     unguarded_frame,
     write_table,
 )
-from evenhand.study.tables.pieces import batches_of, pieces_of
 
 # Cells that no spreadsheet runs
 
@@ -224,7 +224,7 @@ def test_a_bomb_that_is_read_in_pieces_is_refused_too(by_reference, tmp_path, mo
     """Of version 0.2.0 each batch of 250,000 rows was unpacked, whatever they held."""
     path, before = tmp_path / "bomb.parquet", pa.total_allocated_bytes()
     if not by_reference:
-        monkeypatch.setattr(limits, "MOST_DECODED", 100 * 1024**2)
+        monkeypatch.setattr(formats, "MOST_DECODED", 100 * 1024**2)
     table = bomb(rows=2000 if by_reference else 200)
     write_bomb(table, path, by_reference)
     assert path.stat().st_size < 100_000
@@ -243,7 +243,7 @@ def test_long_texts_that_are_read_in_pieces_are_all_there(tmp_path, monkeypatch)
     path = tmp_path / "long.parquet"
     write_bomb(bomb("y" * 1000), path)
     (whole,) = in_pieces(path)
-    monkeypatch.setattr(limits, "_PART", 200_000)
+    monkeypatch.setattr(formats, "_PART", 200_000)
     parts = list(in_pieces(path))
     assert len(parts) > 10
     assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
@@ -260,11 +260,11 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
         book.active.append([number, "y" * 30_000, "no"])  # stored once
     book.save(path)
     assert len(read_export(path).table) == 50
-    monkeypatch.setattr(excel, "MOST_DECODED", 1_000_000)
+    monkeypatch.setattr(plain_files, "MOST_DECODED", 1_000_000)
     with pytest.raises(InputError, match="too large a workbook"):
         read_export(path)
     monkeypatch.undo()
-    monkeypatch.setattr(excel, "_MOST_UNPACKED", 10_000)
+    monkeypatch.setattr(plain_files, "_MOST_UNPACKED", 10_000)
     with pytest.raises(InputError, match="unpacks to more than"):
         read_export(path)
 
@@ -312,7 +312,7 @@ def test_numbers_of_parquet_are_texts_as_in_a_csv(tmp_path):
 
 
 def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "PIECE_ROWS", 2)
+    monkeypatch.setattr(formats, "PIECE_ROWS", 2)
     (tmp_path / "deep").mkdir()
     table = pa.Table.from_pandas(ROWS.astype(object))
     parquet.write_table(table, tmp_path / "deep" / "a.parquet", row_group_size=1)

@@ -1,0 +1,839 @@
+"""Keeping a study: backups in one file, copies of a store's rows, moving and upgrading a store, and
+the health check of a study that is served.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import secrets
+import sqlite3
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path, PurePosixPath
+from shutil import disk_usage
+from typing import Any
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+from pydantic import Field, ValidationError
+from sqlalchemy.schema import CreateColumn
+
+from evenhand.errors import InputError, StoreAway
+from evenhand.study.creation import built_whole, unused_folder
+from evenhand.study.settings.sections import Section
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    SessionSettings,
+    change_config,
+    changed_text,
+    read_config,
+    without_hosts,
+)
+from evenhand.study.store.database import (
+    SCHEMA,
+    SILENT,
+    Database,
+    append_once,
+    is_url,
+    renew_statistics,
+    resolved,
+)
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import SCHEMA_VERSION, SHOWN, batches, grades, meta, metadata
+from evenhand.study.store.store import Store
+from evenhand.study.tables.files import (
+    FILE,
+    HAS_MODES,
+    atomic_write,
+    give_to_owner_of,
+    new_folder,
+    tighten,
+    user_name,
+)
+from evenhand.study.trust import remember
+from evenhand.study.workspace import (
+    Study,
+    note_moment,
+    open_study,
+    store_state,
+    study_rubrics,
+    study_secret,
+)
+from evenhand.texts import written
+
+# Copying all rows of one database to another, SQLite or PostgreSQL, with proof that none changed.
+# The tables are taken as they are found, so a store of an older schema is copied unchanged.
+
+_KNOWN = {*metadata.tables, "alembic_version"}
+_AT_ONCE = 1000
+
+
+@dataclass
+class TableState:
+    """The number of a table's rows, and a checksum of their cells whatever the rows' order."""
+
+    rows: int = 0
+    checksum: int = field(default=0, repr=False)
+
+    def add(self, rows: Sequence[Iterable[Any]]) -> None:
+        digests = (hashlib.sha256(json.dumps(list(row)).encode()).digest() for row in rows)
+        self.rows += len(rows)
+        self.checksum = (self.checksum + sum(map(int.from_bytes, digests))) % 2**256
+
+
+States = dict[str, TableState]
+
+
+def found_tables(connection: sa.Connection) -> sa.MetaData:
+    """A study's tables as they are in a database, in terms that every database understands."""
+    found, plain = sa.MetaData(), sa.MetaData()
+    found.reflect(connection, only=lambda name, _: name in _KNOWN)
+    for table in found.tables.values():
+        columns = [_plain(column) for column in table.columns]
+        unique = [
+            sa.UniqueConstraint(*(column.name for column in each.columns))
+            for each in table.constraints
+            if isinstance(each, sa.UniqueConstraint)
+        ]
+        own = sa.Table(table.name, plain, *columns, *unique)
+        for index in table.indexes:
+            if not index.unique:  # PostgreSQL shows a unique constraint as an index, too
+                sa.Index(index.name, *(own.c[column.name] for column in index.columns))
+    return plain
+
+
+def _plain(column: sa.Column[Any]) -> sa.Column[Any]:
+    kind: Any = column.type.as_generic()
+    if isinstance(kind, sa.JSON):
+        kind = sa.JSON(none_as_null=bool(column.nullable))
+    elif isinstance(kind, sa.Float):
+        kind = sa.Float()
+    is_key, nullable = column.primary_key, bool(column.nullable)
+    return sa.Column(column.name, kind, primary_key=is_key, nullable=nullable)
+
+
+def states(
+    connection: sa.Connection, tables: sa.MetaData, on_rows: Callable[[], object] = lambda: None
+) -> States:
+    """Rows and checksum of each table, by name."""
+    found = {name: TableState() for name in tables.tables}
+    for name, table in tables.tables.items():
+        for rows in _parts(connection, table, on_rows):
+            found[name].add(rows)
+    return found
+
+
+def copy_tables(
+    source: sa.Connection, target: sa.Connection, on_rows: Callable[[], object] = lambda: None
+) -> States:
+    """Make the source's tables in an empty target and fill them; return the state of each table.
+
+    Both connections are in a transaction, which their owners end. `on_rows` is called whenever some
+    rows have arrived. Raises InputError where the target cannot take a row, or does not hold the
+    same as the source afterwards.
+    """
+    tables = found_tables(source)
+    tables.create_all(target)
+    given = {name: TableState() for name in tables.tables}
+    for table in tables.sorted_tables:
+        names = table.columns.keys()
+        try:
+            for rows in _parts(source, table, on_rows):
+                given[table.name].add(rows)
+                cells = [dict(zip(names, row, strict=True)) for row in rows]
+                target.execute(sa.insert(table), cells)
+        except sa.exc.DataError as error:
+            reason = str(error.orig).splitlines()[0]
+            raise InputError(f"a row of {table.name} cannot be copied: {reason}") from None
+    for table in tables.tables.values() if target.dialect.name == "postgresql" else ():
+        if (column := table.autoincrement_column) is not None:  # count on from the last event
+            counter = sa.func.pg_get_serial_sequence(table.name, column.name)
+            last = sa.func.max(column)
+            begin = sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None))
+            target.execute(sa.select(begin))
+    renew_statistics(target)
+    kept = states(target, tables, on_rows)
+    for name, state in given.items():
+        if kept[name] != state:
+            raise InputError(
+                f"the copy's table {name} is not the same as the store's ({kept[name].rows} and "
+                f"{state.rows} rows); nothing was changed"
+            )
+    return given
+
+
+def _parts(
+    connection: sa.Connection, table: sa.Table, on_rows: Callable[[], object]
+) -> Iterator[Sequence[sa.Row[Any]]]:
+    options = {"stream_results": True, "yield_per": _AT_ONCE}
+    for rows in connection.execute(sa.select(table), execution_options=options).partitions():
+        on_rows()
+        yield rows
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Counts of a store's labels and grades, of who gave them, and of pairs and responses."""
+
+    labels: int
+    grades: int
+    raters: int
+    graders: int
+    pairs: int
+    responses: int
+
+
+def take_snapshot(store: Database, file: Path) -> None:
+    """Write the store as it is now to a new file; people label on meanwhile."""
+    if store.engine.dialect.name == "sqlite":
+        with (
+            closing(store.engine.raw_connection()) as source,
+            closing(sqlite3.connect(file)) as copy,
+        ):
+            connection: Any = source.driver_connection
+            connection.backup(copy)
+    else:
+        target = Database.connect(file.name, file.parent, create=True)
+        with closing(target), store.read() as present, target.write() as new:
+            copy_tables(present, new, store.goes_on)
+    with closing(sqlite3.connect(file)) as snapshot:
+        snapshot.execute("PRAGMA journal_mode = DELETE")  # one file, without a log next to it
+
+
+def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
+    """Return the contents of a store's file, and the number of rows of each table. Raises
+    InputError where it is damaged, or has what no store has: such a file may come from anyone.
+    """
+    with closing(sqlite3.connect(file)) as connection:
+
+        def count(query: str) -> int:
+            return int(connection.execute(query).fetchone()[0])
+
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            schema = "SELECT type, name, coalesce(sql, '') FROM sqlite_master"
+            entries = connection.execute(schema).fetchall()
+            for kind, name, sql in entries:
+                is_plain = kind == "index" or sql.upper().startswith("CREATE TABLE")
+                if kind not in ("table", "index") or not is_plain or '"' in name:
+                    raise InputError(
+                        f"the store holds the {kind} {name!r}, which no store does; refused"
+                    )
+            tables = sorted(name for kind, name, _ in entries if kind == "table")
+            verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if verdict != "ok":
+                raise InputError(f"the store is damaged: {verdict}; restore an earlier backup")
+            rows = {
+                table: count(f'SELECT count(*) FROM "{table}"')  # noqa: S608 - checked
+                for table in tables
+            }
+            if missing := {"labels", "grades", "pairs", "responses"} - rows.keys():
+                raise InputError(
+                    f"the store is no store of an evenhand study: it has no {min(missing)}"
+                )
+            raters = "SELECT count(DISTINCT rater_id) FROM"
+            people = count(f"{raters} labels WHERE rater_kind = 'human'")
+            graders = count(f"{raters} grades")
+            given = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
+            return Contents(**given, raters=people, graders=graders), rows
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"the store is damaged: {error}; restore an earlier backup") from None
+
+
+BACKUPS = "backups"
+"""A folder within the study's that goes into no backup."""
+_DATABASE = b"SQLite format 3\0"
+_LOGS = ("-wal", "-shm", "-journal")  # next to the store, or to a former one that it was moved from
+
+
+def backup_study(folder: Path, file: Path) -> Contents:
+    """Write a study to a new file, while people label, and verify it. Return its contents. Raises
+    InputError where the file is there already, or the store is damaged.
+    """
+    with closing(_store_of(folder)) as store:
+        contents = backup_of(store, folder, file)
+        note_moment(store, "backup")
+        return contents
+
+
+def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> Kept:
+    """Write a backup to a folder under the study's name and the time, and remove the study's oldest
+    there but `keep`. With `verify` it is restored on trial first, and counts only if that works.
+
+    Raises InputError as `backup_study` does, where `to` cannot be written, and where `keep` is less
+    than 1; then all older backups stay.
+    """
+    if keep < 1:
+        raise InputError("--keep must be 1 or more")
+    if not to.is_dir():
+        raise InputError(f"there is no folder {to}; make it first")
+    with closing(_store_of(folder)) as store:
+        # A mark tells the backups from those of another folder of the same name, which stay.
+        with store.write() as connection:
+            append_once(connection, meta, "key", {"key": "mark", "value": secrets.token_hex(4)})
+        (mark,) = store.values(sa.select(meta.c.value).where(meta.c.key == "mark"))
+        begin = f"{folder.resolve().name}-{mark}"
+        name = f"{begin}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
+        contents = backup_of(store, folder, to / name)
+        if verify:
+            _try(to / name, contents)
+        note_moment(store, "backup")
+    own_name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
+    own = sorted(each for each in to.iterdir() if own_name.fullmatch(each.name))
+    for old in own[:-keep]:
+        old.unlink()
+    return Kept(to / name, contents, len(own[-keep:]))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A backup that was made, its contents, and how many backups of the study there are now."""
+
+    file: Path
+    contents: Contents
+    number: int
+
+
+def _store_of(folder: Path) -> Database:
+    """The study's store, from which something has to be heard every now and then."""
+    return Database.connect(read_config(folder).store, folder, silent=SILENT)
+
+
+def _try(file: Path, contents: Contents) -> None:
+    """Restore a backup on trial. Raises InputError, and removes the backup, where that fails."""
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as trial:
+        folder = Path(trial) / "trial"
+        try:
+            restored = restore_study(file, folder)
+            with open_study(folder):
+                pass
+            if restored != contents:
+                raise InputError("it holds other rows")
+        except InputError as error:
+            file.unlink()
+            raise InputError(f"the backup could not be restored and is removed: {error}") from None
+
+
+def backup_of(store: Database, folder: Path, file: Path) -> Contents:
+    """Write a study whose store is open to a new file, and verify it. Return its contents."""
+    from evenhand import __version__
+
+    file, home, place = file.absolute(), folder.resolve(), file.absolute().parent
+    if file.exists():
+        raise InputError(f"{file} exists already; name a new file")
+    if not place.is_dir():
+        raise InputError(f"there is no folder {place}; make it first")
+    if place.resolve().is_relative_to(home) and not place.resolve().is_relative_to(home / BACKUPS):
+        raise InputError(
+            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
+            "disk"
+        )
+    with tempfile.TemporaryDirectory(dir=place, prefix=f".{file.name}.") as building:
+        snapshot, whole = Path(building) / STORE, Path(building) / file.name
+        files = _files(folder)
+        take_snapshot(store, snapshot)
+        if _settings(_files(folder)) != _settings(files):  # they must fit the store
+            raise InputError("the study's settings were changed meanwhile; run this again")
+        contents, tables = read_snapshot(snapshot)
+        entries = {
+            name: Entry(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+            for name, content in files.items()
+        }
+        with snapshot.open("rb") as store_file:
+            digest = hashlib.file_digest(store_file, "sha256")
+            entries[STORE] = Entry(bytes=store_file.tell(), sha256=digest.hexdigest())
+        listing = Listing(
+            format=FORMAT, evenhand=__version__, created_at=utc_now(), files=entries, tables=tables
+        )
+        with os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE), "w+b") as out:
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                archive.writestr(LIST, listing.model_dump_json(indent=1))
+                for name, content in files.items():
+                    archive.writestr(name, content)
+                archive.write(snapshot, STORE)
+            out.flush()
+            os.fsync(out.fileno())
+        check_archive(whole)
+        os.replace(whole, file)
+    return contents
+
+
+def restore_study(
+    file: Path, folder: Path, on_hosts: Callable[[list[str]], None] = lambda names: None
+) -> Contents:
+    """Make a study's folder from a backup; its store is SQLite. Return its contents. A backup may
+    come from anybody, so sections that name hosts become comments; `on_hosts` is told which.
+
+    Raises InputError, with nothing written, where the folder exists, or the file is damaged or not
+    a backup.
+    """
+    folder = unused_folder(folder)
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    with built_whole(folder) as building:
+        listing = unpack(file, building)
+        if not (building / STORE).is_file() or not (building / FILE_NAME).is_file():
+            raise InputError(f"{file} holds no whole study; name another backup")
+        if read_config(building).store != STORE:
+            raise InputError(f"the backup's {FILE_NAME} names another store than {STORE}; refused")
+        settings = building / FILE_NAME
+        heading = written("keep.hosts_heading")
+        text, names = without_hosts(settings.read_text("utf-8-sig"), heading)
+        if names:
+            atomic_write(settings, text.encode())
+            read_config(building)
+        study_rubrics(building)
+        contents, tables = read_snapshot(building / STORE)
+        if tables != listing.tables:
+            raise InputError("the backup's store holds other rows than its list says; refused")
+        with closing(Database.connect(STORE, building)) as store:
+            store.schema_version()
+    on_hosts(names)
+    return contents
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """All files of a study but its stores, temporary files and older backups, by name. Where
+    study.toml names another store, the copy names the backup's own.
+    """
+    files: dict[str, bytes] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        is_hidden = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
+        if path.is_file() and not is_hidden and not path.name.endswith(_LOGS):
+            content = path.read_bytes()
+            if not content.startswith(_DATABASE):
+                files[name.as_posix()] = content
+    settings = files[FILE_NAME].decode("utf-8-sig")
+    if read_config(folder).store != STORE:
+        settings = changed_text(settings, {"": {"store": STORE}})
+    files[FILE_NAME] = settings.encode()
+    return files
+
+
+def _settings(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name.endswith(".toml")}
+
+
+# A whole study in one file: a zip of its folder, and a list of what it must hold. An archive may
+# come from anyone. Reading one writes nothing outside the folder named, follows no link, and takes
+# no byte more than the list says.
+
+LIST = "backup.json"
+STORE = "study.db"
+"""The store's name in a backup, whatever it was kept in; so no database's password gets there."""
+FORMAT = 1
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MOST_FILES = 10_000
+_MOST_LIST_BYTES = 4_000_000
+_PIECE = 1 << 20
+
+
+class Entry(Section):
+    """A file of the archive: its size and checksum."""
+
+    bytes: int = Field(ge=0)
+    sha256: str
+
+
+class Listing(Section):
+    """The contents of an archive: its files, and the number of rows of each table of the store."""
+
+    format: int
+    evenhand: str
+    created_at: str
+    files: dict[str, Entry]
+    tables: dict[str, int]
+
+
+def check_archive(path: Path) -> Listing:
+    """Read every byte and compare it with the list. Raises InputError where one differs."""
+    with _opened(path) as archive:
+        listing = _listing(archive)
+        for name, entry in listing.files.items():
+            _read(archive, name, entry, lambda _: None)
+    return listing
+
+
+def unpack(path: Path, folder: Path) -> Listing:
+    """Write an archive's files into a folder, for the owner alone. Raises InputError where it is
+    not a backup, is damaged, or holds files that a backup does not have.
+    """
+    with _opened(path) as archive:
+        listing = _listing(archive)
+        wanted = sum(entry.bytes for entry in listing.files.values())
+        if wanted > disk_usage(folder).free:
+            raise InputError(f"the backup needs {wanted:,} bytes; the disk has fewer free")
+        for name, entry in listing.files.items():
+            target = folder / name
+            new_folder(target.parent)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(os.open(target, flags, FILE), "wb") as file:
+                _read(archive, name, entry, file.write)
+                file.flush()
+                os.fsync(file.fileno())
+    return listing
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
+    with archive:
+        yield archive
+
+
+def _listing(archive: zipfile.ZipFile) -> Listing:
+    """The list, once it is known to name exactly the archive's files and nothing dangerous."""
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if LIST not in names:
+        raise InputError(f"{archive.filename} is no backup of evenhand: it has no {LIST}")
+    if archive.getinfo(LIST).file_size > _MOST_LIST_BYTES or len(names) > _MOST_FILES:
+        raise InputError(f"{archive.filename} is larger than any backup; it is not read")
+    try:
+        listing = Listing.model_validate_json(archive.read(LIST))
+    except (ValidationError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+        raise InputError(
+            f"{archive.filename} is damaged, or a newer evenhand made it: its {LIST} is not read"
+        ) from None
+    if listing.format != FORMAT:
+        raise InputError(f"a newer evenhand made {archive.filename}; update this one")
+    if sorted(names) != sorted([LIST, *listing.files]):
+        raise InputError(f"{archive.filename} holds other files than its list says")
+    for name, member in zip(names, members, strict=True):
+        path, mode = PurePosixPath(name), member.external_attr >> 16
+        is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
+        is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
+        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _PACKED
+        # A log next to the store would be played into it when it is opened.
+        if not (is_file and is_inside and is_plain) or name.startswith(f"{STORE}-"):
+            raise InputError(f"the archive holds {name!r}, which no backup does; refused")
+        entry = listing.files.get(name)
+        if entry is not None and entry.bytes != member.file_size:
+            raise InputError(f"{name} has another size in the archive than in its list")
+    return listing
+
+
+def _read(
+    archive: zipfile.ZipFile, name: str, entry: Entry, take: Callable[[bytes], object]
+) -> None:
+    digest, size = hashlib.sha256(), 0
+    try:
+        with archive.open(name) as file:
+            while (piece := file.read(_PIECE)) and size <= entry.bytes:
+                size += len(piece)
+                digest.update(piece)
+                take(piece)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+        raise InputError(f"the backup is damaged: {name} cannot be read") from None
+    if (size, digest.hexdigest()) != (entry.bytes, entry.sha256):
+        raise InputError(f"the backup is damaged: {name} is not as it was when it was made")
+
+
+# Moving a study's store to another place, SQLite or PostgreSQL, or to a newer schema. Until the
+# last step the study is unchanged; a run that is killed has done nothing, or all.
+
+_FILE_URL = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """The schema before an upgrade and after it, and the backup of the study from before."""
+
+    before: int
+    now: int
+    backup: Path | None
+
+
+def move_store(folder: Path, to: str) -> States:
+    """Copy the store to a URL, or to a file name within the folder, and let study.toml name it.
+
+    Returns the rows and checksum of every table. The former store stays as it is. Raises InputError
+    where the study is open elsewhere, or the place holds anything but this very state of it; it or
+    StoreAway where one of the two does not answer.
+    """
+    config = read_config(folder)
+    place = _new_place(folder, config.store, to)
+    if "://" in place or "$" in place:
+        remember(folder, [place])  # as it was typed
+    store = Database.connect(config.store, folder, alone=True, silent=SILENT)
+    with closing(store), store.only_user() as source:
+        location = resolved(place)
+        if is_url(location) or (folder / location).exists():
+            with closing(Database.connect(place, folder, silent=SILENT)) as target:
+                moved = _copied(store, source, target)
+        else:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as building:
+                with closing(Database.connect(location, Path(building), create=True)) as target:
+                    moved = _copied(store, source, target)
+                # It is closed, so it has no log next to it.
+                os.replace(Path(building) / location, folder / location)
+        change_config(folder, {"": {"store": place}})
+    _hand_over(folder)
+    return moved
+
+
+def upgrade_store(folder: Path) -> Upgraded:
+    """Bring the store to the program's schema, all or nothing, after a backup. Raises InputError
+    where a newer evenhand wrote it, or the study is open elsewhere; StoreAway where the database
+    does not answer.
+    """
+    config = read_config(folder)
+    store = Database.connect(config.store, folder, alone=True, silent=SILENT)
+    with closing(store):
+        with store.only_user():  # no one else is about to write
+            pass
+        before, now = store.schema_version(), int(SCHEMA_VERSION)
+        if before == now:
+            store.check_schema()
+            study_secret(store)
+            _hand_over(folder)
+            return Upgraded(before, now, None)
+        new_folder(folder / BACKUPS)
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+        file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
+        backup_of(store, folder, file)
+        with store.only_user() as connection:
+            kept = found_tables(connection)
+            rows = _row_counts(connection, kept)
+            migrate(connection, before)
+            if _row_counts(connection, kept) != rows:
+                raise InputError("the upgrade would have lost rows; nothing was changed")
+        store.check_schema()
+        study_secret(store)  # made with every new study; versions before 0.3.0 made it late
+    _hand_over(folder)
+    return Upgraded(before, now, file)
+
+
+def _hand_over(folder: Path) -> None:
+    """Close the folder to others, and give what root wrote in it to the study's owner."""
+    tighten(folder)
+    give_to_owner_of(folder, *folder.iterdir(), *(folder / BACKUPS).glob("*"))
+
+
+def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
+    counted = [table for name, table in tables.tables.items() if name != "alembic_version"]
+    count = sa.select(sa.func.count())
+    return {each.name: connection.execute(count.select_from(each)).scalar_one() for each in counted}
+
+
+def _new_place(folder: Path, present: str, to: str) -> str:
+    """Return the store's new location. Raises InputError for the present or an invalid one."""
+    location = resolved(to)
+    if location.startswith(_FILE_URL):
+        path = Path(location.removeprefix(_FILE_URL))
+        is_ours = path.parent.resolve() == folder.resolve()
+        to = location = path.name if is_ours else str(path)
+    if location == resolved(present):
+        raise InputError("--to names the place where the study's store is already")
+    is_name = Path(location).name == location and location[:1] not in ("", ".")
+    is_file = is_name and not (folder / location).is_dir()
+    if not location.startswith("postgresql+psycopg://") and not is_file:
+        raise InputError(
+            "--to takes the URL of a PostgreSQL database, or the name of a file in the study's "
+            "folder, such as study.db"
+        )
+    return to
+
+
+def _copied(store: Database, source: sa.Connection, target: Database) -> States:
+    """Copy to an empty database; one that holds the same already, since a run was stopped between
+    the copy and the settings, is left as it is.
+    """
+
+    def on_rows() -> None:  # whichever of the two they come from, the other has nothing to say
+        store.goes_on()
+        target.goes_on()
+
+    try:
+        with target.write(bounded=False) as connection:
+            if not sa.inspect(connection).has_table(meta.name):
+                return copy_tables(source, connection, on_rows)
+            wanted = states(source, found_tables(source), on_rows)
+            if states(connection, found_tables(connection), on_rows) == wanted:
+                return wanted
+    except (StoreAway, sa.exc.DatabaseError) as error:
+        reason = str(error.__cause__).splitlines()[0]  # in the driver's words
+        raise InputError(f"the store cannot be copied there: {reason}") from None
+    raise InputError(
+        "--to holds another study, or another state of this one; name an empty database or a new "
+        "file"
+    )
+
+
+ADDED = {
+    "labels": SHOWN,
+    "attention_labels": SHOWN,
+    "practice_labels": SHOWN,
+    "login_attempts": ("address_key",),
+}
+"""Columns that tables of schema 1 lack. Schema 1 is that of version 0.1.0, 2 of 0.2.0."""
+_EVERYBODYS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+
+
+def migrate(connection: sa.Connection, version: int) -> None:
+    """Bring a store of schema 1 to the program's schema, within the caller's transaction. Raises
+    InputError for a version that never was.
+    """
+    if version != 1:
+        raise InputError(f"the store is of version {version}, which no evenhand wrote")
+    metadata.create_all(connection)
+    for table, names in ADDED.items():
+        for name in names:
+            column = CreateColumn(metadata.tables[table].c[name]).compile(connection)
+            connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column}"))
+    _name_addresses(connection, grades, grades.c.provenance["base_url"].as_string())
+    _name_addresses(connection, batches, batches.c.base_url)
+    connection.execute(sa.update(meta).where(meta.c.key == SCHEMA).values(value=SCHEMA_VERSION))
+
+
+def _name_addresses(
+    connection: sa.Connection, table: sa.Table, column: sa.ColumnElement[str]
+) -> None:
+    """Put the address into the names of graders that another server than the provider's answered.
+    Version 0.1.0 sent `anthropic:MODEL` to ANTHROPIC_BASE_URL and kept the grades under that name.
+    """
+    named = sa.select(table.c.rater_id, column).distinct()
+    for rater, address in connection.execute(named).all():
+        provider, _, model = rater.partition(":")
+        known, address = _EVERYBODYS.get(provider), (address or "").rstrip("/")
+        if not known or not address or address == known or "@http" in rater:
+            continue
+        model, hashed, settings = model.partition("#")
+        connection.execute(
+            sa.update(table)
+            .where(table.c.rater_id == rater, column.in_((address, f"{address}/")))
+            .values(rater_id=f"{provider}:{model}@{address}{hashed}{settings}")
+        )
+
+
+OLD_HOURS = 50.0
+"""Older than a night's backup that one night has missed."""
+_OLDEST_SERVER = 14
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check: a sentence, with what to do where it is not well."""
+
+    is_well: bool
+    says: str
+
+
+def examine(folder: Path, url: str = "") -> list[Finding]:
+    """All there is to say about a study that people reach at `url`; "" where that is not known.
+    Raises InputError where the folder holds no study.
+    """
+    config = read_config(folder)
+    # First: to open a study closes its files to others.
+    found = [*_modes(folder), *_ways_in(config.session, url)]
+    try:
+        with open_study(folder, patience=2.0) as study:
+            kind = study.store.engine.dialect.name
+            return [_well("opens", kind=kind), *found, *_store(study), _versions(study.store)]
+    except (InputError, StoreAway) as error:
+        return [_ill("not_open", reason=error), *found]
+
+
+def serving_notes(study: Study, url: str) -> list[str]:
+    """Return what should be repaired in an open study that is about to be served at `url`."""
+    findings = [*_modes(study.folder), *_ways_in(study.config.session, url), *_store(study)]
+    return [finding.says for finding in findings if not finding.is_well]
+
+
+def _ways_in(session: SessionSettings, url: str) -> Iterator[Finding]:
+    if session.entry == "open":
+        yield _ill("open_entry")
+    else:
+        yield _well("entry", entry=session.entry)
+    if session.trusted_proxies:
+        yield _well("proxies", proxies=", ".join(session.trusted_proxies))
+    else:
+        yield _ill("no_proxies")
+    address = urlsplit(url)
+    names = [name for name in (address.hostname, *session.hosts) if name]
+    yield _well("hosts", hosts=", ".join(names)) if names else _ill("no_hosts")
+    if url and address.scheme != "https":
+        yield _ill("no_tls", url=url)
+
+
+def _modes(folder: Path) -> Iterator[Finding]:
+    if not HAS_MODES:
+        return
+    folder = folder.resolve()
+    owner = folder.stat().st_uid
+    others, loose = [], []
+    for path in (folder, *folder.rglob("*")):
+        try:
+            found = path.lstat()
+        except OSError:  # gone meanwhile, as a temporary file is
+            continue
+        name = str(path.relative_to(folder.parent))
+        if found.st_uid != owner:
+            others.append(name)
+        if stat.S_IMODE(found.st_mode) & 0o077 and not stat.S_ISLNK(found.st_mode):
+            loose.append(name)
+    if others:
+        yield _ill("other_owner", files=_some(others), owner=user_name(owner))
+    if loose:
+        yield _ill("loose_modes", files=_some(loose))
+    if not others and not loose:
+        yield _well("modes")
+
+
+def _store(study: Study) -> Iterator[Finding]:
+    state = store_state(study)
+    yield _well("writes") if state.write else _ill("no_write")
+    if missing := study.missing_images():
+        yield _ill("missing_images", count=len(missing), first=missing[0])
+    hours = state.hours_since_backup
+    if hours is None:
+        yield _ill("no_backup")
+    elif hours > OLD_HOURS:
+        yield _ill("old_backup", hours=hours)
+    else:
+        yield _well("backup", hours=hours)
+
+
+def _versions(store: Store) -> Finding:
+    database = f"SQLite {sqlite3.sqlite_version}"
+    if store.engine.dialect.name == "postgresql":
+        server = str(store.values(sa.text("SHOW server_version"))[0])
+        database = f"PostgreSQL {server}"
+        if int(server.partition(".")[0]) < _OLDEST_SERVER:
+            return _ill("old_server", version=server)
+    installed = {}
+    for name in ("evenhand", "streamlit"):
+        try:
+            installed[name] = version(name)
+        except PackageNotFoundError:
+            installed[name] = "?"
+    return _well("versions", python=platform.python_version(), database=database, **installed)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(sorted(names)[:_NAMED]) + more
+
+
+def _well(name: str, **fields: object) -> Finding:
+    return Finding(True, written(f"doctor.{name}", **fields))
+
+
+def _ill(name: str, **fields: object) -> Finding:
+    return Finding(False, written(f"doctor.{name}", **fields))

@@ -1,1 +1,0 @@
-"""Keeping a study: backups, another database, another schema. Nothing is left half done."""
