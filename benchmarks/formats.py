@@ -143,7 +143,7 @@ tool's own ids.
 `chat` holds items alone; `a table` is read as one, by its columns. A
 file with no texts (*none*) is refused with a sentence that says which one has them.
 
-What `evenhand export --format NAME` writes ([what each holds](../../docs/formats.md#written)) is
+What `evenhand export --format NAME` writes ([contents](../../docs/formats.md#write-files)) is
 read back: of the ratings of eight units by two annotators and a grader, so many return unchanged.
 
 | `--format` | ratings written | read back, unchanged | what does not go there |
