@@ -32,16 +32,7 @@ from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan, unused_folder, usual_rubrics
 from evenhand.study.prompts.pairs import read_responses, sides_of
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    Changes,
-    ProviderSettings,
-    change_config,
-    declarations,
-    read_config,
-    read_model_settings,
-    with_values,
-)
+from evenhand.study.settings import study_toml
 from evenhand.study.store.logs.replies import ResponseLog
 from evenhand.study.store.store import spent_so_far
 from evenhand.study.tables.files import atomic_write
@@ -124,7 +115,7 @@ class Reproduction:
         """The file of propositions with their paraphrases."""
         return self.paraphrases_folder / "propositions.csv"
 
-    def resolved(self, providers: Mapping[str, ProviderSettings]) -> Reproduction:
+    def resolved(self, providers: Mapping[str, study_toml.ProviderSettings]) -> Reproduction:
         """Return it with the full name of every model, with an address that the environment gives:
         the name under which the study keeps it. Raises InputError where a name is not valid, or two
         are names of one model.
@@ -177,26 +168,27 @@ class Reproduction:
         return [each for each in self.subjects if each not in there]
 
     @cached_property
-    def models(self) -> Changes:
+    def models(self) -> study_toml.Changes:
         """The providers and prices of the `settings`, which study.toml takes over."""
-        return read_model_settings(self.settings).changes if self.settings else {}
+        return study_toml.read_model_settings(self.settings).changes if self.settings else {}
 
 
 Step = tuple[str, GraderForecast]
 """What one model is still to be asked, by its name in `texts.toml`, and what that costs."""
 
 
-def _left(priced: GraderForecast, answered: int) -> GraderForecast:
-    """Return the forecast of the requests that remain, where so many are `answered`."""
-    left = priced.new - answered
-    unpriced = replace(priced, already=answered, new=left)
-    if not left:
-        return replace(unpriced, cost=(0.0, 0.0), expected=0.0)
+def _scaled(priced: GraderForecast, new: int, already: int = 0, tries: int = 1) -> GraderForecast:
+    """Return the forecast of `new` of the requests that were priced, each made `tries` times at
+    most, where `already` are answered.
+    """
+    scaled = replace(priced, already=already, new=new)
+    if not new:
+        return replace(scaled, cost=(0.0, 0.0), expected=0.0)
     if priced.cost is None:
-        return unpriced
-    (least, most), share = priced.cost, left / priced.new
-    likely = least if priced.expected is None else priced.expected
-    return replace(unpriced, cost=(least * share, most * share), expected=likely * share)
+        return scaled
+    (least, most), share = priced.cost, new / priced.new
+    cost, expected = (least * share, most * share * tries), (priced.expected or 0.0) * share
+    return replace(scaled, cost=cost, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -305,13 +297,17 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
         if wanted.paraphraser and not wanted.paraphrases.is_file():
             with _present(wanted.paraphrases_folder) as rewriting:
                 answers = rewriting and ResponseLog(rewriting.store).answered(wanted.paraphraser)
-                steps.append(("paraphrases", _left(_rewriting(study, wanted), len(answers or ()))))
+                answered = len(answers or ())
+            priced = graders.forecast_responses(study, wanted.paraphraser, "all")
+            propositions = study.store.pairs()["proposition"].nunique()
+            priced = _scaled(priced, propositions, tries=wanted.design["tries"])
+            steps.append(("paraphrases", _scaled(priced, priced.new - answered, answered)))
         prompts = set(wanted.chosen(real)["pair_id"]) if real else set()
         for name in wanted.asked:
             answers = real and ResponseLog(real.store).answered(name)
             answered = sum(prompt in prompts for prompt, _ in answers or ())
             priced = graders.forecast_responses(study, name, wanted.scope)
-            steps.append(("responses", _left(priced, answered)))
+            steps.append(("responses", _scaled(priced, priced.new - answered, answered)))
         if wanted.graders:
             options = wanted.grading()
             kept = (
@@ -319,7 +315,8 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             )
             graded = {each.rater_id: each.already for each in kept or ()}
             for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(("grades", _left(each, graded.get(each.rater_id, 0))))
+                answered = graded.get(each.rater_id, 0)
+                steps.append(("grades", _scaled(each, each.new - answered, answered)))
         work, spent = _work(study, wanted), _spent(real, wanted)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
@@ -334,7 +331,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
 def opened(wanted: Reproduction) -> Iterator[Study]:
     """Open the study, which is made unless it is there, with all responses of the file."""
     folder = wanted.folder
-    if not (folder / FILE_NAME).is_file():
+    if not (folder / study_toml.FILE_NAME).is_file():
         if wanted.paraphraser:
             wanted = replace(wanted, prompts=wanted.paraphrases)
         make_study(folder, wanted.plan())
@@ -348,7 +345,7 @@ def opened(wanted: Reproduction) -> Iterator[Study]:
         if not study.config.published:
             changes[""] = {"published": wanted.source}
         with changing_settings(study):
-            change_config(folder, changes)
+            study_toml.change_config(folder, changes)
     with open_study(folder) as study:
         yield study
 
@@ -385,15 +382,16 @@ def _check_sent(wanted: Reproduction) -> None:
     """Raise InputError where the settings may not send what they name. Trust in the file that was
     given is trust in the folders that take it over.
     """
-    given, kept = wanted.settings, wanted.folder / FILE_NAME
+    given, kept = wanted.settings, wanted.folder / study_toml.FILE_NAME
     read: list[tuple[Path, Any]] = []
-    read += [(given, read_model_settings(given))] if given else []
-    read += [(kept, read_config(wanted.folder))] if kept.is_file() else []
+    read += [(given, study_toml.read_model_settings(given))] if given else []
+    read += [(kept, study_toml.read_config(wanted.folder))] if kept.is_file() else []
     for file, settings in read:
         for name, row in known_providers(settings.providers).items():
             if name in settings.providers:
                 endpoint_of(row, "")
-        trusted = [e for e in declarations(settings).values() if is_trusted(file.parent, e)]
+        declared = study_toml.declarations(settings).values()
+        trusted = [each for each in declared if is_trusted(file.parent, each)]
         for home in (wanted.folder, wanted.paraphrases_folder):
             remember(home, trusted)
 
@@ -401,7 +399,7 @@ def _check_sent(wanted: Reproduction) -> None:
 @contextmanager
 def _present(folder: Path) -> Iterator[Study | None]:
     """Open the study in a folder; None where there is none."""
-    if not (folder / FILE_NAME).is_file():
+    if not (folder / study_toml.FILE_NAME).is_file():
         yield None
         return
     with open_study(folder) as study:
@@ -414,7 +412,7 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     responses that are there already; and the one in the folder, if there is one.
     """
     folder = wanted.folder
-    present = (folder / FILE_NAME).is_file()
+    present = (folder / study_toml.FILE_NAME).is_file()
     if not present:
         unused_folder(folder)
     with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
@@ -424,9 +422,9 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             prompts = file if file.is_file() else _filler_paraphrases(wanted, Path(home))
             wanted = replace(wanted, prompts=prompts)
         create_study(there, wanted.plan())
-        text = ((folder if present else there) / FILE_NAME).read_text("utf-8-sig")
-        text = with_values(text, {"": {"store": "study.db"}, **wanted.models})
-        (there / FILE_NAME).write_text(text, "utf-8")
+        text = ((folder if present else there) / study_toml.FILE_NAME).read_text("utf-8-sig")
+        text = study_toml.with_values(text, {"": {"store": "study.db"}, **wanted.models})
+        (there / study_toml.FILE_NAME).write_text(text, "utf-8")
         if present:
             shutil.rmtree(there / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
@@ -521,30 +519,19 @@ def _rewriting_plan(wanted: Reproduction) -> StudyPlan:
     )
 
 
-def _rewriting(study: Study, wanted: Reproduction) -> GraderForecast:
-    """Price the paraphrases: an answer for each proposition, and at most as many as are tried."""
-    priced = graders.forecast_responses(study, wanted.paraphraser, "all")
-    propositions = study.store.pairs()["proposition"].nunique()
-    if priced.cost is None:
-        return replace(priced, new=propositions)
-    (least, most), share = priced.cost, propositions / priced.new
-    cost = (least * share, most * share * wanted.design["tries"])
-    return replace(priced, new=propositions, cost=cost, expected=(priced.expected or 0.0) * share)
-
-
 def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> RunSummary | None:
     """Have a model write the paraphrases of every proposition into a file of propositions, unless
     they are there; an answer that is no list of six is asked for again, within the budget and a few
     times in a run. Return the run where the model was stopped early. Raises InputError where
     answers are still missing.
     """
-    made = (wanted.folder / FILE_NAME).is_file() or wanted.paraphrases.is_file()
+    made = (wanted.folder / study_toml.FILE_NAME).is_file() or wanted.paraphrases.is_file()
     if made or not wanted.paraphraser:
         return None
     home, table = wanted.paraphrases_folder, read_table(wanted.prompts)
-    if not (home / FILE_NAME).is_file():
+    if not (home / study_toml.FILE_NAME).is_file():
         create_study(home, _rewriting_plan(wanted))
-    change_config(home, wanted.models)
+    study_toml.change_config(home, wanted.models)
     number, tries = wanted.design["paraphrases"], wanted.design["tries"]
     with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
         pairs = study.store.pairs()
@@ -582,8 +569,8 @@ def _check_rewritten(wanted: Reproduction) -> None:
     the same propositions by the same model, named in full.
     """
     home = wanted.paraphrases_folder
-    if not (home / FILE_NAME).is_file():
-        unused_folder(home)
+    if not (home / study_toml.FILE_NAME).is_file():
+        new_folder(home)
         return
     with open_study(home) as study:
         pairs, models = study.store.pairs(), study.subjects()

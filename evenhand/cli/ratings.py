@@ -25,15 +25,9 @@ from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand import graders
     from evenhand.analysis.injection import Audit
     from evenhand.analysis.results import ResultRow
-    from evenhand.graders import (
-        GraderForecast,
-        GradingOptions,
-        RequestLimits,
-        ResponseSummary,
-        RunSummary,
-    )
     from evenhand.study import Study
     from evenhand.study.settings.analysis import InjectionBounds
 
@@ -45,7 +39,7 @@ _OUTCOMES = {
 }
 
 
-def grading_options(arguments: argparse.Namespace) -> GradingOptions:
+def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
     """The options of grading that `grade` and `audit` share: which rubrics, and how to ask."""
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
@@ -64,7 +58,7 @@ def _check_batch(arguments: argparse.Namespace) -> None:
         refuse(arguments, ["--dry-run"], because)
 
 
-def request_limits(arguments: argparse.Namespace) -> RequestLimits:
+def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
     """The limits of a run, from the options on speed and budget."""
     from evenhand.graders import RequestLimits
 
@@ -217,7 +211,7 @@ def run_respond(arguments: argparse.Namespace) -> int:
     return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
 
 
-def print_responses(summary: ResponseSummary) -> None:
+def print_responses(summary: graders.ResponseSummary) -> None:
     """Print how many responses of a subject are there, and how many are still missing."""
     run = summary.run
     numbers = {"collected": run.scored, "known": run.already, "left": run.planned - run.scored}
@@ -250,7 +244,7 @@ def run_injection(arguments: argparse.Namespace) -> int:
     return code
 
 
-def print_run(summary: RunSummary) -> None:
+def print_run(summary: graders.RunSummary) -> None:
     """Print a table of the run: grades known before, asked for and received, by grader."""
     from evenhand.graders.replies import REPEATED
 
@@ -270,7 +264,7 @@ def print_run(summary: RunSummary) -> None:
             say("grade.repeated", grader=part.rater_id, repeats=repeats)
 
 
-def _print_orders(study: Study, options: GradingOptions) -> None:
+def _print_orders(study: Study, options: graders.GradingOptions) -> None:
     """Print the orders in which pairs are shown, if a rubric is about pairs."""
     names = options.rubrics or study.rubrics
     asked = [options.text] if options.text else [study.rubrics[name] for name in names]
@@ -302,7 +296,7 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     print_warnings(several_models(answered))
 
 
-def print_end(verb: str, run: RunSummary, stopped: Sequence[str] = ()) -> int:
+def print_end(verb: str, run: graders.RunSummary, stopped: Sequence[str] = ()) -> int:
     """Print the warnings of a run that asked models and why it ended early, which `stopped` may say
     in other words; return the exit code.
     """
@@ -321,15 +315,14 @@ def print_warnings(sentences: Sequence[str]) -> None:
         warn("terminal.warning", text=sentence)
 
 
-def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
+def print_forecast(forecasts: Sequence[graders.GraderForecast]) -> None:
     """Print the number of requests and the cost of a run, and one prompt of each grader."""
     rows = []
     for part in forecasts:
         prices = ["unknown"] * 3
         if part.cost is not None:
             least, most = part.cost
-            likely = least if part.expected is None else part.expected
-            prices = [f"${usd:.2f}" for usd in (least, likely, most)]
+            prices = [f"${usd:.2f}" for usd in (least, part.expected or 0.0, most)]
         rows.append([part.rater_id, str(part.already), str(part.new), *prices])
     columns = ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"]
     print_table(columns, rows)

@@ -389,38 +389,31 @@ def _write_thresholds(
 
 
 def run_improve(arguments: argparse.Namespace) -> int:
-    from evenhand.reporting.improving import (
-        ImproveOptions,
-        forecast_improving,
-        improve,
-        labels_to_learn,
-        provable,
-        rubric_first,
-    )
+    from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
     others = {"others": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = options_of(ImproveOptions, arguments, grading=grading, **others)
+    options = options_of(improving.ImproveOptions, arguments, grading=grading, **others)
     with study_of(arguments) as study:
         if arguments.learn:
-            units = labels_to_learn(study, options, done_by=operator())
+            units = improving.labels_to_learn(study, options, done_by=operator())
             write_table(units, arguments.learn)
             wrong = int((units["agrees"] == "no").sum())
             about = {"file": arguments.learn, "count": len(units), "wrong": wrong}
             say("improve.wrote_learn", **about, old=options.grader)
             return DONE
-        if gain := provable(study, options):
+        if gain := improving.provable(study, options):
             console().print(gain)
-        if first := rubric_first(study, options):
+        if first := improving.rubric_first(study, options):
             console().print(first)
         if arguments.dry_run:
-            runs.print_forecast(forecast_improving(study, options))
+            runs.print_forecast(improving.forecast_improving(study, options))
             say("improve.dry_run")
             return DONE
         with progress_bar("improving") as progress:
             limits = runs.request_limits(arguments)
-            improved = improve(study, options, limits, progress, done_by=operator())
+            improved = improving.improve(study, options, limits, progress, done_by=operator())
         detail = f"improve {improved.rubric}: {improved.outcome}"
         note(study, "grades", improved.old.rater_id, detail)
         runs.print_run(improved.run)

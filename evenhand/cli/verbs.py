@@ -478,22 +478,19 @@ def trust_settings(arguments: Namespace) -> None:
     """Trust what the settings of the verb's studies declare, and say so. Raises InputError where
     there is no study.
     """
-    from evenhand.study.settings.study_toml import (
-        FILE_NAME,
-        declarations,
-        read_config,
-        read_model_settings,
-    )
+    from evenhand.study.settings import study_toml
     from evenhand.study.trust import remember
 
     by_folder = {}
     if file := getattr(arguments, "settings", None):
-        by_folder[file.parent] = declarations(read_model_settings(file))
+        by_folder[file.parent] = study_toml.declarations(study_toml.read_model_settings(file))
     named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
     for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
-        files = [place / FILE_NAME, *sorted(place.glob(f"[!.]*/{FILE_NAME}"))]
+        files = [place / study_toml.FILE_NAME, *sorted(place.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
         folders = [each.parent for each in files if each.is_file()]
-        by_folder |= {folder: declarations(read_config(folder)) for folder in folders}
+        by_folder |= {
+            folder: study_toml.declarations(study_toml.read_config(folder)) for folder in folders
+        }
         if not by_folder:
             raise InputError(written("trust.no_study", folder=place))
     for folder, declared in by_folder.items():

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
+from evenhand.analysis.labels.encoding import combine_readings, methods_apart
 from evenhand.errors import InputError
 from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
@@ -221,8 +222,6 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
     """Return a row for each rater and unit, with repeated draws and orders combined as in the
     analysis.
     """
-    from evenhand.analysis.labels.encoding import combine_readings, methods_apart
-
     apart, _ = methods_apart(ratings, rubric)
     readings = combine_readings(apart, scale, source)
     names = np.array([*scale.categories, ""], dtype=object)

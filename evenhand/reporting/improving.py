@@ -31,34 +31,16 @@ from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
+from evenhand.graders.running import GraderForecast, forecast_of
+from evenhand.graders.running import answered, propose, writer_of
+from evenhand.graders.running import Progress
+from evenhand.graders.running import Rounds, RunSummary, grading_in_rounds, planned, priced
 from evenhand.graders.providers import parse_spec
-from evenhand.graders.running import (
-    GraderForecast,
-    Progress,
-    Rounds,
-    RunSummary,
-    answered,
-    forecast_of,
-    grading_in_rounds,
-    planned,
-    priced,
-    propose,
-    writer_of,
-)
+from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at
 from evenhand.reporting.panel import Line, Shown
-from evenhand.reporting.suggestions import (
-    MOST_PROPOSALS,
-    LearnUnit,
-    Proposed,
-    Start,
-    check_installed,
-    forecast_gepa,
-    proposed_by_gepa,
-    table_of,
-    units_to_learn,
-)
+from evenhand.reporting.suggestions import LearnUnit, Proposed, Start
 from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
 from evenhand.study import Study
 from evenhand.study.store.logs import decisions as log
@@ -271,7 +253,7 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
     does.
     """
     trial = Trial(study, options)
-    table = table_of(trial.units_to_learn())
+    table = suggestions.table_of(trial.units_to_learn())
     trial.note_parts(done_by)
     return table
 
@@ -284,7 +266,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     given = {each.rater_id for each in trial.candidates}
     asked: list[GraderForecast] = []
     if trial.proposals:  # candidates that cost as much as those that may come of them are added
-        asked, proposed = forecast_gepa(study, trial.start(), trial.proposer)
+        asked, proposed = suggestions.forecast_gepa(study, trial.start(), trial.proposer)
         trial.add(proposed)
     made = {each.rater_id for each in trial.candidates} - given
     learn = trial.clusters_in("learn") if options.proposals else []
@@ -347,13 +329,13 @@ class Trial:
         """How many proposals GEPA may have written."""
         self.proposer = options.proposer or self.asker
         """The model that writes proposals."""
-        if self.proposals not in range(MOST_PROPOSALS + 1):
-            raise InputError(written("improve.count_proposals", most=MOST_PROPOSALS))
+        if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
+            raise InputError(written("improve.count_proposals", most=suggestions.MOST_PROPOSALS))
         if self.proposals:
             if self.rubric.prompt or not self.rubric.kind.listed:
                 raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
             writer_of(study, self.proposer)
-            check_installed()
+            suggestions.check_installed()
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Here all grades count, those that led to an earlier winner too: it is compared on others.
@@ -452,7 +434,7 @@ class Trial:
         """Return the units to learn from, with the old grader's labels."""
         clusters, old = self.clusters_in("learn"), self.old_rater
         ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
-        return units_to_learn(self.study, self.rubric.name, ratings, old, graded)
+        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, graded)
 
     def start(self) -> Start:
         """Return what GEPA begins with."""
@@ -725,7 +707,7 @@ class _Run:
             self._grade([candidate.on(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 
-        proposed = proposed_by_gepa(trial.start(), study.config.seed, answer, tried)
+        proposed = suggestions.proposed_by_gepa(trial.start(), study.config.seed, answer, tried)
         trial.add(proposed)
         self.found.candidates, self.found.remarks = trial.candidates, tuple(proposed.remarks)
 

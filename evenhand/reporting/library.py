@@ -14,26 +14,26 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_origin
 
+import pandas as pd
+
+from evenhand.analysis import Analysis, Verdict
 from evenhand.analysis.dataset import Dataset
+from evenhand.analysis.report import ReportContext, render_notebook, render_table_text, write_report
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.keywords import taking
 from evenhand.reporting.load import from_study, is_file, is_study, load
-from evenhand.reporting.panel import Shown, as_text, verdict_lines
+from evenhand.reporting.panel import Line, Shown, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Plan, Wanted, plan_ahead, plan_from
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions
-from evenhand.reporting.selecting import Selection
+from evenhand.reporting.selecting import Calibration, Selection
 from evenhand.study.settings.analysis import Rules
 from evenhand.study.tables.columns import SHORT
 from evenhand.study.tables.files import check_folder
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.analysis import Analysis, Verdict
-    from evenhand.analysis.report import ReportContext
     from evenhand.reporting.gate import Comparison, Gate
     from evenhand.reporting.keyword_types import (
         LabelKeywords,
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     )
     from evenhand.reporting.load import Source
     from evenhand.reporting.new_study import Labelling
-    from evenhand.reporting.panel import Line
-    from evenhand.reporting.ratings_file.declared import Table
-    from evenhand.reporting.selecting import Calibration
+    from evenhand.reporting.ratings_file.frames import Table
 
     Labels = Table | Dataset | str | os.PathLike[str]
     """Labels in any of their forms."""
@@ -81,8 +79,6 @@ class Check(Shown):
         """Write report.html, report.md, report.json and results.csv into a folder, which is created
         if needed; returns the page. Raises InputError where the folder cannot be made.
         """
-        from evenhand.analysis.report import write_report
-
         folder = Path(path)
         check_folder(folder)
         write_report(self.analysis, self.context, folder)
@@ -91,16 +87,12 @@ class Check(Shown):
     @property
     def lines(self) -> list[Line]:
         """The panel, and the verdicts with their limits."""
-        from evenhand.analysis.report import render_table_text
-
         return [*render_table_text(self.analysis, self.context), *verdict_lines(self.analysis)]
 
     def __str__(self) -> str:
         return as_text([*self.context.said, *self.lines])  # the analysis' own notes are lines
 
     def _repr_html_(self) -> str:
-        from evenhand.analysis.report import render_notebook
-
         return render_notebook(self.analysis, self.context)
 
 

@@ -34,31 +34,10 @@ from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import Workload, workload
-from evenhand.study.prompts.items import (
-    CONVERSATION_ID,
-    ITEM_ID,
-    ComparisonColumns,
-    ItemColumns,
-    Items,
-    answer_columns,
-    check_items_table,
-    comparison_columns,
-    comparison_judge,
-    each_turn,
-    has_one_answer,
-    item_columns,
-    judge_ratings,
-    make_comparisons,
-    make_items,
-    paired_rows,
-)
+from evenhand.study.prompts import items as item_tables
+from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    MOST_RATERS,
-    STUDY_NAME,
-    read_config,
-)
+from evenhand.study.settings import study_toml
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import fold, folded, shortened
 from evenhand.study.tables.files import scratch_folder
@@ -118,7 +97,7 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
     folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
     path, held, named = _read(source, options)
-    answers = answer_columns(held.table, path.name, options.show or held.show)
+    answers = item_tables.answer_columns(held.table, path.name, options.show or held.show)
     if _is_compared(held, answers, options, named):
         return _comparisons(path, held, answers, named, options)
     return _single_answers(path, held, named, options, ask)
@@ -146,16 +125,16 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     roles: dict[str, Any] = {"cluster": options.cluster, "judge": options.judge}
     roles["question"] = options.question
     try:
-        answers = answer_columns(frame, name, shown)
+        answers = item_tables.answer_columns(frame, name, shown)
         columns: ItemColumns | ComparisonColumns
         if answers and _is_compared(held, answers, options, named):
             roles |= {"show": options.show, "subject": options.subject}
-            columns = comparison_columns(frame, name, (answers[0], answers[1]), **roles)
+            columns = item_tables.comparison_columns(frame, name, (answers[0], answers[1]), **roles)
             show = columns.show
         else:
             roles["cluster"] = roles["cluster"] or held.cluster
             subject = ",".join(options.subject)
-            columns = item_columns(frame, name, show=shown, subject=subject, **roles)
+            columns = item_tables.item_columns(frame, name, show=shown, subject=subject, **roles)
             show = list(columns.show)
     except InputError as fault:
         return ItemFile(texts, list(shown), [], held.notes, str(fault))
@@ -176,7 +155,7 @@ def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, 
     else:
         path, held = Path("items"), ItemTable(items_table(source, options.sheet))
     held = replace(held, table=held.table.map(reply_text))
-    check_items_table(held.table, path.name)
+    item_tables.check_items_table(held.table, path.name)
     if options.judge in held.table:
         labels = fold(held.table[options.judge])
         labels = labels.mask(labels.isin([*map(folded, options.missing)]), "")
@@ -196,7 +175,7 @@ def _is_compared(
     """Return True if two answers are compared: what is asked of one response is not asked of two
     in the same row.
     """
-    of_one = has_one_answer(held.table) and options.of_one
+    of_one = item_tables.has_one_answer(held.table) and options.of_one
     return _compares(named) or (bool(answers) and not of_one)
 
 
@@ -211,15 +190,15 @@ def _single_answers(
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
     roles["question"] = " ".join([options.question, *(each.question for each in named)])
     try:
-        columns = item_columns(frame, name, show=show, **roles)
+        columns = item_tables.item_columns(frame, name, show=show, **roles)
     except InputError as fault:
         if show or ask is None:
             raise
-        columns = item_columns(frame, name, show=ask(fault), **roles)
+        columns = item_tables.item_columns(frame, name, show=ask(fault), **roles)
     notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
     if options.each_turn:
-        frame, columns = each_turn(frame, columns, name)
-    items = make_items(frame, columns, name, path.parent, named)
+        frame, columns = item_tables.each_turn(frame, columns, name)
+    items = item_tables.make_items(frame, columns, name, path.parent, named)
     variables = {variable for rubric in named for variable in rubric.variables}
     pairs = zip(columns.show, items.blocks, strict=True)
     unseen = [column for column, block in pairs if named and block.column not in variables]
@@ -241,7 +220,7 @@ def _single_answers(
             notes.append(read_as_ordered(rubric.categories, spelling))
     judged = None
     if items.judged is not None:
-        judged = judge_ratings(items, _the_one(rubrics), columns.judge, name)
+        judged = item_tables.judge_ratings(items, _the_one(rubrics), columns.judge, name)
     return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
 
 
@@ -256,10 +235,10 @@ def _comparisons(
     options.refuse(of_one, "goes with one answer in a row; --steps with two")
     if not answers:
         options.refuse(["judge"], "goes with two answers in a row; here a row has one")
-        single = item_columns(frame, name, show=show, subject=",".join(subject))
-        frame, answers, subject = paired_rows(frame, single, name), ANSWERS, ()
+        single = item_tables.item_columns(frame, name, show=show, subject=",".join(subject))
+        frame, answers, subject = item_tables.paired_rows(frame, single, name), ANSWERS, ()
         show = [*(each for each in single.show if each != single.response), *answers]
-    columns = comparison_columns(
+    columns = item_tables.comparison_columns(
         frame,
         name,
         (answers[0], answers[1]),
@@ -270,7 +249,7 @@ def _comparisons(
         question=" ".join([options.question, *(each.question for each in named)]),
     )
     notes = [*held.notes, *_hidden(columns.show, columns.items.hidden, options)]
-    items = make_comparisons(frame, columns, name, path.parent, named)
+    items = item_tables.make_comparisons(frame, columns, name, path.parent, named)
     if options.question:
         steps = 3 if options.steps is None else options.steps
         rubrics = [asked_comparison(options.question, items.blocks, steps)]
@@ -286,7 +265,7 @@ def _comparisons(
         rubrics = [load_rubric("preference").showing(items.blocks)]
     judged = None
     if items.judged is not None:
-        judged = comparison_judge(items, columns, _the_one(rubrics), name)
+        judged = item_tables.comparison_judge(items, columns, _the_one(rubrics), name)
     return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
 
 
@@ -383,8 +362,8 @@ _MOST_HUMANS = 100
 
 def check_numbers(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
-    if not 1 <= raters <= MOST_RATERS:
-        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}, not {raters:,}")
+    if not 1 <= raters <= study_toml.MOST_RATERS:
+        raise InputError(f"--raters must be 1 to {study_toml.MOST_RATERS:,}, not {raters:,}")
     if seed < 0:
         raise InputError("--seed must be 0 or more")
 
@@ -447,7 +426,7 @@ def preview_of(study: Study) -> StudyPreview:
         workload(study),
         tuple(precision),
         display_of(study),
-        tuple(names_shown(study, "--show" if ITEM_ID in pairs else "")),
+        tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
     )
 
 
@@ -477,7 +456,7 @@ def folder_beside(present: Path, name: str) -> Path:
     Raises InputError where the name is not a plain one, the folder exists, or its parent cannot be
     written.
     """
-    if not STUDY_NAME.fullmatch(name):
+    if not study_toml.STUDY_NAME.fullmatch(name):
         raise InputError(
             "a study's name is 1 to 64 letters, digits, hyphens or underscores, and begins with a "
             "letter or digit"
@@ -558,11 +537,11 @@ def label_items(
     that is there is of other items or asks something else.
     """
     leaves_out = ""
-    if (folder / FILE_NAME).is_file():
+    if (folder / study_toml.FILE_NAME).is_file():
         notes = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
     else:
         made, judged = _make(source, folder, wanted, ask)
-        notes = made.sentences(judged, folder, read_config(folder).sample.pairs)
+        notes = made.sentences(judged, folder, study_toml.read_config(folder).sample.pairs)
         leaves_out = "show=" if wanted.in_python else "--show"
     with open_study(folder) as study:
         notes += names_shown(study, leaves_out)
@@ -597,7 +576,7 @@ def _compared(
                 if option not in _TO_READ:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
-            in_turns = CONVERSATION_ID in study.store.pairs()
+            in_turns = item_tables.CONVERSATION_ID in study.store.pairs()
             options = replace(options, rubric=rubrics, each_turn=in_turns)
         try:
             made = item_study(source, options, ask)

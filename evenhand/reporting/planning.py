@@ -18,15 +18,8 @@ import pandas as pd
 from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.planning import (
-    Chances,
-    ScaleScenario,
-    Scenario,
-    design_effect,
-    pass_chances,
-    size_for,
-    usual_strictness,
-)
+from evenhand.analysis import planning as scenarios
+from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import pilots
@@ -117,7 +110,7 @@ class Assumptions:
         scenario = self._on_scale() if self.scale else self._yes_or_no()
         strictness = self.strictness
         if strictness is None:
-            strictness = usual_strictness(scenario.likeness)
+            strictness = scenarios.usual_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_possible_so_strict:
             agree = "correlate so highly"
@@ -160,7 +153,7 @@ class Assumptions:
     @property
     def units_per_pair(self) -> float:
         """The number of independent units that a pair with its subjects' answers is worth."""
-        return self.subjects / design_effect(self.subjects, self.likeness)
+        return self.subjects / scenarios.design_effect(self.subjects, self.likeness)
 
 
 def _check_between(name: str, value: float, low: float, high: float = 1.0) -> None:
@@ -210,7 +203,9 @@ def plan_ahead(
     # The probability that a grader as good as a person passes, for each of SIZES.
     numbers = [max(round(n * worth * scenario.overlap), 2) for n in SIZES]
     people, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
-    chances = [pass_chances(n, scenario, people, margin=margin, rule=rule) for n in numbers]
+    chances = [
+        scenarios.pass_chances(n, scenario, people, margin=margin, rule=rule) for n in numbers
+    ]
     widths = [half_width(statistic, max(round(n * worth), 2), scenario) for n in SIZES]
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
     sizes["these"] = [each["these"][scenario.humans] for each in chances]
@@ -253,7 +248,7 @@ def _needed_to_pass(
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
 
     def pairs_for(scope: Scope, people: int) -> int | None:
-        return size_for(power, SIZES, [each[scope][people] for each in chances])
+        return scenarios.size_for(power, SIZES, [each[scope][people] for each in chances])
 
     humans, most = scenario.humans, SIZES[-1]
     like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
