@@ -379,9 +379,10 @@ def inspect_scores(material: Material) -> Made:
     records = []
     for unit, of_unit in _by_unit(material, rows.assign(name=names)):
         given: list[dict[Any, Any]] = of_unit.to_dict("records")
-        rubrics = [{"name": row["name"], "rubric": rubric_name(row["rubric"])} for row in given]
-        facts = [facts_of(row, _INSPECT_FACTS) for row in given]
-        raters = [one | other for one, other in zip(rubrics, facts, strict=True)]
+        raters = []
+        for row in given:
+            rater = {"name": row["name"], "rubric": rubric_name(row["rubric"])}
+            raters.append(rater | facts_of(row, _INSPECT_FACTS))
         record = {
             "id": tool_id(unit, unit, "sample_id"),
             "value": everyone | {row["name"]: row["label"] or None for row in given},

@@ -168,10 +168,9 @@ class Rows(_Found):
         hashes = [sha256(content.encode()).hexdigest()[:6] for content in contents]
         for (unit, _), mark in zip(named, hashes, strict=True):
             marks[unit].add(mark)
-        if again := [unit for unit, contents_of in marks.items() if unit and len(contents_of) > 1]:
-            self.notes.append(
-                written("exchange.kept_apart", count=len(again), unit=shortened(again[0]))
-            )
+        if again := [unit for unit, different in marks.items() if unit and len(different) > 1]:
+            first = shortened(again[0])
+            self.notes.append(written("exchange.kept_apart", count=len(again), unit=first))
         return [
             f"{unit}#{mark}" if unit and len(marks[unit]) > 1 else unit
             for (unit, _), mark in zip(named, hashes, strict=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -119,13 +119,9 @@ class RatingsInput:
         return f"{self.source}, row {self.rows[at]}, column {column!r}: {shown}"
 
 
-Step = Callable[[pd.DataFrame, RatingsInput], pd.DataFrame]
-"""A correction of ratings. It adds its note to the input's, and raises InputError where it has to
-be asked for or refused.
-"""
-
-
 # ---- steps for all rows: items and raters -------------------------------------------------------
+# A step returns the ratings as it corrects them and adds its note to those of the input, or raises
+# InputError where it must be asked for or the ratings are refused.
 
 
 def fold_spellings(table: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
@@ -234,7 +230,8 @@ def keep_named_raters(table: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
     return table[counts].assign(rater_kind=stated[counts])
 
 
-TABLE_STEPS: tuple[Step, ...] = (fold_spellings, join_names, keep_named_raters)
+TABLE_STEPS = (fold_spellings, join_names, keep_named_raters)
+"""Corrections of all rows, in order; then come those of the labels of each rubric."""
 
 
 # ---- steps for the labels of one rubric ---------------------------------------------------------
@@ -406,9 +403,7 @@ def refuse_lone_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFra
     return ratings
 
 
-LABEL_STEPS: tuple[Step, ...] = (
-    *(shorten_numbers, read_missing, join_labels, refuse_codes, refuse_lone_labels),
-)
+LABEL_STEPS = (shorten_numbers, read_missing, join_labels, refuse_codes, refuse_lone_labels)
 
 
 def _counts(ratings: pd.DataFrame) -> dict[str, int]:
@@ -603,7 +598,7 @@ def declared_scales(
     names = sorted({*ratings["rubric"].unique(), *known})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
-        rubric, scale, numbers = _known_rubric(options.rubric, name), known.get(name), False
+        rubric, scale = _known_rubric(options.rubric, name), known.get(name)
         if scale is not None:
             numbers = scale.is_number
         elif rubric is not None:
