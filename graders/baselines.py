@@ -8,13 +8,15 @@ lists of words for and against.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import NormalDist
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from evenhand.errors import InputError
 from evenhand.graders.replies import Outcome
@@ -23,6 +25,7 @@ from evenhand.rubrics import LexicalCues, PolarityWords, Rubric
 _NORMAL = NormalDist()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor"})
+_TABLE = TypeAdapter(dict[str, Annotated[float, Field(strict=True, ge=0)]])
 _NEGATED_WITHIN = 3
 """A negation reverses a word at most this many words after it: "do not fully support"."""
 
@@ -162,10 +165,8 @@ class PolarityReader:
 
     def read(self, values: Mapping[str, str]) -> Outcome:
         """Return a label, with the two masses' shares as probabilities."""
-        response = values["response"]
-        table = _word_table(response)
-        masses = self._counted(response)
-        if table is not None:
+        masses = self._counted(values["response"])
+        if (table := _word_table(values["response"])) is not None:
             folded = [(word.strip().casefold(), p) for word, p in table.items()]
             positive, negative = (
                 sum(p for word, p in folded if word in words)
@@ -207,13 +208,7 @@ class PolarityReader:
 
 def _word_table(text: str) -> dict[str, float] | None:
     """Return word probabilities if the response is a JSON object of numbers only, else None."""
-    if not text.lstrip().startswith("{"):
-        return None
     try:
-        table = json.loads(text)
+        return _TABLE.validate_json(text) or None
     except ValueError:
         return None
-    numbers = table and all(
-        isinstance(p, int | float) and not isinstance(p, bool) and p >= 0 for p in table.values()
-    )
-    return {str(word): float(p) for word, p in table.items()} if numbers else None

@@ -41,7 +41,6 @@ from evenhand.graders.failures import (
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, about_retirement, probabilities_need_no_effort
 from evenhand.graders.providers import (
-    Endpoint,
     GraderSpec,
     Scrubber,
     filled_from_environment,
@@ -155,15 +154,6 @@ class ClaudeBatches(_Batches):
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
         """Return the id of the batch that a chunk without an id was sent as, or None."""
         names = {request.custom_id for request in chunk.requests}
-        for batch_id in await self._candidates(chunk, known):
-            while not (await self.state(batch_id)).ended:
-                await self._pause()  # custom ids are readable only in the results
-            read = {result.custom_id for result in await self.results(batch_id)}
-            if read and read <= names:  # a line that cannot be read names no request
-                return batch_id
-        return None
-
-    async def _candidates(self, chunk: Chunk, known: set[str]) -> list[str]:
         earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
         candidates = []
         with self._failures():
@@ -173,7 +163,13 @@ class ClaudeBatches(_Batches):
                 total = sum(batch.request_counts.model_dump().values())
                 if batch.id not in known and total == len(chunk.requests):
                     candidates.append(batch.id)
-        return candidates
+        for batch_id in candidates:
+            while not (await self.state(batch_id)).ended:
+                await self._pause()  # custom ids are readable only in the results
+            read = {result.custom_id for result in await self.results(batch_id)}
+            if read and read <= names:  # a line that cannot be read names no request
+                return batch_id
+        return None
 
     async def state(self, batch_id: str) -> BatchState:
         with self._failures():
@@ -465,13 +461,26 @@ class Grader:
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
-    """Return what both SDKs' clients take, without the key; `variable` is that of `headers_for`."""
+    """Return what both SDKs' clients take, without the key.
+
+    Every request has the headers that study.toml names for this address. The SDK adds those of its
+    `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for its provider's own address;
+    anywhere else they are left out, by the SDK's `Omit`.
+    """
+    endpoint, omit = spec.endpoint, sdk.Omit()
+    headers: dict[str, Any] = {}
+    if endpoint.provider.name != variable.partition("_")[0].lower() or not endpoint.has_account:
+        lines = os.environ.get(variable, "").splitlines()
+        headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
+    for name, text in endpoint.headers.items():
+        headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
+        scrubber.learn([os.environ[named].strip() for named in NAMED.findall(text)])
     return {
-        "base_url": spec.endpoint.address,
+        "base_url": endpoint.address,
         "max_retries": 0,
         "timeout": sdk.Timeout(timeout + SPARE, connect=CONNECT),
         "http_client": pooled(sdk.DefaultAioHttpClient, scrubber),
-        "default_headers": headers_for(spec.endpoint, scrubber, variable, sdk.Omit()),
+        "default_headers": headers,
     }
 
 
@@ -483,22 +492,6 @@ def key_for(spec: GraderSpec) -> str | None:
         names = {"grader": spec.text, "host": endpoint.host, "variable": endpoint.key_env}
         raise InputError(written("provider.needs_key", **names))
     return key
-
-
-def headers_for(endpoint: Endpoint, scrubber: Scrubber, variable: str, omit: Any) -> dict[str, Any]:
-    """Return the headers of every request: those that study.toml names for this address.
-
-    The SDK adds those of its `variable` (ANTHROPIC_CUSTOM_HEADERS) wherever it goes. They are for
-    its provider's own address; anywhere else they are left out, by the SDK's `omit`.
-    """
-    headers: dict[str, Any] = {}
-    if endpoint.provider.name != variable.partition("_")[0].lower() or not endpoint.has_account:
-        lines = os.environ.get(variable, "").splitlines()
-        headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
-    for name, text in endpoint.headers.items():
-        headers[name] = filled_from_environment(text, f"the header {name!r} in study.toml")
-        scrubber.learn([os.environ[named].strip() for named in NAMED.findall(text)])
-    return headers
 
 
 def told_by_study(spec: GraderSpec) -> list[str]:

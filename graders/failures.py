@@ -19,6 +19,7 @@ import re
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -312,14 +313,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     where it does not say.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) / unit
-        except (KeyError, ValueError):
-            continue
-        if math.isfinite(seconds):
-            return max(seconds, 0.0)
-    try:
+        with suppress(KeyError, ValueError):
+            if math.isfinite(seconds := float(headers[name]) / unit):
+                return max(seconds, 0.0)
+    with suppress(KeyError, ValueError):
         date = email.utils.parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
-    return max(date.timestamp() - time.time(), 0.0)
+        return max(date.timestamp() - time.time(), 0.0)
+    return None

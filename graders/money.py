@@ -71,26 +71,18 @@ class Tokens:
             _count(by_life, "ephemeral_5m_input_tokens") + written_1h,
         )
         if "prompt_tokens" in usage:
-            details = _part(usage, "prompt_tokens_details")
-            prompt = _count(usage, "prompt_tokens")
+            read, details = _count(usage, "prompt_tokens"), _part(usage, "prompt_tokens_details")
+            cached = _count(details, "cached_tokens")
+            written = max(written, _count(details, "cache_write_tokens"))
             # Some servers count thinking in the total alone.
-            beyond = _count(usage, "total_tokens") - prompt
+            beyond = _count(usage, "total_tokens") - read
             return cls(
-                input=prompt,
-                cached=_count(details, "cached_tokens"),
-                written=max(written, _count(details, "cache_write_tokens")),
-                output=max(_count(usage, "completion_tokens"), beyond),
-                written_1h=written_1h,
+                read, cached, written, max(_count(usage, "completion_tokens"), beyond), written_1h
             )
         cached = _count(usage, "cache_read_input_tokens")
-        return cls(
-            input=_count(usage, "input_tokens") + cached + written,
-            cached=cached,
-            written=written,
-            output=_count(usage, "output_tokens"),
-            written_1h=written_1h,
-            searches=_count(_part(usage, "server_tool_use"), "web_search_requests"),
-        )
+        read = _count(usage, "input_tokens") + cached + written
+        searches = _count(_part(usage, "server_tool_use"), "web_search_requests")
+        return cls(read, cached, written, _count(usage, "output_tokens"), written_1h, searches)
 
 
 @dataclass(frozen=True, slots=True)

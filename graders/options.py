@@ -321,9 +321,8 @@ def probabilities_need_no_effort(spec: GraderSpec) -> bool:
     `openai/NAME` is looked up as NAME.
     """
     name = spec.model.rpartition("/")[2]
-    return any(
-        entry.get("effort") == "none" and re.search(entry["match"], name) for entry in _models()
-    )
+    rows = table_of("evenhand.graders", "capabilities.toml")["models"]
+    return any(row.get("effort") == "none" and re.search(row["match"], name) for row in rows)
 
 
 def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
@@ -341,15 +340,11 @@ def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
 def _entry(spec: GraderSpec) -> dict[str, Any]:
     if not spec.endpoint.is_own:
         return {}
-    for entry in _models():
-        if entry["provider"] == spec.provider and re.search(entry["match"], spec.model):
-            return entry
+    rows: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
+    for row in rows:
+        if row["provider"] == spec.provider and re.search(row["match"], spec.model):
+            return row
     return {}
-
-
-def _models() -> list[dict[str, Any]]:
-    models: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
-    return models
 
 
 # ---- the plan of a run --------------------------------------------------------------------------

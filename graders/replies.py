@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Annotated, Any, TypeVar
@@ -571,8 +571,6 @@ DECLINED = {
 LITELLM_DECLINED = {"cache": {"no-cache": True}}
 """LiteLLM's way of declining them, in the body, where other servers would refuse it."""
 REPEATED = "repeated_reply"
-Prompted = tuple[str, ...]
-"""The values that determine a question's prompt (`Question.prompted`)."""
 
 
 def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
@@ -588,29 +586,9 @@ def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:
     return replace(outcome, probabilities=drawn, prob_method="draws")
 
 
-class Replies:
-    """The replies that each question has had, so that one that comes twice counts once."""
-
-    def __init__(self, known: Mapping[Prompted, Iterable[Mapping[str, Any]]]) -> None:
-        self._seen = {
-            question: {reply_identity(facts) for facts in replies}
-            for question, replies in known.items()
-        }
-
-    def is_repeat(self, question: Prompted, facts: Mapping[str, Any]) -> bool:
-        """Return True if a reply with these facts came before, and remember it.
-
-        A reply is identified by its time as well as its id: some local servers draw ids from only
-        a thousand.
-        """
-        reply, seen = reply_identity(facts), self._seen.setdefault(question, set())
-        is_repeat = reply is not None and reply in seen
-        seen.add(reply)
-        return is_repeat
-
-
 def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Return (id, time, index of the answer in the reply), or None where the reply has no id.
+    """Return (id, time, index of the answer in the reply), or None where the reply has no id: some
+    local servers draw ids from only a thousand.
 
     >>> reply_identity({"reply_id": "msg_1"}), reply_identity({"reply_id": ""})
     (('msg_1', None, 0), None)

@@ -40,7 +40,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby, islice, repeat
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -101,8 +101,8 @@ from evenhand.graders.replies import (
     Facts,
     Json,
     Outcome,
-    Replies,
     as_draw,
+    reply_identity,
     storable,
 )
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
@@ -310,7 +310,7 @@ def _lower(tariff: Tariff, request: Facts, granted: Decimal) -> None:
     request[name] = max(int((granted - bare) / per_token), 1)
 
 
-# ---- grades and jobs ----------------------------------------------------------------------------
+# ---- grades -------------------------------------------------------------------------------------
 def grade_key(identity: Mapping[str, str], request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256.
 
@@ -461,7 +461,11 @@ class GradeJob(Job):
         self.grader, self.task, self.study = grader, task, study
         several = grader.settings.draws > 1
         known = known_replies(study.store, self.rater_id) if several else {}
-        self._replies = Replies(known) if several else None
+        self._seen = {
+            (prompted, reply_identity(facts))
+            for prompted, replies in known.items()
+            for facts in replies
+        }
         self._again: set[Question] = set()
 
     def __len__(self) -> int:
@@ -511,34 +515,43 @@ class GradeJob(Job):
     def kept(self, question: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
         """Return the grades of a reply; a reply that the question has had before is unscored."""
         settings, grades = self.grader.settings, []
-        outcomes = (reply.outcome, *reply.more)
-        for draw, outcome, about in zip(question, outcomes, _by_draw(facts), strict=False):
+        outcomes, by_draw = (reply.outcome, *reply.more), _by_draw(facts, len(question))
+        for draw, outcome, about in zip(question, outcomes, by_draw, strict=False):
             seconds = about.pop("seconds", None)
             about |= replied(outcome, reply.request_id)
             about |= {"method": settings.reading, "draws": settings.draws}
             if isinstance(draw.rubric, Reworded):
                 about["own_prompt"] = draw.rubric.words.hash
-            if self._replies and self._replies.is_repeat(draw.prompted, about):
+            if self._is_repeat(draw, about):
                 outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
             elif settings.method == "draws":
                 outcome = as_draw(outcome, draw.rubric)
             grades.append(grade_of(self.rater_id, draw, outcome, provenance=about, seconds=seconds))
         return grades
 
+    def _is_repeat(self, question: Question, facts: Facts) -> bool:
+        """Return True if one of several draws brought a reply that came before, and remember it."""
+        reply = (question.prompted, reply_identity(facts))
+        if self.grader.settings.draws == 1 or reply[1] is None:
+            return False
+        is_repeat = reply in self._seen
+        self._seen.add(reply)
+        return is_repeat
+
     def failed(self, question: Draws, reason: str, facts: Facts) -> list[GradeAttempt]:
         outcome = Outcome(unscored_reason=reason)
-        by_draw = _by_draw(facts) if "draw_keys" in facts else repeat(facts, len(question))
         return [
             grade_of(self.rater_id, draw, outcome, provenance=about)
-            for draw, about in zip(question, by_draw, strict=True)
+            for draw, about in zip(question, _by_draw(facts, len(question)), strict=True)
         ]
 
 
-def _by_draw(facts: Json) -> Iterator[Facts]:
+def _by_draw(facts: Facts, draws: int) -> Iterator[Facts]:
     """Yield each draw's facts for provenance: its own key; the first carries the cost of all."""
+    keys = [{"grade_key": key} for key in facts.get("draw_keys", ())] or [{}] * draws
     common = {name: value for name, value in facts.items() if name != "draw_keys"}
-    for key in facts["draw_keys"]:
-        yield common | {"grade_key": key}
+    for key in keys:
+        yield common | key
         common |= {name: nothing for name, nothing in _PAID_ONCE.items() if name in common}
 
 

@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from types import SimpleNamespace
+from functools import cached_property
 from typing import Any
 
 from evenhand.rubrics.options import NONE, options_in, set_label
@@ -37,30 +36,35 @@ def _joined(table: Any) -> Any:
     return ("|".join(table) if isinstance(table, list) else table).replace("\n", "")
 
 
-words = SimpleNamespace(**_joined(table_of("evenhand.rubrics", "templates/answer_words.toml")))
-"""Alternatives of patterns by name."""
+_TEXTS: dict[str, Any] = {
+    name: text
+    for file in ("answer_words", "answer_forms")
+    for name, text in _joined(table_of("evenhand.rubrics", f"templates/{file}.toml")).items()
+}
 
 
 class Forms(dict[str, re.Pattern[str]]):
-    """The patterns of `answer_forms.toml` by name, each compiled when it is first used. `parts` are
-    those that a rubric's options make.
+    """The patterns of `answer_forms.toml` by name, and those of `answer_words.toml`, in capitals,
+    as whole words (in scripts without spaces, anywhere). Each is compiled when it is first used.
+    `parts` are those that a rubric's options make.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'
     """
 
-    _TEXTS = vars(words) | _joined(table_of("evenhand.rubrics", "templates/answer_forms.toml"))
-
     def __init__(self, *, numbers: bool = False, signed: bool = False, **parts: str) -> None:
         self._parts = {
-            **self._TEXTS,
-            **self._TEXTS["numbers" if numbers else "words"],
-            **self._TEXTS["signed" if signed else "unsigned"],
+            **_TEXTS,
+            **_TEXTS["numbers" if numbers else "words"],
+            **_TEXTS["signed" if signed else "unsigned"],
             **parts,
         }
 
     def __missing__(self, name: str) -> re.Pattern[str]:
-        pattern = self[name] = re.compile(self._filled(name))
+        text = self._filled(name)
+        if name.isupper():
+            text = rf"(?i)(?<![A-Za-zÀ-ÿ])(?:{text})(?![A-Za-zÀ-ÿ])"
+        pattern = self[name] = re.compile(text)
         return pattern
 
     def _filled(self, name: str) -> str:
@@ -83,7 +87,7 @@ class FieldsRead:
     unclear: bool = False
 
 
-_ANSWERS = [name for name in Forms._TEXTS if name.startswith("answer_")]
+_ANSWERS = [name for name in _TEXTS if name.startswith("answer_")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +206,7 @@ class RubricParser:
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""
         folded = word.casefold()
-        if re.fullmatch(words.NEGATIVE, folded):
+        if _ANY["NEGATIVE"].fullmatch(folded):
             return True
         return any(folded.endswith(negated) for negated in self._words if negated != folded)
 
@@ -262,6 +266,7 @@ class RubricParser:
         """The forms of answers with these options."""
         keys, names = list(self._by_fold), list(self._by_name)
         least, most = map(re.escape, self._numbers or ("", ""))
+        chosen = _TEXTS["CHOSEN"]
         return Forms(
             numbers=bool(self._numbers),
             signed=any(key[0] in "+-" for key in keys),
@@ -270,8 +275,8 @@ class RubricParser:
             letters=_any_of(key for key in self._by_fold.values() if key.isalpha()) or "(?!)",
             option_words=_any_of(filter(None, self._of)) or "(?!)",
             phrases=_any_of(name for name in names if re.search(r"\W", name)) or "(?!)",
-            nouns="|".join([words.NOUNS, *map(re.escape, self._titles)]),
-            chosen=words.CHOSEN if self._numbers else words.CHOSEN.replace("|an?", ""),
+            nouns="|".join([_TEXTS["NOUNS"], *map(re.escape, self._titles)]),
+            chosen=chosen if self._numbers else chosen.replace("|an?", ""),
             least=least,
             most=most,
         )
@@ -382,10 +387,10 @@ class RubricParser:
         on_line = not ended and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         lead = pieces[-1] if pieces else ""
         colon = lead.rstrip().endswith((":", "："))
-        if on_line and _meets(words.SUPPOSED, lead):
+        if on_line and _ANY["SUPPOSED"].search(lead):
             return True
         says = colon or (on_line and not is_own)
-        return says and _meets(words.SAID, lead)
+        return says and bool(_ANY["SAID"].search(lead))
 
     def _opens(self, match: re.Match[str], text: str) -> bool:
         """Return True if a reply that begins with a key answers by it, not counts or lists."""
@@ -410,7 +415,7 @@ class RubricParser:
 
     def _stands(self, key: str, text: str, start: int, *, strict: bool) -> bool:
         """Return True if nothing from `start` on takes the answer back or puts forward another."""
-        if _meets(words.BACK, text[start:]):
+        if _ANY["BACK"].search(text[start:]):
             return False
         start = 0 if strict else start
         pairs = [m.span() for m in self._forms["pair"].finditer(text) if key not in m.groups()]
@@ -449,7 +454,7 @@ class RubricParser:
         )
         begin = _sentence_start(text, match.start())
         lead = text[max(begin, match.start() - 25) : match.start()]
-        return not (alone or self._led(before) or _meets(words.PERHAPS, lead))
+        return not (alone or self._led(before) or _ANY["PERHAPS"].search(lead))
 
     def _led(self, before: str) -> bool:
         """Return True if the words before a key introduce an answer."""
@@ -465,7 +470,7 @@ class RubricParser:
         stop = _ANY["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
         lead = text[max(begin, match.start() - 25) : match.start()]
-        if _meets(words.PERHAPS, sentence if key.isalpha() else lead):
+        if _ANY["PERHAPS"].search(sentence if key.isalpha() else lead):
             return False
         if key.isalpha():
             if _ANY["side_before"].search(before):
@@ -473,7 +478,7 @@ class RubricParser:
             following = re.match(r"\s+([a-zà-ÿ]+)", after)
             if following is None or not _ANY["subject"].search(before):
                 return False
-            return not _is(words.NOT_AS_WORDS, following[1])
+            return not _ANY["NOT_AS_WORDS"].fullmatch(following[1])
         if _ANY["place_before"].search(before) or _ANY["counted"].match(after):
             return True
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
@@ -483,7 +488,7 @@ class RubricParser:
             return True
         if _ANY["article_before"].search(before) or self._led(before):
             return False
-        return not _is(words.NOT_AS_WORDS, following[1])
+        return not _ANY["NOT_AS_WORDS"].fullmatch(following[1])
 
     # JSON.
 
@@ -502,7 +507,7 @@ class RubricParser:
                 if self._gives_any([value for _, value in fields]) and answers:
                     return None
                 continue
-            if lead and (_meets(words.SAID, lead) or _meets(words.SUPPOSED, lead)):
+            if lead and (_ANY["SAID"].search(lead) or _ANY["SUPPOSED"].search(lead)):
                 return None
             for name, value in fields:
                 if self._is_answer(name):
@@ -523,7 +528,7 @@ class RubricParser:
         (key,) = answers
         # What the words around an object give as the answer must be the same.
         tail = _ANY["sentence"].split(outside.strip("\n"))[0]
-        if not outside.startswith("\n") and _meets(words.SAID, tail):
+        if not outside.startswith("\n") and _ANY["SAID"].search(tail):
             return None
         around = _ANY["quoted"].sub(self._unless_bare, self._without_quantities(prose + outside))
         if {answer.key for answer in self._given(around)} - {key}:
@@ -661,20 +666,6 @@ class _Pairs(dict[str, Any]):
 
 def _sentence_start(text: str, at: int) -> int:
     return max((m.end() for m in _ANY["sentence"].finditer(text, 0, at)), default=0)
-
-
-def _meets(alternatives: str, text: str) -> bool:
-    """Return True if any of the words occurs in a text; in scripts without spaces, anywhere."""
-    return bool(_word_pattern(alternatives).search(text))
-
-
-def _is(alternatives: str, word: str) -> bool:
-    return bool(re.fullmatch(f"(?:{alternatives})", word, re.IGNORECASE))
-
-
-@cache
-def _word_pattern(alternatives: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-zÀ-ÿ])(?:{alternatives})(?![A-Za-zÀ-ÿ])", re.IGNORECASE)
 
 
 def _any_of(names: Iterable[str]) -> str:

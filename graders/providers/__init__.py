@@ -58,10 +58,10 @@ def known_providers(declared: Own) -> dict[str, Provider]:
 
     Raises InputError where study.toml has an invalid setting, or a new provider without an address.
     """
-    providers = dict(_rows())
-    for name, settings in declared.items():
-        providers[name] = _with(providers.get(name), name, settings)
-    return providers
+    rows = _rows()
+    return rows | {
+        name: _with(rows.get(name), name, settings) for name, settings in declared.items()
+    }
 
 
 def key_variables() -> set[str]:
@@ -367,13 +367,11 @@ _GONE = "[removed]"
 def key_from_environment(name: str) -> str | None:
     """Return the key in an environment variable, or None. Raises InputError if it is not valid."""
     key = os.environ.get(name, "").strip()
-    if not key:
-        return None
     if not key.isascii() or not key.isprintable() or " " in key:
         raise InputError(
             f"{name} is not a valid key: it has a space or an odd character; set it again"
         )
-    return key
+    return key or None
 
 
 class Scrubber:
