@@ -31,14 +31,14 @@ Files = Mapping[str, bytes | None]
 """Contents by path in the study's folder; None for a file that is not there."""
 
 USUAL_FILES = ("training.toml", "attention.toml")
-"""Where units with a known answer are put if no setting names another file."""
+"""Default files for units with a known answer, of training and of attention checks."""
 
 _MEANING: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
 _LONGEST, _LONGEST_DETAIL = 60, 600
 
 
 def fixed_because(key: str, begun: bool) -> str:
-    """Why a setting such as "sample.pairs" is not changed; "" where it may be."""
+    """Return why a setting such as "sample.pairs" is not changed; "" where it may be."""
     for at in (key, key.partition(".")[0]):
         if reason := _MEANING["fixed"].get(at) or (begun and _MEANING["fixed_once_begun"].get(at)):
             return written(f"change.fixed_{reason}")
@@ -53,7 +53,7 @@ def has_begun(study: Study) -> bool:
 
 @dataclass(frozen=True)
 class Contents:
-    """What the files of a study say."""
+    """The contents of a study's files, parsed."""
 
     files: Files
     config: StudyConfig
@@ -100,9 +100,9 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
     not to be changed, or anyone has changed a file since `before` was read.
     """
     old, new = contents_of(study, before), contents_of(study, after)
-    found = list(differences(old, new))
+    changes = list(differences(old, new))
     begun = has_begun(study)
-    for each in found:
+    for each in changes:
         if reason := fixed_because(each.place, begun):
             raise InputError(f"{each.place} cannot be changed here: {reason}")
     with study.store.write() as connection:  # which one lead at a time can have
@@ -112,7 +112,7 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         wanted = {name: text for name, text in wanted.items() if text != before.get(name)}
         noted = {}
         for name, text in wanted.items():
-            here = (each for each in found if each.file == name)
+            here = (each for each in changes if each.file == name)
             lines = (f"{each.place}: {_short(each.now)} -> {_short(each.then)}" for each in here)
             line = _short("; ".join(lines), _LONGEST_DETAIL)
             noted[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
@@ -123,7 +123,7 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 raise InputError(f"{name} cannot be written: {reason}") from None
-    return found
+    return changes
 
 
 def _content(folder: Path, name: str) -> bytes | None:
@@ -205,12 +205,12 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
     """Return what a change does to open work, labels given so far and raters at their pages, a
     sentence or two for each kind of change.
     """
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for place in (difference.place for difference in differences(before, after)):
         if place.startswith("rubric."):
-            found[_rubric_effect(study, place.split(".")[1], before, after)] = None
+            sentences[_rubric_effect(study, place.split(".")[1], before, after)] = None
         elif place != "same_text":
-            found[_effect(place, before.config, after.config)] = None
+            sentences[_effect(place, before.config, after.config)] = None
             text = _MEANING["translated"].get(place)
             unchanged = [  # in these languages, whose readers see nothing new
                 name.split(".")[1]
@@ -219,12 +219,12 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
                 if content and before.files.get(name) == content
             ]
             if unchanged:
-                found[written("change.untranslated", codes=", ".join(unchanged))] = None
-    return list(found)
+                sentences[written("change.untranslated", codes=", ".join(unchanged))] = None
+    return list(sentences)
 
 
 def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
-    """What a change of one setting or text does."""
+    """Return the effect of a change of one setting or text."""
     if place.endswith(".md"):
         return written("change.translation")
     section = place.partition(".")[0]
@@ -240,7 +240,7 @@ def _effect(place: str, old: StudyConfig, new: StudyConfig) -> str:
 
 
 def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -> str:
-    """Return what a change of a rubric does."""
+    """Return the effect of a change of a rubric."""
     old, new = before.rubrics.get(name), after.rubrics.get(name)
     if old is None or new is None:
         return written("change.rubrics")

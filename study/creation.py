@@ -260,8 +260,7 @@ def _further_waves(
         taken = _stratified(study, left, more)
         return [_by_chance(every, more / len(left), taken)]
     scores = uncertainty(study)
-    before = inclusion([*waves, *so_far])
-    chances = chances_for(scores, before, more)
+    chances = chances_for(scores, inclusion([*waves, *so_far]), more)
     seed = drawn(study.config.seed, 2**32, "uncertainty", str(len(sample)))
     open_to = {pair: chance for pair, chance in chances.items() if pair not in known}
     taken = pick(open_to, np.random.default_rng(seed))
@@ -300,10 +299,10 @@ def uncertainty(study: Study) -> dict[str, float]:
     for rubric in study.labelled_rubrics():
         units = study.rubric_units(rubric, "all")
         units = [unit for unit in units if not subjects or parse_unit_id(unit)[1] in subjects]
-        own = graded[(graded["rubric"] == rubric.name) & graded["unit_id"].isin(units)]
-        complete = own.groupby("rater_id")["unit_id"].nunique() == len(units)
-        own = own[own["rater_id"].isin(complete.index[complete])]
-        for unit, spread in _spread(own, rubric, study.config.thresholds.get(rubric.name, {})):
+        counted = graded[(graded["rubric"] == rubric.name) & graded["unit_id"].isin(units)]
+        complete = counted.groupby("rater_id")["unit_id"].nunique() == len(units)
+        counted = counted[counted["rater_id"].isin(complete.index[complete])]
+        for unit, spread in _spread(counted, rubric, study.config.thresholds.get(rubric.name, {})):
             pair = parse_unit_id(unit)[0]
             total[pair] = total.get(pair, 0.0) + spread
             units_of[pair] = units_of.get(pair, 0) + 1
@@ -382,8 +381,7 @@ class Rewording:
 
     def asked(self, rubric: Rubric, unit_id: str) -> Rubric | None:
         """Return the wording that people see for a unit; None for one of a trial that has ended."""
-        dealt = self._dealt(rubric.name, unit_id)
-        if dealt is None:
+        if (dealt := self._dealt(rubric.name, unit_id)) is None:
             return rubric
         return None if self.ended else dealt
 
@@ -456,10 +454,10 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
         raise InputError(written("rewording.same_texts", rubric=new.name, old=old.name))
     settings = study.config.annotation
     for code in {settings.language, *settings.languages} & set(old.versions):
-        said = new.versions.get(code)
-        if said is None or said.hash == old.versions[code].hash:
+        translated = new.versions.get(code)
+        if translated is None or translated.hash == old.versions[code].hash:
             raise InputError(written("rewording.untranslated", rubric=new.name, code=code))
-        if said.title != old.versions[code].title:
+        if translated.title != old.versions[code].title:
             raise InputError(written("rewording.titled", rubric=new.name, code=code))
     if new.title != old.title:
         raise InputError(written("rewording.titled", rubric=new.name, code="en"))

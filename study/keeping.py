@@ -97,19 +97,19 @@ States = dict[str, TableState]
 
 def found_tables(connection: sa.Connection) -> sa.MetaData:
     """A study's tables as they are in a database, in terms that every database understands."""
-    found, plain = sa.MetaData(), sa.MetaData()
-    found.reflect(connection, only=lambda name, _: name in _KNOWN)
-    for table in found.tables.values():
+    reflected, plain = sa.MetaData(), sa.MetaData()
+    reflected.reflect(connection, only=lambda name, _: name in _KNOWN)
+    for table in reflected.tables.values():
         columns = [_plain(column) for column in table.columns]
         unique = [
             sa.UniqueConstraint(*(column.name for column in each.columns))
             for each in table.constraints
             if isinstance(each, sa.UniqueConstraint)
         ]
-        own = sa.Table(table.name, plain, *columns, *unique)
+        copied = sa.Table(table.name, plain, *columns, *unique)
         for index in table.indexes:
             if not index.unique:  # PostgreSQL shows a unique constraint as an index, too
-                sa.Index(index.name, *(own.c[column.name] for column in index.columns))
+                sa.Index(index.name, *(copied.c[column.name] for column in index.columns))
     return plain
 
 
@@ -127,11 +127,11 @@ def states(
     connection: sa.Connection, tables: sa.MetaData, on_rows: Callable[[], object] = lambda: None
 ) -> States:
     """Rows and checksum of each table, by name."""
-    found = {name: TableState() for name in tables.tables}
+    by_table = {name: TableState() for name in tables.tables}
     for name, table in tables.tables.items():
         for rows in _parts(connection, table, on_rows):
-            found[name].add(rows)
-    return found
+            by_table[name].add(rows)
+    return by_table
 
 
 def copy_tables(
@@ -290,10 +290,10 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
             _try(to / name, contents)
         note_moment(store, "backup")
     own_name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
-    own = sorted(each for each in to.iterdir() if own_name.fullmatch(each.name))
-    for old in own[:-keep]:
+    backups = sorted(each for each in to.iterdir() if own_name.fullmatch(each.name))
+    for old in backups[:-keep]:
         old.unlink()
-    return Kept(to / name, contents, len(own[-keep:]))
+    return Kept(to / name, contents, len(backups[-keep:]))
 
 
 @dataclass(frozen=True)
@@ -739,15 +739,14 @@ def examine(folder: Path, url: str = "") -> list[Finding]:
     """All there is to say about a study that people reach at `url`; "" where that is not known.
     Raises InputError where the folder holds no study.
     """
-    config = read_config(folder)
     # First: to open a study closes its files to others.
-    found = [*_modes(folder), *_ways_in(config.session, url)]
+    findings = [*_modes(folder), *_ways_in(read_config(folder).session, url)]
     try:
         with open_study(folder, patience=2.0) as study:
             kind = study.store.engine.dialect.name
-            return [_well("opens", kind=kind), *found, *_store(study), _versions(study.store)]
+            return [_well("opens", kind=kind), *findings, *_store(study), _versions(study.store)]
     except (InputError, StoreAway) as error:
-        return [_ill("not_open", reason=error), *found]
+        return [_ill("not_open", reason=error), *findings]
 
 
 def serving_notes(study: Study, url: str) -> list[str]:
@@ -780,13 +779,13 @@ def _modes(folder: Path) -> Iterator[Finding]:
     others, loose = [], []
     for path in (folder, *folder.rglob("*")):
         try:
-            found = path.lstat()
+            status = path.lstat()
         except OSError:  # gone meanwhile, as a temporary file is
             continue
         name = str(path.relative_to(folder.parent))
-        if found.st_uid != owner:
+        if status.st_uid != owner:
             others.append(name)
-        if stat.S_IMODE(found.st_mode) & 0o077 and not stat.S_ISLNK(found.st_mode):
+        if stat.S_IMODE(status.st_mode) & 0o077 and not stat.S_ISLNK(status.st_mode):
             loose.append(name)
     if others:
         yield _ill("other_owner", files=_some(others), owner=user_name(owner))
@@ -801,8 +800,7 @@ def _store(study: Study) -> Iterator[Finding]:
     yield _well("writes") if state.write else _ill("no_write")
     if missing := study.missing_images():
         yield _ill("missing_images", count=len(missing), first=missing[0])
-    hours = state.hours_since_backup
-    if hours is None:
+    if (hours := state.hours_since_backup) is None:
         yield _ill("no_backup")
     elif hours > OLD_HOURS:
         yield _ill("old_backup", hours=hours)

@@ -1,4 +1,4 @@
-"""What a settings file may take from the environment, and whom its operator trusts with more.
+"""Trust in settings files: what one may take from the environment, and confirmations of more.
 
 A study's folder may come from anybody, and so may the hosts that its settings name. On its own a
 file may name variables of evenhand's prefix, and a provider's key for that provider's host; a
@@ -21,8 +21,7 @@ from evenhand.errors import InputError
 from evenhand.texts import written
 
 PREFIX = "EVENHAND_"
-_OWN = {"EVENHAND_PASSWORD"}
-"""Variables of the prefix that evenhand reads itself."""
+_OWN = {"EVENHAND_PASSWORD"}  # variables of the prefix that evenhand reads itself
 _confirmed: set[str] = set()
 """Digests of declarations that this process may send, wherever they stand."""
 
@@ -49,8 +48,8 @@ def check_variable(
     is_study = file.name == "study.toml"
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
     at = urlsplit(to).netloc.rpartition("@")[2] or "a server"
-    said = {"file": file.name, "key": key, "variable": variable, "to": at}
-    sentence = written("trust.plain" if is_meant else "trust.variable", command=command, **said)
+    fields = {"file": file.name, "key": key, "variable": variable, "to": at}
+    sentence = written("trust.plain" if is_meant else "trust.variable", command=command, **fields)
     raise InputError(sentence)
 
 

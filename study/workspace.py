@@ -316,12 +316,11 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
 def study_secret(store: Database) -> bytes:
     """Return the secret; made now where the store is of a version that made it late."""
     query = sa.select(meta.c.value).where(meta.c.key == "secret")
-    found = store.values(query)
-    if not found:
+    if not (stored := store.values(query)):
         with store.write() as connection:
             add_secret(connection)
-            found = store.values(query)
-    return bytes.fromhex(found[0])
+            stored = store.values(query)
+    return bytes.fromhex(stored[0])
 
 
 def key_for(store: Database, purpose: str) -> bytes:
@@ -345,7 +344,7 @@ def note_moment(store: Database, what: Moment) -> None:
 def hours_since_backup(store: Database) -> float | None:
     """Return the hours since the last good backup; None if there was none."""
     query = sa.select(meta.c.value).where(meta.c.key == "last_backup")
-    if not (found := store.values(query)):
+    if not (stored := store.values(query)):
         return None
-    passed = datetime.now(UTC) - datetime.fromisoformat(found[0])
+    passed = datetime.now(UTC) - datetime.fromisoformat(stored[0])
     return round(passed.total_seconds() / 3600, 2)

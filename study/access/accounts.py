@@ -70,8 +70,7 @@ class _Slowing:
         return min(2.0 ** min(over, 20), self.longest) - passed.total_seconds()
 
 
-_BROWSER = "b:"
-"""Prefix of the key of a browser, which takes the place of an address's."""
+_BROWSER = "b:"  # prefix of the key of a browser, which takes the place of an address's
 
 PAIR = _Slowing(free=4, longest=600.0)
 ACCOUNT = _Slowing(free=50, longest=60.0)
@@ -114,7 +113,7 @@ def refuse_guessing(store: Store, who: Attempt) -> None:
     wrong = [each for each in tries if not each.admitted and each.created_at > since]
 
     def from_sender(sender: str) -> tuple[str, list[Any]]:
-        """When the owner last came in from there ("": never), and the wrong passwords after it."""
+        """Return the owner's last login from there ("": none), and the wrong passwords since."""
         key = (who.name_key, sender)
         here = [each for each in tries if (each.name_key, each.address_key) == key]
         admitted = max((each.created_at for each in here if each.admitted), default="")
@@ -246,16 +245,6 @@ def disable_account(store: Store, name: str) -> None:
     if name not in accounts(store):
         raise InputError(f"there is no account {name!r}")
     _add(store, name=name, kind="disabled", role="", password_hash="")
-
-
-def copy_account(store: Store, other: Store, name: str) -> bool:
-    """Make a lead's account, with its password, in another store. False if there is none."""
-    with store.read() as connection:
-        row = connection.execute(_present().where(account_events.c.name == name)).first()
-    if row is None or not row.password_hash or row.role != "lead":
-        return False
-    _add(other, name=name, kind="set", role=row.role, password_hash=row.password_hash)
-    return True
 
 
 def accounts(store: Store) -> dict[str, Account]:
@@ -464,7 +453,7 @@ def use_once(store: Store, nonce: str) -> bool:
 # A study made beside the one whose lead made it, to be served at the same address.
 
 _LIKE_HERE = ("entry", "trusted_proxies", "hosts")
-"""What says who gets in: the world reaches the new study as it does this one."""
+"""Settings that say who gets in: the world reaches the new study as it does this one."""
 
 
 def settle_beside(study: Study, made: Study, lead: Visitor) -> bool:
@@ -474,7 +463,12 @@ def settle_beside(study: Study, made: Study, lead: Visitor) -> bool:
     text = with_values(path.read_text("utf-8"), {"session": ways_in})
     atomic_write(path, text.encode())
     note_settings(made.store, text, lead.name)
-    return lead.has_account and copy_account(study.store, made.store, lead.name)
+    with study.store.read() as connection:
+        row = connection.execute(_present().where(account_events.c.name == lead.name)).first()
+    if not lead.has_account or row is None or not row.password_hash or row.role != "lead":
+        return False
+    _add(made.store, name=lead.name, kind="set", role=row.role, password_hash=row.password_hash)
+    return True
 
 
 # Single sign-on (OpenID Connect): the people whom an organisation vouches for, and their roles. An

@@ -21,7 +21,7 @@ import time
 import unicodedata
 import urllib.request
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
@@ -66,10 +66,8 @@ TOKEN = "prolific_token"  # noqa: S105 - the name of a parameter
 _LONGEST_TOKEN = 8_000
 _LARGEST_KEYS = 1_000_000
 _DAY, _MINUTE = 86_400.0, 60.0
-_PATIENCE = 5.0
-"""Seconds to wait for the keys."""
-_CLOCKS = 60
-"""Seconds by which Prolific's clock may differ from this machine's."""
+_PATIENCE = 5.0  # seconds to wait for the keys
+_CLOCKS = 60  # seconds by which Prolific's clock may differ from this machine's
 
 
 def check_signing() -> None:
@@ -229,8 +227,7 @@ def _ends(connection: sa.Connection) -> dict[str, str]:
 
 # Rater codes as people type them: capitals, outer spaces and full-width forms do not matter
 
-_LONGEST = 256
-"""Letters of what was typed that are looked at; a code has 64."""
+_LONGEST = 256  # letters of what was typed that are looked at; a code has 64
 
 
 def as_written(typed: str) -> str:
@@ -251,29 +248,13 @@ def folded(code: str) -> str:
     return as_written(code).casefold()
 
 
-def known_spelling(typed: str, known: Collection[str]) -> str | None:
-    """Return the known code that was meant, or None. An exact match comes first: an older study may
-    have `Ann` and `ann` as two people. Raises Refused where several known codes match and none
-    exactly.
-    """
-    code = as_written(typed)
-    if code in known:
-        return code
-    same = [each for each in known if folded(each) == folded(code)]
-    if len(same) > 1:
-        raise Refused("several_spellings")
-    return same[0] if same else None
-
-
 LONGEST_HOURS = 24.0 * 90
 """No invite is good for longer: a link that lies about for ever is a key under the mat."""
 
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
-_PANEL_MINUTES = 24 * 60
-"""A page that is open for longer is loaded again."""
-_ANYONE = ""
-"""The rater of an invite for participants from Prolific."""
+_PANEL_MINUTES = 24 * 60  # a page that is open for longer is loaded again
+_ANYONE = ""  # the rater of an invite for participants from Prolific
 
 Way = Literal["open", "invite", "account", "prolific"]
 
@@ -330,7 +311,11 @@ def _by_code(study: Study, code: str) -> Admission:
         begun = {code} if known else _ever(connection, *columns)
     if folded(code) in map(folded, taken):
         raise Refused("code_has_a_link")
-    rater = known_spelling(code, begun)
+    # An exact match comes first: an older study may have `Ann` and `ann` as two people.
+    same = [code] if code in begun else [each for each in begun if folded(each) == folded(code)]
+    if len(same) > 1:
+        raise Refused("several_spellings")
+    rater = same[0] if same else None
     return Admission(rater or code, "open", {"rater": rater or code}, is_new=rater is None)
 
 

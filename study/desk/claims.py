@@ -1,6 +1,6 @@
-"""What raters are given: attention checks, the design of their sessions, and the claims (which
-rater was given which question), kept in memory in step with the store; and the lead's decisions
-while people label.
+"""The work that raters are given: attention checks, the design of their sessions, and the claims
+(which rater was given which question), kept in memory in step with the store; and the lead's
+decisions while people label.
 
 Every change of a claim carries the next version number. All writers take turns, so the numbers rise
 in the order of the commits, and a refresh costs only what changed since the last one.
@@ -71,7 +71,7 @@ class Oversight:
     seen: int = 0
 
     def ended(self, rater_id: str) -> str:
-        """Why a rater gets no further task: "excluded", "paused", or "" where they do."""
+        """Return why a rater gets no further task: "excluded", "paused", or "" where they do."""
         if rater_id in self.exclusions:
             return "excluded"
         return "paused" if self.paused else ""
@@ -119,8 +119,7 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
     """Declare that a person's labels stay out of the main figures; they get no further task. Raises
     InputError where the reason is empty, or no rater of this name has begun to label.
     """
-    reason = reason.strip()
-    if not reason:
+    if not (reason := reason.strip()):
         raise InputError("an exclusion needs a reason: it stands in the report")
     with store.read() as connection:
         given_work = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
@@ -135,9 +134,8 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
 
 def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
     """Take an exclusion back. Raises InputError where there is none, or no reason is given."""
-    reason = reason.strip()
-    if not reason:
-        raise InputError("say why the annotator is readmitted")
+    if not (reason := reason.strip()):
+        raise InputError("say why the rater is readmitted")
     if rater_id not in oversight(store).exclusions:
         raise InputError(f"rater {rater_id!r} is not excluded")
     _decide(store, "readmit", rater_id, reason, done_by)
@@ -156,11 +154,10 @@ def _decide(store: Store, kind: str, rater_id: str, reason: str, done_by: str) -
         append(connection, lead_events, event)
 
 
-# Units whose answer is known, from a file of the study: for practice, and to check attention.
-# [[unit]] name = "plain-refusal" explanation = "It declines, and gives nothing of what was asked
-# for." values = { prompt = "Write ...", response = "I'd rather not." } expected = { refusal = ["4",
-# "5"] } `values` are the rubric's variables, `expected` the accepted categories by rubric. The id
-# of such a unit has no "|" in it, so that it is never taken for one of the study's own.
+# Units whose answer is known, from a file of the study: for practice, and to check attention. Each
+# `[[unit]]` has a `name`, `values` (the rubric's variables), `expected` (the accepted categories by
+# rubric) and perhaps an `explanation`. The id of such a unit has no "|" in it, so that it is never
+# taken for one of the study's own.
 
 
 class KnownUnit(Section):
@@ -232,19 +229,19 @@ class KnownUnits:
         return [tuple(Question(unit_id, rubric) for rubric in group) for group in groups]
 
     def _rubric(self, where: str, name: str, keys: tuple[str, ...]) -> Rubric:
-        found = next((rubric for rubric in self._rubrics if rubric.name == name), None)
-        if found is None:
+        match = next((rubric for rubric in self._rubrics if rubric.name == name), None)
+        if match is None:
             raise InputError(
                 f"{where}: annotators do not label the rubric {name!r}; they label "
                 + ", ".join(rubric.name for rubric in self._rubrics)
             )
-        unknown = {key for key in keys if not found.kind.takes(key)}
+        unknown = {key for key in keys if not match.kind.takes(key)}
         if unknown or not keys:
             given = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            if unknown and not found.kind.is_choice:
-                raise InputError(f"{where}: {min(unknown)!r} is {found.kind.none_of}")
-            raise InputError(f"{where}: {given} of {name}'s {found.kind.permitted}")
-        return found
+            if unknown and not match.kind.is_choice:
+                raise InputError(f"{where}: {min(unknown)!r} is {match.kind.none_of}")
+            raise InputError(f"{where}: {given} of {name}'s {match.kind.permitted}")
+        return match
 
 
 def _read(folder: Path, file: str) -> tuple[KnownUnit, ...]:
@@ -373,8 +370,7 @@ class SessionDesign:
                 continue  # most stages of most raters: they are not even put in order
             first = stage[0][0].unit_id
             for screen in sorted(stage, key=place):
-                questions = tuple(question for question in screen if question.key in free)
-                if questions:
+                if questions := tuple(question for question in screen if question.key in free):
                     yield questions
 
     def answered(self, held: Set[Key]) -> Set[Key]:
@@ -465,7 +461,7 @@ def prompts_seen(study: Study, ratings: pd.DataFrame) -> list[PromptsSeen]:
         for prompt in () if has_known_answer(unit) else _prompts_of(unit):
             key = (rater, *prompt)
             first_shown[key] = min(moment, first_shown.get(key, moment))
-    found = []
+    counted = []
     for rubric in judged_without_prompt(list(study.rubrics.values())):
         given = ratings[(ratings["rubric"] == rubric.name) & (ratings["rater_kind"] == "human")]
         given = given[given["label"] != ""]
@@ -474,8 +470,8 @@ def prompts_seen(study: Study, ratings: pd.DataFrame) -> list[PromptsSeen]:
             shown = (first_shown.get((rater, *prompt)) for prompt in _prompts_of(unit))
             seen += any(moment is not None and moment <= at for moment in shown)
         if seen:
-            found.append(PromptsSeen(rubric, len(given), seen))
-    return found
+            counted.append(PromptsSeen(rubric, len(given), seen))
+    return counted
 
 
 def _prompts_of(unit_id: str) -> list[tuple[str, str]]:
@@ -600,11 +596,11 @@ class ClaimIndex:
         idle = Counter(key for key, rater in lapsed if rater not in excluded)
         for rater in excluded:
             idle.update(self.held_by(rater))
-        found: set[Key] = set()
+        filled: set[Key] = set()
         for count, keys in self._by_count.items():
             if count >= wanted:
-                found |= keys
-        return found - {key for key, n in idle.items() if len(self._holders[key]) - n < wanted}
+                filled |= keys
+        return filled - {key for key, n in idle.items() if len(self._holders[key]) - n < wanted}
 
     def side_orders(self, rater_id: str) -> Mapping[str, str]:
         """Return the order in which the rater has seen each unit."""
@@ -612,11 +608,11 @@ class ClaimIndex:
 
     def _take(self, claim: Claim) -> None:
         rater, key = claim.rater_id, claim.key
-        own = self._by_rater.setdefault(rater, {})
-        old = own.get((*key, claim.draw))
+        tasks = self._by_rater.setdefault(rater, {})
+        old = tasks.get((*key, claim.draw))
         if old and old.state == "labelled" and old.task_id != claim.task_id:
             return  # labelled under a text that says the same
-        own[(*key, claim.draw)] = claim
+        tasks[(*key, claim.draw)] = claim
         if claim.is_check:
             return
         if claim.order:
@@ -645,9 +641,9 @@ class ClaimIndex:
 # was given out and not answered counts as one of them until its lease is over.
 
 
-def answered(own: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
+def answered(tasks: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
     """A rater's answered tasks, in the order of the answers."""
-    done = [claim for claim in own.values() if claim.state == "labelled"]
+    done = [claim for claim in tasks.values() if claim.state == "labelled"]
     return sorted(done, key=lambda claim: claim.version)
 
 
@@ -677,16 +673,16 @@ class NextTasks:
 
     def __post_init__(self) -> None:
         settings = self.design.settings
-        self.own = self.index.of_rater(self.rater_id)
+        self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
-            tasks, last = dict(self.own), self.index.seen + 1
-            for key, claim in self.own.items():
+            tasks, last = dict(self.tasks), self.index.seen + 1
+            for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
                     tasks[key] = replace(claim, state="labelled", version=last)
-            self.own = tasks
+            self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
-        opened = (claim for claim in self.own.values() if claim.state == "open")
+        opened = (claim for claim in self.tasks.values() if claim.state == "open")
         self.opened = [claim for claim in opened if in_design(claim, self.design)]
         # A task is lost once its lease is over and other raters have taken its place.
         self.held = [
@@ -695,14 +691,14 @@ class NextTasks:
             if claim.claimed_at >= lapsed_before or claim.draw or claim.key not in self.full
         ]
         taken = self.design.answered(self.index.held_by(self.rater_id))
-        kept = (claim for claim in self.own.values() if claim.state != "released")
+        kept = (claim for claim in self.tasks.values() if claim.state != "released")
         self.checked = {claim.key for claim in kept if claim.is_check}
         self.free = self.design.questions.keys() - taken - self.full
 
     def progress(self) -> tuple[int, int]:
         """(answers given, answers given and still to be given)."""
         done = firsts = repeats = checks = 0
-        for claim in self.own.values():
+        for claim in self.tasks.values():
             if claim.is_check:
                 checks += claim.state == "labelled"
                 continue
@@ -756,7 +752,7 @@ class NextTasks:
     def _check(self, changes: Changes) -> list[Claim]:
         """Claim the next attention check if one is due and has the rubrics of the next unit."""
         checks = self.design.checks
-        done = sum(claim.state == "labelled" and not claim.is_check for claim in self.own.values())
+        done = sum(not claim.is_check for claim in answered(self.tasks))
         left = checks.left(self.rater_id, self.checked)
         if not left or done < checks.due_after(self.rater_id, len(checks.screens) - len(left)):
             return []
@@ -772,7 +768,7 @@ class NextTasks:
         design = self.design
         if not design.settings.repeat_share:
             return []
-        done = [claim for claim in answered(self.own) if not claim.is_check]
+        done = [claim for claim in answered(self.tasks) if not claim.is_check]
         firsts = sum(claim.draw == 0 for claim in done)
         number, stretch = len(done) - firsts, round(1 / design.settings.repeat_share)
         # Each comes at a place of its own within its stretch, and at the end those still due.
@@ -786,7 +782,7 @@ class NextTasks:
             claim
             for claim in done[:-gap]
             if claim.draw == 0
-            and (*claim.key, 1) not in self.own
+            and (*claim.key, 1) not in self.tasks
             and in_design(claim, design)
             and not any(asked_together(claim, other, design.whole) for other in too_fresh)
         ]

@@ -251,8 +251,7 @@ def _subject_of(claim: Any, submit_id: str) -> dict[str, Any]:
 
 # A rater's own flags: those in force, and how one is withdrawn. Nothing is deleted.
 
-_MOST = 20
-"""Flags on one unit that are shown, the latest."""
+_MOST = 20  # flags on one unit that are shown, the latest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,7 +294,7 @@ def standing_flags(
 
 @dataclass(frozen=True)
 class FlagAnswer:
-    """What a lead answers a rater about a flag of theirs."""
+    """A lead's answer to a rater about a flag of theirs."""
 
     reason: str
     text: str
@@ -309,8 +308,7 @@ def _take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdraw
         remarks.c.submit_id == withdrawal.flag_id,
         *(remarks.c[name] == getattr(claim, name) for name in OF_A_TASK),
     )
-    flag = connection.execute(query).first()
-    if flag is None:
+    if (flag := connection.execute(query).first()) is None:
         return Receipt("unknown_task")
     if flag[1]:
         return Receipt("duplicate")
@@ -330,8 +328,7 @@ def _is_withdrawn(flag_id: sa.Column[int]) -> sa.Exists:
 
 LEAST_ANSWERS = 5
 """With fewer answers a pace is not estimated."""
-_RECENT = 30
-"""The pace is that of this many last answers: people grow quicker, and tire."""
+_RECENT = 30  # the pace is that of this many last answers: people grow quicker, and tire
 
 
 @dataclass(frozen=True)
@@ -415,7 +412,7 @@ def as_people_say(minutes: float) -> int:
 
 
 JUST_NOW = timedelta(minutes=1)
-"""Why there was no unit is asked a moment after there was none: midnight may lie between."""
+"""The reason for no unit is asked a moment after there was none: midnight may lie between."""
 
 
 def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
@@ -431,7 +428,7 @@ def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime
 
 
 def next_day(settings: SessionSettings, now: datetime) -> datetime:
-    """When the day after that of `now` begins in the study's time zone."""
+    """Return the beginning of the day after that of `now`, in the study's time zone."""
     return _day_of(settings, now, later=1)
 
 
@@ -491,8 +488,7 @@ PAGE = 30
 """Answers on a page of the list."""
 LONGEST_SEARCH = 200
 _EXCERPT = 160
-_BEFORE = 40
-"""Characters of an excerpt before the text that was found."""
+_BEFORE = 40  # characters of an excerpt before the text that was found
 
 
 @dataclass(frozen=True)
@@ -540,8 +536,7 @@ def plain(text: str) -> str:
     return " ".join(text.split()).lower()
 
 
-_AT_ONCE = 300
-"""Units whose texts are read together."""
+_AT_ONCE = 300  # units whose texts are read together
 
 Sent = Answer | Flag | Withdrawal
 """The things that a rater may send."""
@@ -657,7 +652,7 @@ class AnnotationDesk(Desk):
             return self._counted(connection, self._next_tasks(connection, rater_id, design))
 
     def ended(self, rater_id: str) -> str:
-        """Why this rater gets no task though some may be left: the lead has "paused" the study or
+        """Return why this rater gets no task though some may be left: the lead has "paused" it or
         "excluded" them, or it is enough for the "day"; "" where they get one.
         """
         design = self._design()
@@ -801,8 +796,8 @@ class AnnotationDesk(Desk):
             wanted, number = plain(search), search.strip().removeprefix("#")
             numbered = [
                 each
-                for each, own in zip(numbered, texts, strict=True)
-                if number == str(each[0]) or any(wanted in plain(text) for text in own)
+                for each, of_task in zip(numbered, texts, strict=True)
+                if number == str(each[0]) or any(wanted in plain(text) for text in of_task)
             ]
         listed = numbered[start : start + PAGE]
         of_page = [claim for _, claim in listed]

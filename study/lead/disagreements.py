@@ -124,9 +124,8 @@ def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
     Raises InputError where another adjudicator has it open, or people's labels are gone from it.
     """
     seen = last_label(study.store)
-    given = _given(study)[0].get(key)
-    if given is None:
-        raise InputError("annotators have no labels on this item that count")
+    if (given := _given(study)[0].get(key)) is None:
+        raise InputError("people have no labels on this unit that count")
     if take_first(study.store, holder, [key], seen) is None:
         (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
         raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
@@ -150,9 +149,9 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
     return table.drop_duplicates(["unit_id", "rubric", "done_by"]).reset_index(drop=True)
 
 
-def queue_table(found: Sequence[QueuedUnit]) -> pd.DataFrame:
+def queue_table(queue: Sequence[QueuedUnit]) -> pd.DataFrame:
     """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
-    rows = [(each.unit_id, each.rubric, " ".join(each.labels), "", "") for each in found]
+    rows = [(each.unit_id, each.rubric, " ".join(each.labels), "", "") for each in queue]
     return pd.DataFrame(rows, columns=["unit_id", "rubric", "labels", "label", "reason"])
 
 
@@ -182,7 +181,7 @@ def decide(
     unit open no longer.
     """
     known = study.units_by_kind("all")
-    _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)], holder)
+    _append(study, name, [_checked(study, known, (unit_id, rubric, label, reason))], holder)
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
@@ -198,12 +197,12 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
     require_columns(table, DECISION_FILE_COLUMNS, source, hint)
     known = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
-    filled: dict[tuple[str, str], Mapping[str, Any]] = {}
+    filled: dict[Key, Mapping[str, Any]] = {}
     for number, row in rows:
         if row["label"]:
             try:
-                cells = (row[column] for column in DECISION_FILE_COLUMNS)
-                decision = _checked(study, known, *cells)
+                cells = [row[column] for column in DECISION_FILE_COLUMNS]
+                decision = _checked(study, known, cells)
                 key = (decision["unit_id"], decision["rubric"])
                 if key in filled:
                     raise InputError("a row further up decides the same item; keep one of the two")
@@ -215,19 +214,13 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
 
 
 def _checked(
-    study: Study,
-    known: Mapping[str, Collection[str]],
-    unit_id: str,
-    rubric_name: str,
-    label: str,
-    reason: str,
+    study: Study, known: Mapping[str, Collection[str]], cells: Sequence[str]
 ) -> dict[str, Any]:
-    """The decision as it is stored; `known` are the study's unit ids by kind."""
-    rubric = study.rubrics.get(rubric_name)
-    if rubric is None:
+    """The decision in `DECISION_FILE_COLUMNS`, as stored; `known` are the unit ids by kind."""
+    unit_id, rubric_name, label, reason = cells
+    if (rubric := study.rubrics.get(rubric_name)) is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
-    key = rubric.kind.label_of(label)
-    if key is None:
+    if (key := rubric.kind.label_of(label)) is None:
         raise InputError(f"label {label!r} is {rubric.kind.none_of}")
     if not reason.strip():
         raise InputError("a decision needs a reason")
@@ -242,13 +235,18 @@ def _append(
 ) -> None:
     with study.store.write() as connection:
         for each in decisions:
-            if holder is not None:
-                _check_held(connection, holder, (each["unit_id"], each["rubric"]))
-            common = {name: each[name] for name in ("unit_id", "rubric", "rubric_hash")}
+            if holder is not None:  # whose lease may be over, if nobody else has taken the unit
+                unit = leases.c.unit_id == each["unit_id"], leases.c.rubric == each["rubric"]
+                last = sa.select(leases.c.holder).where(*unit)
+                if (other := connection.execute(last).scalar_one_or_none()) is None:
+                    raise InputError(written("lead.given_back"))
+                if other != holder:
+                    raise InputError(written("lead.has_it_now", who=other))
+            common = {column: each[column] for column in ("unit_id", "rubric", "rubric_hash")}
             common |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
             common |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
             event = common | {"rater_kind": "adjudicator", "label": each["label"]}
-            connection.execute(conflict_free_insert(connection, labels).values(event))
+            append(connection, labels, event)
             remark = common | {"kind": "answer", "text": each["reason"]}
             append_once(connection, remarks, "submit_id", remark)
 
@@ -356,18 +354,6 @@ def give_back(store: Store, holder: str) -> None:
     """Give back the unit that this person has open."""
     with store.write() as connection:
         _lease(connection, holder, None)
-
-
-def _check_held(connection: sa.Connection, holder: str, key: Key) -> None:
-    """Raise InputError unless this person was the last to open the unit. The lease may be over: it
-    is enough that nobody else has taken the unit since.
-    """
-    query = sa.select(leases.c.holder).where(leases.c.unit_id == key[0], leases.c.rubric == key[1])
-    other = connection.execute(query).scalar_one_or_none()
-    if other is None:
-        raise InputError(written("lead.given_back"))
-    if other != holder:
-        raise InputError(written("lead.has_it_now", who=other))
 
 
 def _lease(connection: sa.Connection, holder: str, key: Key | None) -> None:

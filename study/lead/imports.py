@@ -136,8 +136,7 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
 
 
 def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
-    rubric = study.rubrics.get(row["rubric"])
-    if rubric is None:
+    if (rubric := study.rubrics.get(row["rubric"])) is None:
         return f"the study has no rubric {row['rubric']!r}; it has {', '.join(study.rubrics)}"
     if row["unit_id"] not in units[rubric.unit]:
         return (

@@ -148,8 +148,8 @@ def data_version(study: Study) -> str:
     always = (labels, grades, threshold_events, look_events)
     events = dict.fromkeys(always, sa.true()) | {lead_events: decided}
     counts = [
-        sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).where(told).scalar_subquery()
-        for table, told in events.items()
+        sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).where(rule).scalar_subquery()
+        for table, rule in events.items()
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
@@ -245,8 +245,7 @@ def _running(study: Study) -> sa.ColumnElement[bool]:
 WINDOW_HOURS = 24
 """A whole day, so that a study's nights count once it has had one."""
 FEWEST_HOURS, FEWEST_LABELS = 2, 20
-_ERRORS = 2.0
-"""Standard errors of the pace, on either side."""
+_ERRORS = 2.0  # standard errors of the pace, on either side
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ LONGEST_SIDE = 1568
 _TOO_LARGE = "the image has more than {most:,} pixels"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 _FILE = re.compile(r"[^\s\0][^\n\0]{0,300}\.(png|jpe?g|webp)", re.IGNORECASE)
-_LARGEST = 700_000
-"""Bytes of an image as it is kept, beyond which it is written more coarsely."""
+_LARGEST = 700_000  # bytes of an image as it is kept, beyond which it is written more coarsely
 MOST_WORK = 1_500_000_000
 """Pixels of a file's images that are decoded, at most; see `_work`."""
 _PLAIN, _MADE_LARGE = 500, 10

@@ -37,7 +37,7 @@ MOST_CHARACTERS = 1_000_000
 _KNOWN = USUAL_NAMES["items"]
 _LONGEST_WORD = 20
 _FRAME = re.compile(r"^(attributes|context)\.|\.value$")
-"""What tracing tools write around a column's name, as in `attributes.input.value`."""
+"""Text that tracing tools put around a column's name, as in `attributes.input.value`."""
 _RIGHT = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))
 """Words of judges for yes and no; Inspect grades C and I."""
 _TEXTS = ("prompt", "context", "reference", "response")
@@ -65,7 +65,7 @@ class ItemColumns:
     hidden: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
-        """What each column is taken for, as (role, columns)."""
+        """Return the role that each column is taken for, as (role, columns)."""
         roles = (*_TEXTS, "subject", "cluster", "id", "judge")
         named = [
             ("shown", ", ".join(self.show)),
@@ -133,8 +133,7 @@ def item_columns(
     own_id = next(iter(called("id")), "")
     apart = {subject, cluster, judge, own_id}
     texts = [column for column in map(str, frame) if column not in apart and is_text(frame[column])]
-    shown = list(show)
-    if not shown:
+    if not (shown := list(show)):
         responses = called("response")
         if len(responses) > 1:
             raise InputError(
@@ -524,7 +523,7 @@ class ComparisonColumns:
     items: ItemColumns
 
     def said(self) -> list[tuple[str, str]]:
-        """What each column is taken for, as (role, columns)."""
+        """Return the role that each column is taken for, as (role, columns)."""
         compared = [("answers", ", ".join(self.answers))]
         if self.subjects:
             compared.append(("subjects", ", ".join(self.subjects)))
@@ -625,12 +624,12 @@ def comparison_columns(
     first, second = answers
     answer = next(each for each in (_stem(first), *_ANSWER) if each and each not in frame)
     known = next((each for each in _COMPARED["cluster"] if each in frame and each != judge), "")
-    own = [answer if each == first else each for each in show if each != second]
+    shown = [answer if each == first else each for each in show if each != second]
     one = _with_one_answer(frame, answers, subjects, answer)
     # Beside two answers a column that is called like one is something else, such as a reference.
-    alike = [each for each in _single(frame) if each not in (answer, *own)]
+    alike = [each for each in _single(frame) if each not in (answer, *shown)]
     one, cluster = one.drop(columns=alike), cluster or known
-    items = item_columns(one, name, show=own, cluster=cluster, judge=judge, question=question)
+    items = item_columns(one, name, show=shown, cluster=cluster, judge=judge, question=question)
     hidden = [*items.hidden, *(each for each in alike if each != judge and is_text(frame[each]))]
     items = replace(items, response=answer, subject="", hidden=tuple(hidden))
     return ComparisonColumns(answers=answers, subjects=subjects, answer=answer, items=items)

@@ -293,17 +293,16 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
     rows = []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
     for row, prompt, subject, response in zip(number, *cells, strict=True):
-        found = places.get(prompt)
-        if not found:
+        if not (matches := places.get(prompt)):
             short = prompt if len(prompt) <= 60 else prompt[:57] + "..."
             raise InputError(
                 f"{name}, row {row}: no pair has the prompt {short!r}; the text must be "
                 "exactly that of the pairs file"
             )
         if len(sides_of(pairs)) == 1:
-            found = found[put[subject, prompt] % len(found) :][:1]
+            matches = matches[put[subject, prompt] % len(matches) :][:1]
             put[subject, prompt] += 1
-        rows += [(pair, side, subject, response, row) for pair, side in found]
+        rows += [(pair, side, subject, response, row) for pair, side in matches]
     return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
 
 
@@ -356,5 +355,5 @@ def looks_like_markdown(text: str) -> bool:
 
 def markdown_share(responses: Iterable[str]) -> float:
     """The share of responses that look like Markdown; 0 where there are none."""
-    found = [looks_like_markdown(text) for text in responses]
-    return sum(found) / len(found) if found else 0.0
+    marked = [looks_like_markdown(text) for text in responses]
+    return sum(marked) / len(marked) if marked else 0.0

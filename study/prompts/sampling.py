@@ -22,8 +22,7 @@ def digest(seed: int | bytes, *parts: str) -> str:
     """64 hexadecimal digits that the seed, or the key (in bytes: RFC 2104), and the parts fix."""
     if isinstance(seed, bytes):
         return hmac.digest(seed, "\x1f".join(parts).encode(), "sha256").hex()
-    text = "\x1f".join([str(seed), *parts])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256("\x1f".join([str(seed), *parts]).encode()).hexdigest()
 
 
 def drawn(seed: int | bytes, below: int, *parts: str) -> int:
@@ -110,8 +109,7 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
     # With fractions the solver sometimes gives up, with whole numbers it does not; but these
     # pick another of several equally good samples, and a seed must keep drawing the same one.
     for unit in (1, len(cells)):
-        sizes = _controlled_rounding(available, fixed, margins, size, unit)
-        if sizes is not None:
+        if (sizes := _controlled_rounding(available, fixed, margins, size, unit)) is not None:
             return dict(zip(names, sizes.tolist(), strict=True))
     raise RuntimeError("controlled rounding failed")
 

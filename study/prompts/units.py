@@ -105,14 +105,14 @@ def presented_values(
 def _unit(pair: str, subject: str, side: str, row: Mapping[Any, str]) -> dict[str, str]:
     unit = unit_id(pair, subject, side) if subject else pair
     known = {"unit_id": unit, "cluster_id": pair, "subject": subject, "side": side}
-    own = _own_side(row, side) if side else {}
-    return known | {name: cell for name, cell in row.items() if name not in known} | own
+    of_side = _own_side(row, side) if side else {}
+    return known | {name: cell for name, cell in row.items() if name not in known} | of_side
 
 
 def _own_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
     names = {f"{name}_{side}": name for name in ("prompt", "stance")}
     names[f"prompt_{side}_group"] = "group"
-    return {own: row[name] for name, own in names.items() if name in row}
+    return {short: row[name] for name, short in names.items() if name in row}
 
 
 def _other_side(name: str) -> str:

@@ -150,15 +150,15 @@ class PracticeDesk(Desk):
             answers = self._answers(connection, rater_id)
         tasks = [self._task(rater_id, asked, step.attempt) for asked in step.screen]
         blocks = {block.variable: block for task in tasks for block in task.people.blocks}
-        told = []
+        results = []
         for asked in step.screen:
             if accepted := self.units.accepted(asked.key):
                 rubric = asked.rubric.in_language(language)
                 given = answers[(*asked.key, step.attempt)]
                 names = rubric.kind.name_of(given), tuple(map(rubric.kind.name_of, accepted))
-                told.append(Told(rubric.title, *names, given in accepted))
+                results.append(Told(rubric.title, *names, given in accepted))
         explanation = self.units.units[step.screen[0].unit_id].explanation
-        return Feedback(tuple(blocks.values()), tuple(told), explanation)
+        return Feedback(tuple(blocks.values()), tuple(results), explanation)
 
     # What the page of the annotators asks of a desk
 
@@ -569,8 +569,7 @@ def released_submissions(study: Study, path: Path) -> dict[str, str]:
     for at in range(len(table)):
         row = table.iloc[at]
         entry = latest.get(str(row[participant]).strip())
-        state = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
-        if not state:
+        if not (state := str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")):
             raise InputError(f"{path.name}, row {row_number(table, at)}: {status} is empty")
         if entry is None or state not in _RELEASED:
             continue
@@ -589,8 +588,7 @@ TIMES_COLUMNS = (
     "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
     "owed", "currency", "why",
 )  # fmt: skip
-_BY_OTHERS = ("released", "readmitted")
-"""Events that the rater had no hand in."""
+_BY_OTHERS = ("released", "readmitted")  # events that the rater had no hand in
 
 
 @dataclass
@@ -670,11 +668,9 @@ def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
     return step.name
 
 
-_PAID = ("complete", "screened_out", "nothing_left")
-"""Ends with an amount of their own in [pay]."""
+_PAID = ("complete", "screened_out", "nothing_left")  # ends with an amount of their own in [pay]
 _NOTHING = ("no_consent", "returned", "rejected")
-_TO_DECIDE = ("excluded", "timed_out")
-"""Ends for which nothing is paid until a person has decided."""
+_TO_DECIDE = ("excluded", "timed_out")  # ends for which nothing is paid until a person has decided
 
 
 def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[float | None, str]:
@@ -722,8 +718,7 @@ def costs(study: Study) -> Costs:
     priced = totals["cost_usd"].dropna()
     graders = float(priced.sum()) if len(priced) else None
     unpriced = int(totals["cost_usd"].isna().groupby(totals["rater_id"]).any().sum())
-    pay = study.config.pay
-    if pay is None:
+    if (pay := study.config.pay) is None:
         return Costs(graders_usd=graders, unpriced=unpriced)
     times = session_times(study, Sessions(study))
     owed = float(times["owed"].sum())

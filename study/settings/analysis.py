@@ -286,7 +286,7 @@ class PublishedFigure(Section):
 
 
 class Design(Section):
-    """How the figures came about, as far as it was published; a report says what differs here."""
+    """The design behind the figures, as far as published; a report says what differs here."""
 
     subjects: str = ""
     graders: str = ""
@@ -298,7 +298,7 @@ class Design(Section):
     probabilities: str = ""
     """The graders whose probabilities were read."""
     differs: tuple[str, ...] = ()
-    """What differs from any study here, in sentences."""
+    """Differences from any study here, in sentences."""
 
 
 class PublishedFigures(Section):

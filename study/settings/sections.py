@@ -104,8 +104,7 @@ def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     7
     """
     kept = dict(section)
-    new = {name: changes[name] for name in kept if name in changes}
-    if not new:
+    if not (new := {name: changes[name] for name in kept if name in changes}):
         return section
     try:
         return type(section).model_validate(kept | new)
@@ -141,9 +140,9 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
     _, _, wanted = fault["msg"].partition(" should ")
     wanted = wanted.partition(", unable to parse")[0]
     wanted = _FORMS.get(fault.get("ctx", {}).get("pattern", ""), wanted)
-    found = fault["input"]
-    is_plain = isinstance(found, str | int | float)
-    return f"{place} is {found!r}; it must {wanted}" if is_plain else f"{place} must {wanted}"
+    given = fault["input"]
+    is_plain = isinstance(given, str | int | float)
+    return f"{place} is {given!r}; it must {wanted}" if is_plain else f"{place} must {wanted}"
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:

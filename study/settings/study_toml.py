@@ -348,7 +348,7 @@ Changes = Mapping[str, Mapping[str, Any] | None]
 
 
 class ModelSettings(Section):
-    """Where models are asked, and what they cost: sections that a file may hold for a new study."""
+    """Models' servers and prices: sections that a file may hold for a new study."""
 
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
@@ -483,8 +483,7 @@ def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
     import tomlkit
 
     values = tomllib.loads(text)
-    hosts = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
-    if not hosts:
+    if not (hosts := {key: values[key] for key in ("providers", "oidc") if values.get(key)}):
         return text, []
     document = tomlkit.parse(text)
     for key in hosts:

@@ -466,11 +466,11 @@ def check_url(url: str) -> None:
     Traceback (most recent call last):
     evenhand.errors.InputError: the address of the database cannot be read; write ...
     """
-    _, found, rest = url.partition("://")
+    _, is_address, rest = url.partition("://")
     authority, *behind = re.split(r"[/?#]", rest, maxsplit=1)
     before, _, after = authority.rpartition("@")
     is_clear = "@" not in "".join([before, *behind])
-    if not (found and is_clear and all(map(_HOST.fullmatch, after.split(",")))):
+    if not (is_address and is_clear and all(map(_HOST.fullmatch, after.split(",")))):
         raise InputError(_FORM)
 
 
@@ -515,13 +515,12 @@ def resolved(location: str) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1])
-        if found is None:
+        if (setting := os.environ.get(match[1])) is None:
             raise InputError(
                 f"study.toml: store names the environment variable {match[1]}, which is not set; "
                 "set it"
             )
-        return found if match[0] == location else quote(found, safe="")
+        return setting if match[0] == location else quote(setting, safe="")
 
     return _DRIVER.sub("postgresql+psycopg://", _VARIABLE.sub(value, location))
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, Column, Float, Index, Integer, String, Table, Text
 
 SCHEMA_VERSION = "2"
-"""Rises with every change of a table, and every new one; `keeping.moving` brings a store along."""
+"""Rises with every change of a table, and every new one; `keeping` brings a store along."""
 
 metadata = sa.MetaData()
 
@@ -27,11 +27,11 @@ def _log(name: str, *columns: sa.schema.SchemaItem, by: str = "") -> Table:
     number = Column("event_id", Integer, primary_key=True, autoincrement=True)
     if "created_at" not in (getattr(each, "name", "") for each in columns):
         columns = (*columns, *_texts("created_at"))
-    found = Table(name, metadata, number, *columns)
+    table = Table(name, metadata, number, *columns)
     if by:
         subject = by.split()[0].removesuffix("_id").removesuffix("_key")
-        Index(f"{name}_by_{subject}", *(found.c[each] for each in by.split()))
-    return found
+        Index(f"{name}_by_{subject}", *(table.c[each] for each in by.split()))
+    return table
 
 
 meta = Table("meta", metadata, *_keys("key"), Column("value", Text, nullable=False))
@@ -99,7 +99,7 @@ grades = _log("grades", *_rating_columns(), *_reply_columns(), by="rater_id rubr
 attacked_grades = _log(
     "attacked_grades",
     *_rating_columns(),
-    # The attack (see study.tables.attacks), the option that it asks for, of a pair the side whose
+    # The attack (see study.tables.ratings), the option that it asks for, of a pair the side whose
     # response holds it, and the version of the attacks' texts.
     *_texts("attack", "target", "side", "suite"),
     *_reply_columns(),
@@ -110,7 +110,7 @@ attacked_grades = _log(
 is_scored = sa.or_(
     grades.c.label != "", sa.and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
 )
-"""Of a row of `grades`; one from elsewhere may hold a probability and no label."""
+"""SQL condition on a row of `grades`; an imported one may have a probability and no label."""
 
 
 def is_latest(events: Table, *key: str) -> sa.ColumnElement[bool]:
@@ -137,7 +137,7 @@ answer_details = Table(
     metadata,
     *_keys("submit_id"),  # that of its label
     *_texts("display"),  # text | markdown; empty: not known
-    Column("evidence", JSON, nullable=False),  # see study.tables.evidence
+    Column("evidence", JSON, nullable=False),  # see study.tables.ratings
 )
 """Details of a person's answer: how responses were shown, and which words decided."""
 

@@ -190,8 +190,8 @@ class Store(Database):
                 current = is_latest(table, *RATING_KEY, "rubric_hash")
                 query = sa.select(*(columns | text).values()).where(current)
                 # All at once: row by row SQLAlchemy takes four times as long.
-                found = connection.execute(query.order_by(table.c.event_id)).all()
-                rows += [tuple(row) for row in found]
+                events = connection.execute(query.order_by(table.c.event_id)).all()
+                rows += [tuple(row) for row in events]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = frame["probabilities"].fillna("")
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
@@ -304,8 +304,8 @@ def grade_totals(store: Store) -> pd.DataFrame:
                 counts.setdefault((name, rater, rubric), {})[text] = count
     for row in rows:
         for name in counted:
-            found = dict(sorted(counts.get((name, row["rater_id"], row["rubric"]), {}).items()))
-            row[name] = json.dumps(one_name_each(found) if name == "models" else found)
+            totals = dict(sorted(counts.get((name, row["rater_id"], row["rubric"]), {}).items()))
+            row[name] = json.dumps(one_name_each(totals) if name == "models" else totals)
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
     return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])

@@ -153,16 +153,16 @@ def sure_columns(
     ...              ["unit_id", "rater_id", "label"], lambda ours, theirs: True)
     {'unit_id': 'item', 'rater_id': 'worker'}
     """
-    columns, found = list(given), {}
+    columns, sure = list(given), {}
     for ours in missing:
         usual = _ELSEWHERE[ours]
         able = [name for name in columns if _plain(name) in usual and fits(ours, name)]
         if ours == "unit_id":
             able = sorted(able, key=lambda name: usual.index(_plain(name)))[:1]
         if len(able) == 1:
-            found[ours] = able[0]
+            sure[ours] = able[0]
             columns.remove(able[0])
-    return found
+    return sure
 
 
 def unit_columns(given: Iterable[str]) -> list[str]:
@@ -248,8 +248,7 @@ def look(text: str) -> str:
     ['a-', '-1', '1.10', '+', '?']
     """
     plain = unicodedata.normalize("NFKC", html.unescape(text).translate(_MARKS)).casefold()
-    bare = _BETWEEN.sub(" ", plain).strip(_AT_THE_ENDS)
-    return _LEADING_ZEROS.sub("", bare) or text
+    return _LEADING_ZEROS.sub("", _BETWEEN.sub(" ", plain).strip(_AT_THE_ENDS)) or text
 
 
 def lookalikes(texts: Iterable[str]) -> list[list[str]]:

@@ -77,10 +77,10 @@ def user_name(number: int) -> str:
 
 def _closed(entry: Path, ours: Set[int]) -> bool:
     try:
-        found = entry.lstat()
-        kept = stat.S_IMODE(found.st_mode) & FOLDER
-        is_ours = found.st_uid in ours and not stat.S_ISLNK(found.st_mode)
-        if not is_ours or stat.S_IMODE(found.st_mode) == kept:
+        status = entry.lstat()
+        kept = stat.S_IMODE(status.st_mode) & FOLDER
+        is_ours = status.st_uid in ours and not stat.S_ISLNK(status.st_mode)
+        if not is_ours or stat.S_IMODE(status.st_mode) == kept:
             return False
         entry.chmod(kept)
     except OSError:  # gone meanwhile, as a temporary file is; or nothing can be changed there

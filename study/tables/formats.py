@@ -11,13 +11,11 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from io import TextIOWrapper
 from itertools import islice
-from os import SEEK_END
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -52,14 +50,13 @@ MOST_FOOTER = 16 * 1024**2
 """Bytes of a Parquet file's footer, which grows with columns and row groups and is read whole."""
 _TAIL = 8  # the length of the footer, and PAR1
 _BATCH_ROWS = 16_384
-_PART = MOST_DECODED // 8
-"""Bytes of texts that are made at a time where a table is read in parts."""
+_PART = MOST_DECODED // 8  # bytes of texts that are made at a time where a table is read in parts
 
 
 def has_small_footer(path: Path) -> bool:
     """Return True where the footer of a Parquet file can be parsed without much memory."""
     with path.open("rb") as file:
-        file.seek(-min(_TAIL, path.stat().st_size), SEEK_END)
+        file.seek(-min(_TAIL, path.stat().st_size), os.SEEK_END)
         return int.from_bytes(file.read(4), "little") <= MOST_FOOTER
 
 
@@ -89,37 +86,6 @@ def check_arrow(table: pa.Table, name: str) -> None:
     """Raises InputError where a table, whose texts may be by reference, holds more than that."""
     size = CELL * table.num_rows * table.num_columns
     _check_size(size + sum(_length(part) for each in table.columns for part in each.chunks), name)
-
-
-def rows_that_fit(
-    meta: pq.FileMetaData, groups: Sequence[int], columns: Collection[str], most: int, name: str
-) -> int:
-    """Return how many rows of a Parquet file's row groups to decode at a time, at most `most`, by
-    what its footer says of these columns. Raises InputError as `parts_that_fit` does.
-    """
-    longest = 1.0
-    for group in map(meta.row_group, groups):
-        chunks = map(group.column, range(group.num_columns))
-        read = (each for each in chunks if each.path_in_schema.partition(".")[0] in columns)
-        size = sum(each.total_uncompressed_size for each in read)
-        check_part(size, group.num_rows, most, name)
-        longest = max(longest, size / max(group.num_rows, 1))
-    return max(1, min(most, int(_PART / longest)))
-
-
-def parts_that_fit(
-    batches: Iterable[pa.RecordBatch], most: int, name: str
-) -> Iterator[pa.RecordBatch]:
-    """Split batches with texts by reference into parts small enough to decode. Raises InputError
-    where `most` rows, or fewer, hold more than a table that is read as a whole.
-    """
-    size = rows = 0
-    for batch in batches:
-        held = sum(map(_length, batch.columns))
-        size, rows = size + held, rows + len(batch)
-        check_part(size, rows, most, name)
-        step = max(1, -(-len(batch) // max(1, -(-held // _PART))))
-        yield from (batch.slice(at, step) for at in range(0, len(batch), step))
 
 
 def check_part(size: int, rows: int, most: int, name: str) -> None:
@@ -166,8 +132,7 @@ FIRST_ROW = 2
 _LONGEST_CELL = 2**31 - 1
 MOST_JSON = 256 * 1024**2
 """Bytes of JSON that are parsed at once."""
-_LARGE = 1_000_000
-"""Bytes from which a plain CSV is read by the fast reader."""
+_LARGE = 1_000_000  # bytes from which a plain CSV is read by the fast reader
 _CALLED = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
 """Separators of cells, in the order in which they are tried if there is no comma."""
 HEADLESS = "headless"
@@ -253,8 +218,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
     number = 0
     try:
-        header = next(rows, None)
-        if not header:
+        if not (header := next(rows, None)):
             raise InputError(f"{path.name}: its first row is blank; it must name the columns")
         body: list[list[str]] = []
         numbers: list[int] = []
@@ -359,18 +323,22 @@ def _is_like(first: str, cells: list[str]) -> bool | None:
 
 
 def _check_header(header: list[str], name: str) -> None:
-    for at, column in enumerate(header):
-        if column in header[:at]:
+    seen: set[str] = set()
+    for column in header:
+        if column in seen:
             raise InputError(f"{name}: two columns are called {column!r}; rename one")
+        seen.add(column)
 
 
 def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or an object on each line."""
+    name = path.name
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
-        raise InputError(f"{path.name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
+        raise InputError(f"{name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _utf8(path)
-    read = _listed_cells if _LIST.match(text) else jsonl_cells
-    records = read(io.StringIO(text), path.name)
+    records = (
+        _listed_cells(text, name) if _LIST.match(text) else jsonl_cells(io.StringIO(text), name)
+    )
     numbers: list[int] = []
     columns: dict[str, list[str]] = {}
     for number, record in records:
@@ -378,17 +346,17 @@ def _read_json(path: Path) -> pd.DataFrame:
             if column not in columns:
                 columns[column] = [""] * len(numbers)
         numbers.append(number - FIRST_ROW)
-        check_table(columns, len(numbers), path.name)
+        check_table(columns, len(numbers), name)
         for column, cells in columns.items():
             cells.append(record.get(column, ""))
     return pd.DataFrame(columns, index=numbers, dtype=str)
 
 
-def _listed_cells(file: io.StringIO, name: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
     place = name
     try:
-        for number, record in enumerate(_loaded(file.read()), start=1):
+        for number, record in enumerate(_loaded(text), start=1):
             place = f"{name}, element {number} of the list"
             yield number, _cells_of(record, "element")
     except InputError as fault:
@@ -542,8 +510,7 @@ _BEGINS = r"[=+\-@\t\r\n＝＋－＠]"
 """First characters of a formula, full-width signs included, which some spreadsheets accept."""
 _RISKY = re.compile(f"'*{_BEGINS}")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-_GUARDED = re.compile(f"'+{_BEGINS}")
-"""Beginning of a cell that has an apostrophe put before it."""
+_GUARDED = re.compile(f"'+{_BEGINS}")  # beginning of a cell that has an apostrophe put before it
 _GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
 
 
@@ -576,10 +543,8 @@ ROW = "row"
 PIECE_ROWS = 1_000_000
 """Approximate number of rows in a piece of a Parquet file."""
 _MOST_BATCHED = 250_000
-_ROW_BYTES = 50
-"""About so long is a row of text."""
-_BLOCK = 32 * 2**20
-"""Bytes of a CSV that are read at a time."""
+_ROW_BYTES = 50  # about so long is a row of text
+_BLOCK = 32 * 2**20  # bytes of a CSV that are read at a time
 _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet", "pq": "Parquet"}
 
 
@@ -637,15 +602,15 @@ def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> 
             raise InputError(f"there is no file {local.name} in {local.absolute().parent}")
     if not system.exists(path):
         raise InputError(f"there is nothing at {source}")
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for each in sorted(system.find(path)) if system.isdir(path) else [path]:
         file = PurePosixPath(each)
         kind = _KINDS.get(file.suffix[1:].casefold())
         if kind and not file.name.startswith((".", "_")):
-            found += _of_file(Piece(system, each, kind), wanted, theirs)
-    if not found:
+            pieces += _of_file(Piece(system, each, kind), wanted, theirs)
+    if not pieces:
         raise InputError(f"{name_of(source)} holds no .csv, .jsonl or .parquet file with ratings")
-    return found
+    return pieces
 
 
 def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
@@ -723,20 +688,32 @@ def _csv(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def _jsonl(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
-    records = jsonl_cells(TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
+    records = jsonl_cells(io.TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
     while some := list(islice(records, _MOST_BATCHED)):
         cells = {name: [record.get(name, "") for _, record in some] for name in names}
         yield pa.table({**cells, ROW: [number - FIRST_ROW for number, _ in some]})
 
 
 def _parquet(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield rows in parts small enough to decode. Raises InputError as `check_part` does."""
     # Texts stay by reference, as they are stored, until it is known how long they are.
     parquet = pq.ParquetFile(file, read_dictionary=texts_of(pq.ParquetFile(file).schema_arrow))
-    rows = rows_that_fit(parquet.metadata, piece.groups, names, _MOST_BATCHED, piece.name)
-    groups = list(piece.groups)
-    batches = parquet.iter_batches(rows, row_groups=groups, columns=names, use_threads=False)
-    for part in parts_that_fit(batches, _MOST_BATCHED, piece.name):
-        yield pa.Table.from_batches([part])
+    longest = 1.0  # bytes of a row, as the footer says
+    for group in map(parquet.metadata.row_group, piece.groups):
+        chunks = map(group.column, range(group.num_columns))
+        read = (each for each in chunks if each.path_in_schema.partition(".")[0] in names)
+        size = sum(each.total_uncompressed_size for each in read)
+        check_part(size, group.num_rows, _MOST_BATCHED, piece.name)
+        longest = max(longest, size / max(group.num_rows, 1))
+    most, groups = max(1, min(_MOST_BATCHED, int(_PART / longest))), list(piece.groups)
+    size = rows = 0
+    for batch in parquet.iter_batches(most, row_groups=groups, columns=names, use_threads=False):
+        held = sum(map(_length, batch.columns))
+        size, rows = size + held, rows + len(batch)
+        check_part(size, rows, _MOST_BATCHED, piece.name)
+        step = max(1, -(-len(batch) // max(1, -(-held // _PART))))
+        for at in range(0, len(batch), step):
+            yield pa.Table.from_batches([batch.slice(at, step)])
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -70,7 +70,7 @@ def columns_in(text: str | None) -> dict[str, str]:
     >>> columns_in("unit=item,p_positive=score")
     {'unit_id': 'item', 'p_positive': 'score'}
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for part in (text or "").split(",") if text is not None else ():
         name, _, theirs = (word.strip() for word in part.partition("="))
         ours = SHORT.get(name, name)
@@ -79,8 +79,8 @@ def columns_in(text: str | None) -> dict[str, str]:
                 f"--columns: {part.strip()!r} is not valid; write OURS=THEIRS, such as unit=item, "
                 f"where OURS is one of {', '.join((*SHORT, *RATINGS_COLUMNS[5:]))}"
             )
-        found[ours] = theirs
-    return found
+        columns[ours] = theirs
+    return columns
 
 
 def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
@@ -224,8 +224,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}(\.\d+)?|\d{15,16}|\d{18,19}")
 """Seconds since 1970, or thousandths, millionths and billionths of them, from 1973 on."""
 _UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-_ZONES = timedelta(hours=26)
-"""So far apart may two clocks be that show the same time."""
+_ZONES = timedelta(hours=26)  # so far apart may two clocks be that show the same time
 
 
 def instant_of(text: str) -> datetime | None:
@@ -264,11 +263,10 @@ def stored_instant(text: str) -> str:
     >>> stored_instant("2026-05-01T10:30:00.25+02:00"), stored_instant("1777624200")
     ('2026-05-01T08:30:00.250+00:00', '2026-05-01T08:30:00.000+00:00')
     """
-    found = instant_of(text)
-    if found is None:
+    if (moment := instant_of(text)) is None:
         return ""
     try:
-        utc = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        utc = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:  # within hours of the year 1
         return ""
     return utc.isoformat(timespec="microseconds" if utc.microsecond % 1000 else "milliseconds")
@@ -436,8 +434,8 @@ def read_attacked(path: Path) -> pd.DataFrame:
     for at, (attack, draw, stated) in enumerate(cells):
         is_sound = attack in known or is_own(attack)
         try:
-            found = json.loads(stated) if stated else None
-            is_sound &= found is None or all(0 <= p <= 1 for p in found.values())
+            shares = json.loads(stated) if stated else None
+            is_sound &= shares is None or all(0 <= p <= 1 for p in shares.values())
         except (ValueError, TypeError, AttributeError, RecursionError):
             is_sound = False
         if not is_sound or not re.fullmatch("[0-9]{1,6}", draw):
@@ -446,7 +444,7 @@ def read_attacked(path: Path) -> pd.DataFrame:
                 f"{path.name}, row {row}: attack, draw or probabilities are none that evenhand "
                 "writes; export the study again"
             )
-        probabilities.append(found)
+        probabilities.append(shares)
     table = table[list(ATTACKED_COLUMNS)].reset_index(drop=True)
     table["probabilities"] = pd.Series(probabilities, dtype=object)
     return table.astype({"draw": int})

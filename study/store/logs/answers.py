@@ -1,5 +1,5 @@
-"""What comes with people's labels: details of each answer, remarks and flags, the languages in
-which they were asked, and the events of their sessions. Append-only, and never part of the
+"""Records that come with people's labels: details of each answer, remarks and flags, the languages
+in which they were asked, and the events of their sessions. Append-only, and never part of the
 `ratings` table.
 """
 
@@ -91,9 +91,9 @@ def remarks_table(store: Store) -> pd.DataFrame:
     return store.table(query.order_by(remarks.c.event_id)).astype({"confidence": "Int64"})
 
 
-def standing(said: pd.DataFrame) -> pd.DataFrame:
+def standing(remarked: pd.DataFrame) -> pd.DataFrame:
     """Remarks without the flags that were withdrawn."""
-    return said[said["withdrawn_at"] == ""]
+    return remarked[remarked["withdrawn_at"] == ""]
 
 
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
 
 
 def given_back(log: Sequence[Event]) -> str:
-    """Why the rater's place was given back and not taken up again; "" where they have it still."""
+    """Return why the rater's place was given back for good; "" where they have it still."""
     turns = [event for event in log if event.kind in ("released", "readmitted")]
     if not turns or turns[-1].kind == "readmitted":
         return ""

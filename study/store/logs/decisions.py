@@ -1,4 +1,4 @@
-"""What was decided in a study and by whom: the lead's acts, looks at the verdict, tuned
+"""Decisions in a study and their authors: the lead's acts, looks at the verdict, tuned
 thresholds, draws of the sample, and what improving a grader decided. Append-only.
 """
 
@@ -171,14 +171,14 @@ def contents_read(store: Database, rubric: str) -> list[str]:
     return [each["content"] for each in _all(store, READ, rubric)]
 
 
-def note_end(store: Database, rubric: str, found: Mapping[str, Any], done_by: str) -> None:
+def note_end(store: Database, rubric: str, outcome: Mapping[str, Any], done_by: str) -> None:
     """Append what came of it, unless that is known but for the price."""
 
     def unpriced(end: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in end.items() if name != "price"}
 
-    if unpriced(found) not in map(unpriced, _all(store, ENDED, rubric)):
-        _append(store, ENDED, rubric, found, done_by)
+    if unpriced(outcome) not in map(unpriced, _all(store, ENDED, rubric)):
+        _append(store, ENDED, rubric, outcome, done_by)
 
 
 def ends_of(store: Database) -> list[tuple[str, dict[str, Any]]]:
@@ -241,7 +241,7 @@ PROPOSED = "improve proposed"
 
 @dataclass(frozen=True, kw_only=True)
 class ProposalAttempt:
-    """What came of a request for words: the model asked, the request's digest and what was sent;
+    """The outcome of a request for words: the model asked, the request's digest and what was sent;
     the reply, or the reason why there is none; and what the request is `about`: the grader whose
     words are to be changed, and the clusters whose labels were read.
     """

@@ -1,4 +1,4 @@
-"""What graders and subjects replied: graders' words and the facts of each reply, grades of the
+"""Replies of graders and subjects: graders' words and the facts of each reply, grades of the
 injection audit, attempts at subjects' responses, and batches under way. Append-only.
 """
 
@@ -25,8 +25,7 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
-_AT_ONCE = 400
-"""Units in one query."""
+_AT_ONCE = 400  # units in one query
 
 About = tuple[str, str, str]
 """(rubric, unit id, grader)."""

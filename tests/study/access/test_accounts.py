@@ -13,7 +13,6 @@ from argon2 import Parameters, PasswordHasher, extract_parameters
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.access import accounts as access
-from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import (
     Visitor,
     accounts,
@@ -378,11 +377,11 @@ def test_what_is_no_link_or_no_login_opens_nothing(store, make_study):
 
 
 def test_link_and_login_expire(store, monkeypatch):
-    monkeypatch.setattr(lead_access, "LINK_MINUTES", 0)
+    monkeypatch.setattr(access, "LINK_MINUTES", 0)
     with pytest.raises(InputError, match="expired"):
         open_link(store, new_link_token(store))
-    monkeypatch.setattr(lead_access, "LINK_MINUTES", 60)
-    monkeypatch.setattr(lead_access, "LOGIN_MINUTES", 0)
+    monkeypatch.setattr(access, "LINK_MINUTES", 60)
+    monkeypatch.setattr(access, "LOGIN_MINUTES", 0)
     login = open_link(store, new_link_token(store))
     with pytest.raises(InputError):
         visitor(store, login)

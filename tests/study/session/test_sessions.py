@@ -32,13 +32,8 @@ from evenhand.study.lead.disagreements import (
     sort_disagreement,
     sorted_so_far,
 )
-from evenhand.study.session.sessions import (
-    Sessions,
-    funnel,
-    participants_table,
-    raters_table,
-    session_times,
-)
+from evenhand.study.session import sessions as all_sessions
+from evenhand.study.session.sessions import Sessions, funnel, raters_table, session_times
 from evenhand.study.store.logs.answers import add_event, remarks_table
 from evenhand.study.store.schema import (
     background_answers,
@@ -511,7 +506,7 @@ def test_what_was_done_is_there_after_a_kill(make_session):
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert decisions_table(study.store)["kind"].tolist() == kinds
         assert accounts(study.store) == {}
-        assert len(participants_table(study)) == 1
+        assert len(all_sessions.participants_table(study)) == 1
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
         (said,) = sorted_so_far(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
