@@ -31,11 +31,20 @@ from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
-from evenhand.graders.running import GraderForecast, forecast_of
-from evenhand.graders.running import answered, propose, writer_of
-from evenhand.graders.running import Progress
-from evenhand.graders.running import Rounds, RunSummary, grading_in_rounds, planned, priced
 from evenhand.graders.providers import parse_spec
+from evenhand.graders.running import (
+    GraderForecast,
+    Progress,
+    Rounds,
+    RunSummary,
+    answered,
+    forecast_of,
+    grading_in_rounds,
+    planned,
+    priced,
+    propose,
+    writer_of,
+)
 from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from evenhand.reporting.load import Source
     from evenhand.reporting.new_study import Labelling
-    from evenhand.reporting.ratings_file.frames import Table
+    from evenhand.reporting.ratings_file.declared import Table
 
     Labels = Table | Dataset | str | os.PathLike[str]
     """Labels in any of their forms."""

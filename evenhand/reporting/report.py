@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from evenhand.errors import InputError
 from evenhand.reporting.workers import workers
 from evenhand.study import Study, open_study
-from evenhand.study.desk.claims import attention_results
-from evenhand.study.desk.claims import STOPPED_BY, exclude, oversight
+from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.files import atomic_write, is_root, new_folder
 from evenhand.study.tables.formats import write_table

@@ -135,7 +135,7 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
 def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
     """Take an exclusion back. Raises InputError where there is none, or no reason is given."""
     if not (reason := reason.strip()):
-        raise InputError("say why the rater is readmitted")
+        raise InputError("say why the annotator is readmitted")
     if rater_id not in oversight(store).exclusions:
         raise InputError(f"rater {rater_id!r} is not excluded")
     _decide(store, "readmit", rater_id, reason, done_by)

@@ -125,7 +125,7 @@ def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
     """
     seen = last_label(study.store)
     if (given := _given(study)[0].get(key)) is None:
-        raise InputError("people have no labels on this unit that count")
+        raise InputError("annotators have no labels on this item that count")
     if take_first(study.store, holder, [key], seen) is None:
         (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
         raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
