@@ -570,7 +570,7 @@ def _check_rewritten(wanted: Reproduction) -> None:
     """
     home = wanted.paraphrases_folder
     if not (home / study_toml.FILE_NAME).is_file():
-        new_folder(home)
+        unused_folder(home)
         return
     with open_study(home) as study:
         pairs, models = study.store.pairs(), study.subjects()

@@ -262,8 +262,8 @@ def _asked(
     level = st.selectbox(
         _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
     )
-    answers = {"options": listed(options), "scale": scale, "several": several}
-    return replace(asked, **answers, level=level or None), rubric
+    asked = replace(asked, options=listed(options), scale=scale, several=several)
+    return replace(asked, level=level or None), rubric
 
 
 def _complain(error: InputError, file: str) -> None:

@@ -563,8 +563,8 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
 
 def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
-    kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
-    until = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
+    kappa: Spec = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
+    until: Spec = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
     until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}
     estimate = {"field": "estimate", **kappa}

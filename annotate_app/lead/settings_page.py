@@ -197,8 +197,8 @@ def show_texts(study: Study) -> None:
     with right:
         is_warning = name == "content_warning"
         page = "consent" if name == "consent" else "welcome"
-        looks = ("warning", reader.say("session.warning")) if is_warning else ()
-        drawn = drawn_text(text, *looks, lang=reader.code)
+        look = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
+        drawn = drawn_text(text, *look, reader.code)
         as_raters_see(heading(reader.say(f"session.{page}_title"), 1) + drawn)
 
     def changed() -> dict[str, str]:

@@ -753,7 +753,7 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
     (folder / "own.toml").write_text(text, "utf-8")
     change_config(folder, {"": {"published": "own.toml"}})
     error = run.refused("report", folder)
-    assert "own.toml: figure.0: cohen_kappa of A and B has no item; name one of" in error
+    assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
     assert len(error.strip().splitlines()) == 1
     assert not (folder / "report").exists()
     (folder / "own.toml").write_text(f'{text}unit = "coefficient"\n', "utf-8")
@@ -780,7 +780,7 @@ def test_the_figures_that_come_along_are_those_that_rubrics_quote(name, tmp_path
 def test_a_published_figure_without_its_unit_is_refused(tmp_path: Path) -> None:
     figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
     for more, said in (
-        ({"value": "0.5"}, "cohen_kappa of A and B has no item; name one of percent"),
+        ({"value": "0.5"}, "cohen_kappa of A and B has no unit; name one of percent"),
         ({"value": "0.5", "unit": "kappas"}, "has the unit 'kappas'"),
         ({"value": "50", "unit": "coefficient"}, "is '50', which is no coefficient"),
         ({"value": "about half", "unit": "share"}, "is 'about half', which is no share"),
