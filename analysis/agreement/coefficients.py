@@ -698,6 +698,32 @@ def bias_index(tables: Array) -> Array:
     return ratio(tables[..., 0, 1] - tables[..., 1, 0], tables.sum((-2, -1)))
 
 
+def mean_differences(tables: Array, values: Sequence[float]) -> Array:
+    """The second rater's labels minus the first's, the mean (...) of tables (..., q, q) of labels
+    that stand for these `values` (q,).
+
+    >>> mean_differences(np.array([[2.0, 1], [0, 1]]), [1, 2]).item()
+    0.25
+    """
+    first, second = marginals(tables)
+    return np.asarray((second - first) @ np.asarray(values, dtype=float))
+
+
+def rank_correlations(tables: Array) -> Array:
+    """Spearman's rho (...) of two raters' labels in ordered categories, ties at their mean rank
+    (Kendall & Gibbons 1990, section 3.8), from tables (..., q, q); NaN where one rater is constant.
+
+    >>> rank_correlations(np.array([[2.0, 1, 0], [0, 1, 1], [0, 0, 2]])).round(4).item()
+    0.87
+    """
+    first, second = marginals(tables)
+    x, y = (np.cumsum(margin, -1) - margin / 2.0 - 0.5 for margin in (first, second))
+    joint = ratio(tables, tables.sum((-2, -1), keepdims=True))
+    covariance = (x * (joint @ y[..., None])[..., 0]).sum(-1)
+    spread = (first * x**2).sum(-1) * (second * y**2).sum(-1)
+    return ratio(covariance, np.sqrt(spread))
+
+
 def constant_raters(tables: Array) -> Mask:
     """True where at least one of the two raters used a single category throughout, shape (...)."""
     rows, columns = ((tables.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2))

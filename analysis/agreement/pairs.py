@@ -68,6 +68,9 @@ def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
         f"krippendorff_alpha_{level}": partial(_alpha_of_two, level=level, values=coded.values)
         for level in alpha_levels(coded)
     }
+    if coded.level != "nominal":
+        panel["mean_difference"] = partial(c.mean_differences, values=coded.values)
+        panel["spearman"] = c.rank_correlations
     if coded.is_binary:
         panel |= {"prevalence_index": c.prevalence_index, "bias_index": c.bias_index}
     return panel

@@ -14,10 +14,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
 import evenhand.analysis as a
+from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.coefficients import bias_index, prevalence_index
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of
@@ -547,3 +549,12 @@ def test_means_over_pairs_say_what_they_are_over():
     assert not [each for each in ("over 0 pairs", "over 1 pairs") if each in notes]
     difference = row_of(found, "human_ceiling_difference", "humans", "g")["note"]
     assert difference.endswith("between humans 0.5, 1 pair of raters")
+
+
+def test_differences_and_ranks_of_ordered_labels_are_those_of_numpy_and_scipy(rng):
+    first, second = rng.integers(0, 4, (2, 60))
+    table = np.zeros((4, 4))
+    np.add.at(table, (first, second), 1)
+    assert c.mean_differences(table, [1, 2, 3, 4]) == pytest.approx((second - first).mean())
+    assert c.rank_correlations(table) == pytest.approx(spearmanr(first, second).statistic)
+    assert np.isnan(c.rank_correlations(np.array([[3.0, 0], [2, 0]])))
