@@ -340,7 +340,8 @@ def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
     won, held = (csr_array((each, at), shape=shape) for each in (compared.values[0], ones))
     shares = []
     for block in resamples.blocks():
-        shares.append(ratio(block @ won, np.asarray(block @ held, dtype=float)).mean(axis=1))
+        share = ratio(block @ won, np.asarray(block @ held, dtype=float))
+        shares.append(np.ascontiguousarray(share).mean(axis=1))
     return np.concatenate(shares)
 
 
