@@ -125,10 +125,9 @@ def cohen_kappa(
     >>> round(result.estimate, 3), round(result.low, 2), result.n_clusters
     (0.7, 0.0, 10)
     """
-    pair = _Pair.of(first, second, categories, clusters, bootstrap)
-    matrix = agreement_weights(len(categories), weights)
-    errors = _kappa_errors(pair.table, matrix)
-    return pair.agreement(partial(kappas, weights=matrix), matrix, *errors)
+    matrix, given = agreement_weights(len(categories), weights), (categories, clusters, bootstrap)
+    by_weights = partial(kappas, weights=matrix), matrix, partial(_kappa_errors, weights=matrix)
+    return _agreement_of_two((first, second), *given, *by_weights)
 
 
 def scott_pi(
@@ -148,10 +147,14 @@ def scott_pi(
     >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
     0.314
     """
-    pair, same = _Pair.of(first, second, categories, clusters, bootstrap), np.eye(len(categories))
-    labels = (same[:, None] + same).reshape(-1, len(same))
-    error = _corrected_error(labels, pair.table.ravel(), same, scott_chance)
-    return pair.agreement(partial(corrected, chance=scott_chance), same, error)
+    same = np.eye(len(categories))
+    counts = (same[:, None] + same).reshape(-1, len(same))
+
+    def errors(table: Array) -> tuple[float, float]:
+        return _corrected_error(counts, table.ravel(), same, scott_chance), np.nan
+
+    given, statistic = (categories, clusters, bootstrap), partial(corrected, chance=scott_chance)
+    return _agreement_of_two((first, second), *given, statistic, same, errors)
 
 
 def fleiss_kappa(
@@ -419,57 +422,36 @@ def _no_pairable_units() -> Agreement:
     return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """Tables of counts of two raters in each cluster, (clusters, q, q), and the resamples of these.
-    Without clusters, units with the same two labels are one cluster, which occurs as often.
+def _agreement_of_two(
+    labels: tuple[Any, Any],
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None,
+    bootstrap: Bootstrap | None,
+    statistic: Callable[[Array], Array],
+    weights: Array,
+    errors: Callable[[Array], tuple[float, float]],
+) -> Agreement:
+    """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
+    interval and standard errors. Without clusters, units with the same two labels are one cluster,
+    which occurs as often.
     """
-
-    tables: Codes
-    resamples: Resamples
-
-    @classmethod
-    def of(
-        cls,
-        first: Any,
-        second: Any,
-        categories: Column[Hashable],
-        clusters: Column[Hashable] | None,
-        bootstrap: Bootstrap | None,
-    ) -> _Pair:
-        tables = _tables_of_two(first, second, categories, clusters)
-        times = np.ones(len(tables), dtype=np.intp)
-        if clusters is None and tables.any():
-            counts, shape = tables.ravel(), tables.shape[1:]
-            used = np.flatnonzero(counts)
-            tables = np.eye(counts.size, dtype=np.intp)[used].reshape(-1, *shape)
-            times = counts[used]
-        return cls(tables, (bootstrap or Bootstrap()).draw(times))
-
-    @property
-    def table(self) -> Array:
-        """Table of counts of all units, (q, q)."""
-        return np.tensordot(self.resamples.frequency, self.tables, axes=1).astype(float)
-
-    def agreement(
-        self,
-        statistic: Callable[[Array], Array],
-        weights: Array,
-        se: float,
-        se_null: float = np.nan,
-    ) -> Agreement:
-        """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
-        interval.
-        """
-        table, resamples = self.table, self.resamples
-        n = int(table.sum())
-        if not n:
-            return _no_pairable_units()
-        n_clusters = int(resamples.frequency @ self.tables.any(axis=(1, 2)))
-        result = resamples.interval(statistic(resamples.totals(self.tables)), n_clusters)
-        shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
-        result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
-        return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
+    tables = _tables_of_two(*labels, categories, clusters)
+    times = np.ones(len(tables), dtype=np.intp)
+    if clusters is None and tables.any():
+        counts, shape = tables.ravel(), tables.shape[1:]
+        used = np.flatnonzero(counts)
+        tables = np.eye(counts.size, dtype=np.intp)[used].reshape(-1, *shape)
+        times = counts[used]
+    table = np.tensordot(times, tables, axes=1).astype(float)
+    n = int(table.sum())
+    if not n:
+        return _no_pairable_units()
+    resamples, n_clusters = (bootstrap or Bootstrap()).draw(times), int(times @ tables.any((1, 2)))
+    result = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
+    shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
+    result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
+    se, se_null = errors(table)
+    return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
 
 
 @dataclass(frozen=True)

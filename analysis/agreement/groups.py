@@ -35,7 +35,7 @@ from evenhand.analysis.agreement.numbers import AGREEMENT
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     KappaMeans,
-    RunningMean,
+    MeanOverTables,
     alpha_levels,
     data_table,
     deciding_kappa,
@@ -297,7 +297,7 @@ def add_set_rows(view: View, sets: Mask) -> None:
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
-        means = {name: RunningMean(len(resamples)) for name in ("observed_agreement", ALPHA)}
+        means = {name: MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)}
         units = np.zeros(len(coded.codes), dtype=bool)
         for pair in pairs:
             values, both = found(pair)
@@ -306,9 +306,8 @@ def add_set_rows(view: View, sets: Mask) -> None:
             for name, drawn in values.items():
                 means[name].add(drawn[:, None], sizes)
         for name, mean in means.items() if pairs else ():
-            whole = mean.result()
-            who = About(a="humans", b=coded.raters[grader], note=whole.note)
-            view.add(name, whole.values, units, undefined=whole.undefined, **who)
+            who = About(a="humans", b=coded.raters[grader], note=mean.note)
+            view.add(name, mean.values, units, undefined=mean.undefined, **who)
     for group, members in groups(coded).items():
         values, units = found(members)
         why: Code = "no_variation" if units.any() else "no_pairable_units"

@@ -218,54 +218,21 @@ def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
     return [(a, b) for a, b in combinations(raters, 2) if (held[:, a] & held[:, b]).any()]
 
 
-@dataclass(frozen=True)
 class MeanOverTables:
-    """Mean of a statistic over tables of raters: replicates (rows,) and the tables behind it.
-
-    Tables undefined in the data are left out; `undefined` is the share of the other tables'
-    resampled values that were undefined and so missing from a resample's mean. `pooled` is True
-    where raters share a table.
-    """
-
-    values: Array
-    undefined: float
-    n_tables: int
-    n_undefined: int
-    pooled: bool = False
-
-    @property
-    def over(self) -> str:
-        """The number of pairs of raters that the mean is over, in words."""
-        if self.pooled:
-            return ""
-        if self.n_tables > 1:
-            return f"mean over {self.n_tables} pairs of raters"
-        return "1 pair of raters" if self.n_tables else ""
-
-    @property
-    def note(self) -> Remarks:
-        """Remarks on the tables that the mean is over and those for which it is undefined."""
-        lost = ""
-        if self.n_undefined:
-            lost = f"undefined for {self.n_undefined} of "
-            lost += f"{self.n_tables + self.n_undefined} pairs of raters"
-        return join_notes(Remark("pooled_pairs") if self.pooled else "", self.over, lost)
-
-
-class RunningMean:
-    """Accumulator of replicates (rows, tables) of one statistic, chunk by chunk, into their mean,
-    in which each table counts by its size.
+    """Mean of a statistic over tables of raters, added chunk by chunk, each counting by its size.
+    Tables undefined in the data are left out; `n_undefined` is their number. `pooled` is True where
+    raters share a table.
     """
 
     def __init__(self, rows: int, *, pooled: bool = False) -> None:
         self._total, self._size, self._defined = np.zeros((3, rows))
-        self._undefined_tables, self._pooled = 0, pooled
+        self.n_undefined, self.pooled = 0, pooled
 
     def add(self, values: Array, sizes: Array | None = None) -> None:
-        """Add more tables; those undefined in the data (row 0) are counted and left out."""
+        """Add replicates (rows, tables) of more tables."""
         is_defined = ~np.isnan(values[0])
         empty = False if sizes is None else sizes[0] == 0
-        self._undefined_tables += int((~is_defined & ~np.asarray(empty)).sum())
+        self.n_undefined += int((~is_defined & ~np.asarray(empty)).sum())
         defined = values[:, is_defined]
         held = ~np.isnan(defined)
         size = held * (1.0 if sizes is None else sizes[:, is_defined])
@@ -273,28 +240,50 @@ class RunningMean:
         self._size += size.sum(axis=1)
         self._defined += held.sum(axis=1)
 
-    def result(self) -> MeanOverTables:
-        """Return the mean over all tables added."""
-        held, rows = self._defined, len(self._defined)
-        wanted = held[0] * (rows - 1)
-        return MeanOverTables(
-            values=ratio(self._total, self._size),
-            undefined=1.0 - float(held[1:].sum() / wanted) if wanted else 0.0,
-            n_tables=int(held[0]),
-            n_undefined=self._undefined_tables,
-            pooled=self._pooled,
-        )
+    @property
+    def values(self) -> Array:
+        """Replicates of the mean (rows,)."""
+        return ratio(self._total, self._size)
+
+    @property
+    def undefined(self) -> float:
+        """Share of the tables' resampled values that were undefined, and so missing from the mean
+        of a resample.
+        """
+        wanted = self._defined[0] * (len(self._defined) - 1)
+        return 1.0 - float(self._defined[1:].sum() / wanted) if wanted else 0.0
+
+    @property
+    def n_tables(self) -> int:
+        """Number of tables that the mean is over."""
+        return int(self._defined[0])
+
+    @property
+    def over(self) -> str:
+        """The number of pairs of raters that the mean is over, in words."""
+        if self.pooled or not self.n_tables:
+            return ""
+        pairs = f"mean over {self.n_tables} pairs of raters"
+        return pairs if self.n_tables > 1 else "1 pair of raters"
+
+    @property
+    def note(self) -> Remarks:
+        """Remarks on the tables that the mean is over and those for which it is undefined."""
+        every, lost = self.n_undefined + self.n_tables, ""
+        if self.n_undefined:
+            lost = f"undefined for {self.n_undefined} of {every} pairs of raters"
+        return join_notes(Remark("pooled_pairs") if self.pooled else "", self.over, lost)
 
 
 def mean_over_pairs(
     coded: Coded, pairs: Pairs, resamples: Resamples, statistics: Mapping[str, PairStatistic]
 ) -> dict[str, MeanOverTables]:
     """Return the plain mean of each statistic over pairs of raters, in every resample."""
-    means = {name: RunningMean(len(resamples)) for name in statistics}
+    means = {name: MeanOverTables(len(resamples)) for name in statistics}
     for _, tables in table_chunks(coded, pairs, resamples):
         for name, statistic in statistics.items():
             means[name].add(statistic(tables))
-    return {name: mean.result() for name, mean in means.items()}
+    return means
 
 
 def table_chunks(coded: Coded, pairs: Pairs, resamples: Resamples) -> Iterator[tuple[Pairs, Array]]:
@@ -612,15 +601,14 @@ def means_of(
     """Return the mean of each statistic over tables, given as sums (clusters, cells, tables), some
     at a time, in every resample.
     """
-    means = {
-        name: RunningMean(len(resamples), pooled=bool(overlap.together)) for name in statistics
-    }
+    pooled = bool(overlap.together)
+    means = {name: MeanOverTables(len(resamples), pooled=pooled) for name in statistics}
     for features in chunks:
         tables = as_tables(overlap.coded, resamples.totals(features))
         sizes = (numbers.moments(tables) if overlap.coded.is_number else tables).sum((-2, -1))
         for name, statistic in statistics.items():
             means[name].add(statistic(tables), sizes)
-    return {name: mean.result() for name, mean in means.items()}
+    return means
 
 
 def compared_units(

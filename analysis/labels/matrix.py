@@ -39,10 +39,10 @@ which two identical humans chose another than their most frequent category), to 
 
 @dataclass(frozen=True)
 class Copy:
-    """Rater `who` gives the labels of rater `of`, on a `share` of the units that both labelled."""
+    """A `rater` whose labels are those of another, on a `share` of the units that both labelled."""
 
-    who: int
-    of: int
+    rater: int
+    duplicate_of: int
     share: float
 
 
@@ -55,7 +55,7 @@ def copies_among(
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
-    (Copy(who=2, of=1, share=1.0),)
+    (Copy(rater=2, duplicate_of=1, share=1.0),)
     """
     from scipy.sparse import csr_array
 
@@ -88,12 +88,11 @@ def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence
     >>> people_alike([Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)], "abc", [0, 1, 2])[0][:48]
     'a, b and c gave the same label on every unit tha'
     """
-    among_people = [copy for copy in copies if copy.who in people]
-    repeating = {copy.who for copy in among_people}
-    groups = {copy.of: [copy.of] for copy in among_people if copy.of not in repeating}
-    for copy in among_people:
-        if copy.of in groups:
-            groups[copy.of].append(copy.who)
+    pairs = [(copy.duplicate_of, copy.rater) for copy in copies if copy.rater in people]
+    repeating, groups = {rater for _, rater in pairs}, dict[int, list[int]]()
+    for first, rater in pairs:
+        if first not in repeating:
+            groups.setdefault(first, [first]).append(rater)
     return [
         written("note.same_people", names=listed([raters[at] for at in group]))
         for group in groups.values()
@@ -248,7 +247,7 @@ class Coded:
 
     def people_beside(self, grader: int) -> tuple[int, ...]:
         """Return the humans to compare a grader with: not those whose labels it repeats."""
-        copied = {copy.of for copy in self.copies if copy.who == grader}
+        copied = {copy.duplicate_of for copy in self.copies if copy.rater == grader}
         return tuple(human for human in self.members("human") if human not in copied)
 
 

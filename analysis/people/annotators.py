@@ -146,12 +146,14 @@ def selection_of(
         return Selection()
     least = int(several[0])
     first = None if times is None or least < 2 else _first(held, times[:, people], least)
+    counted = np.ones(labels.codes.shape, dtype=bool)
     if first is not None:
-        return Selection("first", least, counted=_mask(labels, people, first))
+        counted[:, people] = first
+        return Selection("first", least, counted=counted)
     if core.sum() >= 2:
-        others = tuple(labels.raters[at] for at, own in zip(people, core, strict=True) if not own)
-        kept = np.broadcast_to(core, held.shape)
-        return Selection("nearly_all", left_out=others, counted=_mask(labels, people, kept))
+        counted[:, people] = core
+        others = tuple(labels.raters[people[at]] for at in np.flatnonzero(~core))
+        return Selection("nearly_all", left_out=others, counted=counted)
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes])
     of_two, of_three = (agree[inside & (number == n)] for n in (2, 3))
     if several.tolist() == [2, 3] and of_two.all() and not of_three.any():
@@ -187,13 +189,6 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
             out.add(BY_LABELS, values, held, reason="no_pairable_units", **of)
 
 
-def _mask(labels: LabelMatrix, people: list[int], kept: Mask) -> Mask:
-    """Mask (units, raters) of all labels but those of `people` that are not `kept`."""
-    counted = np.ones(labels.codes.shape, dtype=bool)
-    counted[:, people] = kept
-    return counted
-
-
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
     """Return when each label was given, (units, raters) in seconds, NaN where unknown; None where
     no time is known. Of several labels of a rater the first counts.
@@ -207,10 +202,10 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
     seconds = (stamps - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy(dtype=float)
     rows = pd.Index(units).get_indexer(pd.Index(timed["unit_id"]))
     columns = pd.Index(raters).get_indexer(pd.Index(timed["rater_id"]))
+    inside = np.flatnonzero((rows >= 0) & (columns >= 0))
+    latest_first = inside[np.argsort(-seconds[inside])]
     times = np.full((len(units), len(raters)), np.nan)
-    for at in np.argsort(-seconds, kind="stable"):
-        if rows[at] >= 0 and columns[at] >= 0:
-            times[rows[at], columns[at]] = seconds[at]
+    times[rows[latest_first], columns[latest_first]] = seconds[latest_first]
     return times
 
 

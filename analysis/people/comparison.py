@@ -32,7 +32,7 @@ from evenhand.analysis.agreement.pairs import (
     listed_raters,
 )
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
-from evenhand.analysis.bootstrap.resamples import Resamples, count_labels
+from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
 from evenhand.analysis.bootstrap.significance import (
     benjamini_yekutieli,
     clustered_homogeneity,
@@ -224,24 +224,21 @@ class AltTest:
 
 @dataclass(frozen=True)
 class _Comparisons:
-    """Comparisons of the grader with each human on each unit, expected over the grader's labels.
-    All arrays are (comparisons,): the `unit`, the `human`, `wins` (grader at least as close to the
-    others), `difference` (human's win minus grader's) and `squared`, its square.
+    """Comparisons of the grader with each human on each unit, expected over the grader's labels:
+    `unit` and `human` (comparisons,), and the `values` (3, comparisons) of wins (grader at least as
+    close to the others), of the difference (human's win minus grader's) and of its square.
     """
 
     unit: Codes
     human: Codes
-    wins: Array
-    difference: Array
-    squared: Array
+    values: Array
 
     def of(self, humans: Sequence[int]) -> _Comparisons:
         """Return the comparisons with some of the humans, numbered in this order."""
         place = np.full(int(self.human.max(initial=-1)) + 1, -1)
         place[list(humans)] = np.arange(len(humans))
         kept = place[self.human] >= 0
-        parts = (values[kept] for values in (self.wins, self.difference, self.squared))
-        return _Comparisons(self.unit[kept], place[self.human[kept]], *parts)
+        return _Comparisons(self.unit[kept], place[self.human[kept]], self.values[:, kept])
 
 
 def add_alt_test_rows(view: RubricView) -> None:
@@ -291,7 +288,7 @@ def _tested(
     n = n[eligible]
     advantage, mean, square = (
         np.bincount(compared.human, values * weight, humans)[eligible] / n
-        for values in (compared.wins, compared.difference, compared.squared)
+        for values in compared.values
     )
     variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
     flat, below = variance < _ROUNDING, mean - epsilon
@@ -299,7 +296,7 @@ def _tested(
     t = below / np.sqrt(np.where(flat, 1.0, variance) / n)
     p = np.where(flat, np.where(below < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
     return AltTest(
-        annotators=tuple(int(values) for values in eligible),
+        annotators=tuple(eligible.tolist()),
         n=n.astype(np.int64),
         advantage=advantage,
         p=p,
@@ -320,16 +317,14 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
     human_loss = total[unit, labels]
-    wins, difference, squared = np.zeros((3, len(unit)))
+    expected = np.zeros((3, len(unit)))
     for code in range(q):
         likely = grader[unit, code]
         loss = total[unit, code] - distance[code][labels]
         won, lost = loss <= human_loss + _ROUNDING, human_loss <= loss + _ROUNDING
         gap = lost.astype(float) - won
-        wins += likely * won
-        difference += likely * gap
-        squared += likely * gap**2
-    return _Comparisons(unit, human, wins, difference, squared)
+        expected += likely * np.stack([won, gap, gap**2])
+    return _Comparisons(unit, human, expected)
 
 
 def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
@@ -342,12 +337,11 @@ def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
     if humans == 0:
         return np.full(len(resamples), np.nan)
     at, shape = (out.clusters[compared.unit], compared.human), (resamples.n_types, humans)
-    won, held = (csr_array((values, at), shape=shape) for values in (compared.wins, ones))
+    won, held = (csr_array((each, at), shape=shape) for each in (compared.values[0], ones))
     shares = []
     for block in resamples.blocks():
-        number = np.asarray(block @ held, dtype=float)
-        missing = np.full(number.shape, np.nan)
-        shares.append(np.divide(block @ won, number, out=missing, where=number > 0).mean(axis=1))
+        share = ratio(block @ won, np.asarray(block @ held, dtype=float))
+        shares.append(np.ascontiguousarray(share).mean(axis=1))
     return np.concatenate(shares)
 
 

@@ -349,7 +349,7 @@ def evidence_on(
     ]
     recoded = (row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     column = labels.raters.index(grader)
-    copies = {each.of: each.share for each in labels.copies if each.who == column}
+    copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
     in_force = rows.get(IN_FORCE, "", grader, BINARY_ALL)
     names, at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
     if in_force is not None:

@@ -351,10 +351,8 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     lacks = Gain("not_shown", (), nan, nan, nan, nan, nan, alpha, look, 0, 0)
     if not alpha:
         return replace(lacks, why=(written("improve.no_level", look=look),))
-    folded, frequency = labels.folded()
-    paired = None
-    if {old, new} <= set(labels.raters):
-        paired = Paired.of(folded, frequency, Versions(old, new), 0.0)
+    are_known = {old, new} <= set(labels.raters)
+    paired = Paired.of(*labels.folded(), Versions(old, new), 0.0) if are_known else None
     if paired is None:
         return replace(lacks, why=(written("improve.few_shared", least=MIN_SHARED_UNITS),))
     values = paired.after.kappas - paired.before.kappas
