@@ -28,7 +28,6 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import judged_without_prompt
-from evenhand.study.lead.progress import Workload
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.trust import remember
 from evenhand.texts import written
@@ -146,7 +145,19 @@ def describe_study(study: Study) -> None:
             shares = f"{count / len(pairs):.1%}", f"{taken / len(sampled):.1%}"
             rows.append([str(value), str(count), shares[0], str(taken), shares[1]])
         print_table([column, noun, "share", "sampled", "share of sample"], rows)
-    _print_workload(preview.load)
+    load = preview.load
+    if load.rubrics:
+        columns: Columns = {
+            "rubric": lambda each: each.rubric,
+            "units": lambda each: f"{each.units}",
+            "annotators each": lambda each: f"{each.raters}",
+            "labels": lambda each: f"{each.judgments}",
+            "hours": lambda each: f"{each.hours:.0f}",
+        }
+        print_lines([table_of(columns, load.rubrics, written("new.work"))])
+        say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)
+    else:
+        say("new.no_responses")
     # Rubrics that are judged without the prompt, and whether that can be kept.
     if hiding := judged_without_prompt(study.labelled_rubrics()):
         names = ", ".join(rubric.name for rubric in hiding)
@@ -155,18 +166,3 @@ def describe_study(study: Study) -> None:
         if study.config.annotation.repeat_share:
             say("prompts.repeats", rubrics=names)
     print_lines(filter(None, (preview.display, *preview.precision, *preview.names)))
-
-
-def _print_workload(load: Workload) -> None:
-    if not load.rubrics:
-        say("new.no_responses")
-        return
-    columns: Columns = {
-        "rubric": lambda each: each.rubric,
-        "units": lambda each: f"{each.units}",
-        "annotators each": lambda each: f"{each.raters}",
-        "labels": lambda each: f"{each.judgments}",
-        "hours": lambda each: f"{each.hours:.0f}",
-    }
-    print_lines([table_of(columns, load.rubrics, written("new.work"))])
-    say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)

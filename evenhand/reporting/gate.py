@@ -35,7 +35,6 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.injection import STATISTICS as AUDIT_STATISTICS
 from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.report import ReportContext
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
@@ -671,7 +670,18 @@ def gate(
     verdict, weaker = "", ""
     if require is not None:
         rule = parse_rule(require)
-        analysis, context = _analysed(source, options, engine, on_stage)
+        if engine:
+            from evenhand.reporting.at_scale import analyse_at_scale
+
+            units, settings = options.units, options.settings
+            if not isinstance(source, (str, Path)) or not isinstance(units, (Path, type(None))):
+                raise InputError("--engine reads files; a table is here already")
+            analysis, context = analyse_at_scale(
+                source, options, engine=engine, units=units, on_stage=on_stage, **settings
+            )
+        else:
+            place = Path(source) if isinstance(source, str) else source
+            analysis, context = analyse_source(place, options, on_stage=on_stage)
         checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
         notes += context.said
         rows += analysis.rows
@@ -729,22 +739,6 @@ def _called(source: Source | str, options: ScaleOptions) -> str:
     if isinstance(source, (str, PathLike)):
         return str(source)
     return str(getattr(source, "name", options.name))
-
-
-def _analysed(
-    source: Source | str, options: ScaleOptions, engine: str, on_stage: Callable[[str], None] | None
-) -> tuple[Analysis, ReportContext]:
-    if engine:
-        from evenhand.reporting.at_scale import analyse_at_scale
-
-        units, changes = options.units, options.settings
-        if not isinstance(source, (str, Path)) or not isinstance(units, (Path, type(None))):
-            raise InputError("--engine reads files; a table is here already")
-        return analyse_at_scale(
-            source, options, engine=engine, units=units, on_stage=on_stage, **changes
-        )
-    where = Path(source) if isinstance(source, str) else source
-    return analyse_source(where, options, on_stage=on_stage)
 
 
 def _of_rule(

@@ -760,9 +760,13 @@ class _Run:
         written from responses may hold what one of them asks for.
         """
         result, trial = self.found, self.trial
-        result.difference = _difference(trial.rubric, trial.old, best)
         if not trial.is_reworded(best):
             return
+        before, after = (_text(trial.rubric, each.grading.prompt) for each in (trial.old, best))
+        # The words that a judge with imported labels read are not known.
+        name = trial.rubric.name if trial.old.is_imported else trial.old.rater_id
+        difference = difflib.unified_diff(before, after, name, best.rater_id, lineterm="")
+        result.difference = "\n".join(difference)
         _go_on(audit_in_rounds(rounds, best.audit))
         bounds = trial.rule.injection
         for audit in audits_of(trial.study, best.rater_id):
@@ -817,16 +821,6 @@ def _go_on(summary: RunSummary) -> None:
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _difference(rubric: Rubric, old: Candidate, new: Candidate) -> str:
-    """Return the difference of the texts that two graders read; "" where they read the same."""
-    if new.grading.prompt is None or new.grading.prompt == old.grading.prompt:
-        return ""
-    before, after = (_text(rubric, each.grading.prompt) for each in (old, new))
-    name = rubric.name if old.is_imported else old.rater_id  # what that one read is not known
-    lines = difflib.unified_diff(before, after, name, new.rater_id, lineterm="")
-    return "\n".join(lines)
 
 
 def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str]:

@@ -21,7 +21,6 @@ from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
-from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Line, Shown
@@ -393,7 +392,14 @@ def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Rec
     statistic, width = wanted.statistic, wanted.half_width
     shown: list[list[str]] = []
     rows: list[Record] = []
-    for row in _wanted(analysis, statistic):
+    results = analysis.results
+    results = results[(results["rater_a"] == "humans") & results["low"].notna()]
+    results = results[results["subset"].isin(["all", "all|binary"])]
+    estimates: list[Any] = []
+    for _, of_rubric in results.groupby("rubric", sort=False):
+        names = [name for name in STATISTICS[statistic] if name in set(of_rubric["statistic"])]
+        estimates += of_rubric[of_rubric["statistic"].isin(names[:1])].to_dict("records")
+    for row in estimates:
         half = (row["high"] - row["low"]) / 2
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
         widths = {size: half / size**0.5 for size in GROWTH}
@@ -408,8 +414,8 @@ def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Rec
                 "-" if more is None else str(more),
             ]
         )
-        names = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
-        named: dict[str, object] = {name: row[name] for name in names}  # type: ignore[literal-required]
+        kept = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
+        named: Record = {name: row[name] for name in kept}
         growth = {f"half_width_{size:g}": each for size, each in widths.items()}
         rows.append({**named, **growth, "more": more})
     if not rows:
@@ -417,17 +423,3 @@ def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Rec
     columns = ["", "estimate", "pilot's size", "twice", "four times", f"more for ±{width:g}"]
     title = written("pilot.half_widths", statistic=statistic)
     return [(title, columns, shown), written("pilot.narrowing")], rows
-
-
-def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:
-    results = analysis.results
-    wanted: list[ResultRow] = []
-    for rubric in dict.fromkeys(results["rubric"]):
-        shown = results[(results["rubric"] == rubric) & (results["rater_a"] == "humans")]
-        shown = shown[shown["subset"].isin(["all", "all|binary"])]
-        for name in STATISTICS[statistic]:
-            rows = shown[(shown["statistic"] == name) & shown["low"].notna()]
-            if not rows.empty:
-                wanted += rows.to_dict("records")
-                break
-    return wanted

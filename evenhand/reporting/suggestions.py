@@ -273,7 +273,7 @@ class _Adapter:
 
     def __init__(self, start: Start, asked: Asked, tried: Tried) -> None:
         self._start = start
-        self._known = {each.unit_id: each.graded for each in start.units}
+        self._known: Mapping[str, str] = {each.unit_id: each.graded for each in start.units}
         self._asked = asked
         self._tried = tried
         self.made: dict[str, tuple[Instructions, str]] = {}
@@ -288,7 +288,13 @@ class _Adapter:
     ) -> Any:
         from gepa import EvaluationBatch
 
-        labels = self._labels(candidate[_PART], [each.unit_id for each in batch])
+        text, labels = candidate[_PART], self._known
+        if text != self._start.instructions:
+            if text not in self.made and text not in self._refused:
+                self._make(text)
+            units = [each.unit_id for each in batch]
+            # None where they cannot be tried.
+            labels = self._tried(self.made[text][0], units) if text in self.made else {}
         graded = [replace(each, graded=labels.get(each.unit_id, "")) for each in batch]
         scores = [Counter(each.labels)[each.graded] / len(each.labels) for each in graded]
         return EvaluationBatch(outputs=graded, scores=scores, trajectories=graded)
@@ -309,14 +315,6 @@ class _Adapter:
             self.failure = failure
             raise
         return self.answers[-1].reply
-
-    def _labels(self, text: str, units: Sequence[str]) -> Mapping[str, str]:
-        """Return the grader's labels under these instructions; none where they cannot be tried."""
-        if text == self._start.instructions:
-            return self._known
-        if text not in self.made and text not in self._refused:
-            self._make(text)
-        return self._tried(self.made[text][0], units) if text in self.made else {}
 
     def _make(self, text: str) -> None:
         """Make words of a new text, with their origin at the top of their file, or refuse it."""
