@@ -7,14 +7,14 @@ the page hold, read all at once; and no run stores what somebody pressed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from evenhand.annotate_app.drawn import show_complaint
+from evenhand.annotate_app.html_texts import show_complaint
 from evenhand.annotate_app.logins import LOGIN, visitor_of
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -32,7 +32,22 @@ def storing_callback(
     `PLACE.NAME` by these names. Its outcome, or why the act is refused, is shown by `show_outcome`.
     Where `admit` refuses a visitor nothing is stored, and the page will refuse them too.
     """
-    return partial(_carry_out, place, present_outcomes(), admit, store, arguments)
+    outcomes = present_outcomes()
+
+    def carry_out() -> None:
+        values = st.session_state.to_dict()  # unlike its items no call that ends a run
+        keys = {str(key) for key in values if str(key).startswith(f"{place}.")}
+        fields = {key.removeprefix(f"{place}."): values[key] for key in keys}
+        try:
+            admitted = admit()
+        except InputError:
+            return
+        try:
+            outcomes[place] = store(admitted, *arguments, **fields)
+        except InputError as error:
+            outcomes[place] = partial(show_complaint, str(error))
+
+    return carry_out
 
 
 def lead_callback(
@@ -42,9 +57,7 @@ def lead_callback(
     *arguments: object,
     roles: tuple[Role, ...] = ("lead",),
 ) -> Callable[[], None]:
-    """Return the callback of an act on the lead's pages, `store(study, visitor, *arguments)`, by a
-    visitor with one of these roles.
-    """
+    """Return the callback of `store(study, visitor, *arguments)`, for visitors of these roles."""
     admit = partial(visitor_of, study, LOGIN.held(), *roles)
     return storing_callback(place, admit, partial(store, study), *arguments)
 
@@ -78,29 +91,7 @@ def show_outcome(place: str) -> None:
     present_outcomes().pop(place, None)  # which a run that has ended before shows again
 
 
-def _carry_out(
-    place: str,
-    outcomes: MutableMapping[str, Outcome],
-    admit: Callable[[], Any],
-    store: Callable[..., Outcome],
-    arguments: Sequence[object],
-) -> None:
-    values: dict[str, Any] = st.session_state.to_dict()  # unlike its items no call that ends a run
-    named = {key for key in values if key.startswith(f"{place}.")}
-    fields = {key.removeprefix(f"{place}."): values[key] for key in named}
-    try:
-        who = admit()
-    except InputError:
-        return
-    try:
-        outcomes[place] = store(who, *arguments, **fields)
-    except InputError as error:
-        outcomes[place] = partial(show_complaint, str(error))
-
-
 def present_outcomes() -> MutableMapping[str, Outcome]:
-    """What came of the acts of this session, by place: a callback may put more there, as it is no
-    part of Streamlit.
-    """
-    found: dict[str, Outcome] = st.session_state.setdefault(_OUTCOMES, {})
-    return found
+    """Outcomes of the session's acts, by place; callbacks may add some, as they are ours."""
+    outcomes: dict[str, Outcome] = st.session_state.setdefault(_OUTCOMES, {})
+    return outcomes

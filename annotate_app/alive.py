@@ -16,9 +16,7 @@ from pathlib import Path
 
 
 def main(port: int, patience: float = 8.0) -> int:
-    """Return the exit status for the app on this port. `/health` takes less than this patience, in
-    seconds, where the store says nothing.
-    """
+    """Return the exit status for the app on this port, whose `/health` answers sooner than that."""
     for _ in range(2):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=patience):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from evenhand.annotate_app.drawn import block, show, show_complaint
+from evenhand.annotate_app.html_texts import block, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.logins import (
     LOGIN,
@@ -47,8 +47,6 @@ from evenhand.texts import written
 # entries is a provider to Streamlit, with the same settings: it sends everybody back to its front
 # page, and the provider's name is all that it keeps of the page they came from.
 
-Door = Literal["lead", "label"]
-
 _LOOKED = "single_sign_on_looked"
 _REFUSED = "single_sign_on_refused"
 
@@ -77,10 +75,8 @@ def app_secrets(folder: Path) -> dict[str, Any]:
     return {"auth": {**shared, "lead": provider, "label": provider}}
 
 
-def offer(study: Study, door: Door, reader: Language) -> None:
-    """Draw the button, where the study has a provider, and the reason if a visitor was refused
-    through it.
-    """
+def offer(study: Study, door: Literal["lead", "label"], reader: Language) -> None:
+    """Draw the button, if the study has a provider, and why a visitor was refused through it."""
     if (settings := study.config.oidc) is None:
         return
     label = settings.label or reader.say("login.single_sign_on")
@@ -171,13 +167,14 @@ def keep_login(study: Study, admission: Admission | None = None) -> None:
 
 def logging_out(study: Study) -> Callable[[], None]:
     """Return a callback that ends the login, here and on the server."""
-    return partial(_log_out, study, _LOGIN.held())
+    login = _LOGIN.held()
 
+    def end_login() -> None:
+        sign_out(study.store, login)
+        _LOGIN.forget(also_at_provider=True)
+        st.session_state.pop(_ADMITTED, None)
 
-def _log_out(study: Study, login: str) -> None:
-    sign_out(study.store, login)
-    _LOGIN.forget(also_at_provider=True)
-    st.session_state.pop(_ADMITTED, None)
+    return end_login
 
 
 def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
@@ -286,7 +283,16 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
     study as it is at present, whenever a page is drawn.
     """
     study = present()
-    _use_link(study)
+    token = st.query_params.get(LINK_PARAMETER, "")
+    if token not in ("", _INSIDE):
+        try:
+            admit_lead(open_link(study.store, token))
+        except InputError as error:
+            st.session_state[_COMPLAINT] = str(error)
+        if present_place():
+            del st.query_params[LINK_PARAMETER]
+        else:
+            st.query_params[LINK_PARAMETER] = _INSIDE
     if not LOGIN.held():
         # The page that was asked for is shown after the login, which the browser may give back. No
         # other page is named here.
@@ -302,20 +308,6 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
     from evenhand.annotate_app.lead.pages import show_pages
 
     show_pages(present)
-
-
-def _use_link(study: Study) -> None:
-    token = st.query_params.get(LINK_PARAMETER, "")
-    if token in ("", _INSIDE):
-        return
-    try:
-        admit_lead(open_link(study.store, token))
-    except InputError as error:
-        st.session_state[_COMPLAINT] = str(error)
-    if present_place():
-        del st.query_params[LINK_PARAMETER]
-    else:
-        st.query_params[LINK_PARAMETER] = _INSIDE
 
 
 def _ask_for_lead_login(study: Study, complaint: str) -> None:

@@ -116,9 +116,7 @@ def take_pass() -> None:
 
 
 def may_upload(session: str, browser: str) -> bool:
-    """Return True if this browser may send a file to the session. Asks the store if there is a
-    pass.
-    """
+    """Return True if this browser may send the session a file. The store confirms its pass."""
     granted = _passes.get(session)
     return granted is not None and granted.browser == browser and granted.is_good()
 
@@ -183,9 +181,7 @@ class KeptLogin:
                 self.keep(kept)
 
         def end_at_provider() -> None:
-            """Log out at the provider last: it redirects away, and this page must forget the login
-            first.
-            """
+            """Log out at the provider last: it redirects away, and the login is forgotten first."""
             if self._leaves_provider():
                 st.logout()
 
@@ -207,26 +203,11 @@ class KeptLogin:
 
 LOGIN = KeptLogin("lead")
 FIRST_PLACE = "overview"
-PLACES = frozenset(
-    (
-        FIRST_PLACE,
-        "progress",
-        "agreement",
-        "raters",
-        "flags",
-        "adjudication",
-        "disagreements",
-        "sessions",
-        "accounts",
-        "log",
-        "settings",
-        "texts",
-        "rubrics",
-        "training-and-checks",
-        "new-study",
-        "export",
-    )
-)
+PLACES = frozenset((
+    FIRST_PLACE, "progress", "agreement", "raters", "flags", "adjudication", "disagreements",
+    "sessions", "accounts", "log", "settings", "texts", "rubrics", "training-and-checks",
+    "new-study", "export",
+))  # fmt: skip
 """The pages' addresses: all that the address of the root can be followed by."""
 _LINKS = {calc_hash(place): place for place in PLACES}
 """The pages by the names that `st.navigation` gives them."""

@@ -13,7 +13,6 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from evenhand.annotate_app.drawn import block, heading, said, show, show_complaint
 from evenhand.annotate_app.entry import (
     arrive,
     ask_about_new_code,
@@ -23,26 +22,25 @@ from evenhand.annotate_app.entry import (
     keep_login,
     show_lead_entry,
 )
+from evenhand.annotate_app.html_texts import block, heading, in_every_language, show, show_complaint
 from evenhand.annotate_app.languages import ENGLISH, Language
-from evenhand.annotate_app.session_pages import show_step
-from evenhand.annotate_app.sites import Desks, Site, present_site, served
-from evenhand.annotate_app.unit_page import (
+from evenhand.annotate_app.rater_pages import (
     keep_language,
     present_language,
+    show_step,
     show_units,
     take_panel,
     tell_unsent,
 )
+from evenhand.annotate_app.sites import Desks, Site, present_site, served
 from evenhand.errors import InputError, StoreAway
 from evenhand.texts import written
-
-_HERE = Path(__file__).parent
 
 
 def show_page(site: Site) -> None:
     """Draw the page of this study."""
     # An icon of our own: Streamlit's named icons are fetched from another host.
-    icon = str(_HERE / "panel" / "icon.svg")
+    icon = str(Path(__file__).with_name("panel") / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
     try:
@@ -128,7 +126,7 @@ def _words() -> tuple[str, str]:
     if is_lead_asked_for():
         title, text = written("lead_door.away_title"), written("lead_door.away_text")
         return heading(title, 1), block(text)
-    return said("page.away_title", "h1"), said("page.waiting_text")
+    return in_every_language("page.away_title", "h1"), in_every_language("page.waiting_text")
 
 
 def _come_back() -> None:

@@ -1,9 +1,9 @@
 """Data between server and panel: plain data, and nothing that an annotator must not know.
 
 To the panel go opaque task ids, the texts, the rubrics' words, the progress, and - where the rater
-looks back - their own earlier answers; no unit id, no subject, no order, no other rater's label.
-From the panel come answers, flags, and the wish to look at an earlier unit. The panel's own code
-comes as one file.
+looks back - their earlier answers; no unit id, no subject, no order, no other rater's label. From
+the panel come answers, flags, and the wish to look at an earlier unit. The panel's code comes as
+one file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from evenhand.annotate_app.languages import (
     Language,
     Sentence,
     known_languages,
-    names_offered,
+    offered,
 )
-from evenhand.annotate_app.rendered import Node, by_place, coloured, folded, rendered
+from evenhand.annotate_app.text_trees import Node, by_place, coloured, folded, rendered
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
@@ -57,7 +57,7 @@ _MOST_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
-class Look:
+class Navigation:
     """A wish of the panel: "task" shows an earlier one (the last one without an id), "list" lists
     them, with one of them in view or not, "next" goes on.
     """
@@ -71,7 +71,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PanelConfig:
     """Purpose of the panel: practice or labelling, with the words and links that depend on it."""
 
     practice: bool = False
@@ -89,8 +89,8 @@ def page_data(
     desk: Desk,
     rater: str,
     receipts: Mapping[str, str] = _NONE,
-    look: Look | None = None,
-    setting_now: Callable[[], Setting] = Setting,
+    look: Navigation | None = None,
+    config_now: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
     """The data of everything that the panel shows, in the reader's language, ready for JSON."""
@@ -103,16 +103,16 @@ def page_data(
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
     # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
-    setting = setting_now()
+    config = config_now()
     listed = desk.earlier(rater, look.search, look.start) if look and wish == "list" else None
     return {
-        "drafts": drafts_name(desk, rater, setting.practice),
+        "drafts": drafts_name(desk, rater, config.practice),
         "rater": rater,
-        "practice": setting.practice,
+        "practice": config.practice,
         "synthetic": study.config.synthetic,
         "language": reader.code,
-        "languages": names_offered(annotation),
-        "words": reader.part("panel") | dict(setting.words),
+        "languages": {code: each.name for code, each in offered(annotation).items()},
+        "words": reader.part("panel") | dict(config.words),
         "asks": {
             "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],
             "rationale": annotation.rationale,
@@ -122,7 +122,7 @@ def page_data(
         "controls": reader.part("controls") if annotation.show_controls else None,
         "progress": {"done": done, "total": total},
         "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
-        "pause_minutes": 0 if setting.practice else study.config.session.pause_minutes,
+        "pause_minutes": 0 if config.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "told": [
             {
@@ -139,38 +139,33 @@ def page_data(
             "start": listed.start,
             "found": listed.found,
         },
-        "sheet": None
-        if sheet is None
-        else _sheet(sheet, reader, annotation.display, earlier=back is not None),
-        "ahead": _sheet(ahead, reader, annotation.display, earlier=False) if ahead else None,
-        "resumes": "" if sheet else setting.resumes,
-        "finish": "" if sheet else setting.finish if done else setting.finish_idle,
+        "sheet": sheet and _sheet(sheet, reader, annotation.display, earlier=back is not None),
+        "ahead": ahead and _sheet(ahead, reader, annotation.display, earlier=False),
+        "resumes": "" if sheet else config.resumes,
+        "finish": "" if sheet else config.finish if done else config.finish_idle,
     }
 
 
 def read_sent(sent: Any) -> list[Sent]:
     """The answers, flags and withdrawals in what a browser sent. Anything else is left out."""
-    return [read for each in _entries(sent) if (read := _entry(each)) is not None]
+    return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
 
 
 def read_states(sent: Any) -> dict[str, str]:
     """Read the state of the study in which each answer's unit was shown, by submit id."""
-    entries = (each for each in _entries(sent) if isinstance(each, dict))
-    return {
-        submit_id: drawn
-        for each in entries
-        if isinstance(submit_id := each.get("submit_id"), str)
-        and isinstance(drawn := each.get("drawn"), str)
-    }
+    states = {}
+    for entry in _entries(sent):
+        match entry:
+            case {"submit_id": str(submit_id), "drawn": str(drawn)}:
+                states[submit_id] = drawn
+    return states
 
 
 def unread_ids(sent: Any) -> list[str]:
-    """The submit ids of what is left out, such as a draft that an older page kept: a browser would
-    send it for ever.
-    """
-    left = (each for each in _entries(sent) if isinstance(each, dict) and _entry(each) is None)
-    ids = (each.get("submit_id") for each in left)
-    return [each for each in ids if isinstance(each, str) and _short([each])]
+    """The submit ids of what is left out, such as an older page's draft, else sent for ever."""
+    left = [entry for entry in _entries(sent) if isinstance(entry, dict) and _entry(entry) is None]
+    ids = [entry.get("submit_id") for entry in left]
+    return [submit_id for submit_id in ids if isinstance(submit_id, str) and _short([submit_id])]
 
 
 def _entries(sent: Any) -> list[Any]:
@@ -178,30 +173,38 @@ def _entries(sent: Any) -> list[Any]:
     return entries[:_MOST_AT_ONCE] if isinstance(entries, list) else []
 
 
-def _entry(entry: Any) -> Sent | None:
-    return _flag(entry) or _withdrawal(entry) or _answer(entry)
-
-
-def read_look(sent: Any) -> Look | None:
+def read_navigation(sent: Any) -> Navigation | None:
     """Read the panel's wish to look at a unit or the list; None if it is not a valid one."""
     match sent:
-        case {"nonce": str(nonce), "wish": "task" | "list" | "next" as wish, "task_id": str(task)}:
-            if not _short([nonce, *filter(None, [task])]):
-                return None
-            return Look(nonce, wish, task, *(_listing(sent) if wish == "list" else ()))
-    return None
-
-
-def _listing(sent: Mapping[str, Any]) -> tuple[str, int]:
-    """Read the search text, and the place from which to list; the first place unless given."""
+        case {
+            "nonce": str(nonce),
+            "wish": "task" | "list" | "next" as wish,
+            "task_id": str(task),
+        } if _short([nonce, task or nonce]):
+            look = Navigation(nonce, wish, task)
+        case _:
+            return None
     match sent:
-        case {"search": str(search), "start": int(start)} if 0 <= start <= _LAST_START:
-            return search[:LONGEST_SEARCH], int(start)
-    return "", 0
+        case {"wish": "list", "search": str(search), "start": int(start)} if (
+            0 <= start <= _LAST_START
+        ):
+            look = replace(look, search=search[:LONGEST_SEARCH], start=int(start))
+    return look
 
 
-def _answer(entry: Any) -> Answer | None:
+def _entry(entry: Any) -> Sent | None:
     match entry:
+        case {
+            "submit_id": str(submit_id),
+            "task_id": str(task_id),
+            "flag": str(reason),
+            "text": str(text),
+        } if _short([submit_id, task_id, reason]):
+            return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
+        case {"submit_id": str(submit_id), "task_id": str(task_id), "withdraw": str(flag_id)} if (
+            _short([submit_id, task_id, flag_id])
+        ):
+            return Withdrawal(submit_id=submit_id, task_id=task_id, flag_id=flag_id)
         case {
             "submit_id": str(submit_id),
             "task_id": str(task_id),
@@ -222,6 +225,8 @@ def _answer(entry: Any) -> Answer | None:
             and (evidence := read_marks(entry.get("evidence", []))) is not None
             and (display := entry.get("display", "")) in ("", *DISPLAYS)  # "": of an older page
         ):
+            language = entry.get("language")  # missing or unknown: the answer counts all the same
+            is_known = isinstance(language, str) and language in known_languages()
             return Answer(
                 submit_id=submit_id,
                 task_id=task_id,
@@ -231,37 +236,11 @@ def _answer(entry: Any) -> Answer | None:
                 edit=edit,
                 confidence=confidence,
                 rationale=_note(rationale),
-                language=_language(entry.get("language")),
+                language=language if is_known else "",
                 display=display,
                 evidence=evidence,
             )
     return None
-
-
-def _flag(entry: Any) -> Flag | None:
-    match entry:
-        case {
-            "submit_id": str(submit_id),
-            "task_id": str(task_id),
-            "flag": str(reason),
-            "text": str(text),
-        } if _short([submit_id, task_id, reason]):
-            return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
-    return None
-
-
-def _withdrawal(entry: Any) -> Withdrawal | None:
-    match entry:
-        case {"submit_id": str(submit_id), "task_id": str(task_id), "withdraw": str(flag_id)} if (
-            _short([submit_id, task_id, flag_id])
-        ):
-            return Withdrawal(submit_id=submit_id, task_id=task_id, flag_id=flag_id)
-    return None
-
-
-def _language(sent: Any) -> str:
-    """Language sent by the panel; "" if missing or unknown: the answer counts all the same."""
-    return sent if isinstance(sent, str) and sent in known_languages() else ""
 
 
 def _short(texts: Iterable[str]) -> bool:
@@ -277,18 +256,19 @@ def _note(text: str) -> str:
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """The texts that any of the questions needs, once each, and the questions."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
-    first = sheet.tasks[0].given
+    first, reasons = sheet.tasks[0].given, reader.part("flag")
+    # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
+    # order.
+    in_order = sorted(
+        blocks.values(), key=lambda block: block.kind == "response" and block.declared is None
+    )
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
         "language": reader.code,
         "earlier": earlier,
         "number": sheet.number,
         "before": sheet.before,
-        # Questions come before answers, whichever rubric needs which.
-        "blocks": [
-            _block(block, reader, display)
-            for block in sorted(blocks.values(), key=_after_questions)
-        ],
+        "blocks": [_block(block, reader, display) for block in in_order],
         "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
@@ -296,7 +276,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
             {
                 "id": flag.flag_id,
                 "task": flag.task_id,
-                "reason": reader.part("flag").get(flag.reason, ""),
+                "reason": reasons.get(flag.reason, ""),
                 "text": flag.text[:_LONGEST_LINE],
             }
             for flag in sheet.flags
@@ -306,11 +286,15 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:
     people = task.people_in(reader.code)
-    rubric = task.rubric.in_language(reader.code)
+    rubric, evidence = task.rubric.in_language(reader.code), {}
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
-    own = people.instructions == rubric.instructions
-    guide = rendered(people.instructions, links=True) if own else None
-    return _asked_evidence(task) | {
+    is_whole = people.instructions == rubric.instructions
+    guide = rendered(people.instructions, links=True) if is_whole else None
+    if task.rubric.evidence:
+        marks = written_marks(task.given.evidence) if task.given else None
+        evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
+    return {
+        **({"evidence": evidence} if evidence else {}),
         "task": task.task_id,
         "lang": rubric.language,
         "wording": task.rubric.hash,
@@ -319,22 +303,12 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "instructions": "" if guide else people.instructions,
         "guide": guide,
         "options": [
-            each.model_dump(mode="json", include={"key", "name", "description", "examples"})
-            for each in people.kind.choices(reader.say("several.none"))
+            option.model_dump(mode="json", include={"key", "name", "description", "examples"})
+            for option in people.kind.choices(reader.say("several.none"))
         ],
         **people.kind.widget(reader.say),
         "given": _given(task),
     }
-
-
-def _asked_evidence(task: Task) -> dict[str, Any]:
-    """Return the evidence settings where the rubric asks for the words that decided, and those
-    marked so far.
-    """
-    if not task.rubric.evidence:
-        return {}
-    given = written_marks(task.given.evidence) if task.given else None
-    return {"evidence": {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": given}}
 
 
 def _given(task: Task) -> dict[str, str] | None:
@@ -345,7 +319,6 @@ def _given(task: Task) -> dict[str, str] | None:
 
 def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     task = row.task
-    people = task.people_in(reader.code)
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
     names = rubric.kind.name_of(given["option"], reader.say("several.none"))
@@ -353,8 +326,8 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     return {
         "task": task.task_id,
         "number": row.number,
-        "title": people.title[:_LONGEST_LINE],
-        "lang": task.rubric.in_language(reader.code).language,
+        "title": task.people_in(reader.code).title[:_LONGEST_LINE],
+        "lang": rubric.language,
         "answer": str(answer)[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
         "at": task.given.created_at if task.given else "",
@@ -367,28 +340,35 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     """A text for the panel. `tree` is the text as nodes to be drawn; "plain" marks that it should
     have one but cannot.
     """
-    own = block.declared.kind if block.declared else ""
-    drawn = _is_markdown(block, display)
-    tree = by_place(block.text) if drawn else None
+    is_markdown = _is_markdown(block, display)
+    tree = by_place(block.text) if is_markdown else None
     text = reader.say("panel.image_missing") if block.is_missing else block.text
+    turns = [
+        {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
+        for turn in block.turns
+    ]
     return {
         "name": block.variable,
         "label": block_label(block, reader),
         "kind": block.kind,
-        "code": own in ("code", "json"),
-        **({"turns": [_turn(turn, reader) for turn in block.turns]} if block.turns else {}),
-        **({"drawn": drawn_as} if (drawn_as := drawn_code(block)) else {}),
+        "code": _declared_kind(block) in ("code", "json"),
+        **({"turns": turns} if turns else {}),
+        **({"drawn": code} if (code := drawn_code(block)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": text,
         "tree": tree,
-        "plain": drawn and tree is None and bool(block.text.strip()),
+        "plain": is_markdown and tree is None and bool(block.text.strip()),
     }
 
 
+def _declared_kind(block: TextBlock) -> str:
+    return block.declared.kind if block.declared else ""
+
+
 def _is_markdown(block: TextBlock, display: str) -> bool:
-    own = block.declared.kind if block.declared else ""
-    return (own or display) == "markdown" and (bool(own) or block.kind == "response")
+    declared = _declared_kind(block)
+    return (declared or display) == "markdown" and (bool(declared) or block.kind == "response")
 
 
 def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
@@ -398,26 +378,16 @@ def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
 
 def drawn_code(block: TextBlock) -> tuple[Node, ...] | None:
     """Code in colours, or JSON that folds; None for any other text."""
-    kind = block.declared.kind if block.declared else ""
+    kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
         return coloured(block.text, block.declared.language)
     return folded(block.text) if kind == "json" else None
-
-
-def _turn(turn: Turn, reader: Language) -> dict[str, str]:
-    return {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
 
 
 def turn_label(turn: Turn, reader: Language) -> str:
     """The label above a turn: whose it is, in the reader's words, and by name where it has one."""
     name = f" · {turn.name[:_LONGEST_LINE]}" if turn.name else ""
     return reader.say(f"turn.{turn.role}") + name
-
-
-def _after_questions(block: TextBlock) -> bool:
-    return (
-        block.kind == "response" and block.declared is None
-    )  # a rubric's own blocks keep their order
 
 
 def block_label(block: TextBlock, reader: Language) -> str:
@@ -443,7 +413,6 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
 # has, by names derived from the content; those parts are not sent again. The server remembers
 # nothing about it, so that it cannot be wrong: where the page is drawn, everything is sent.
 
-
 _LENGTH = 16
 _MOST = 64
 _SAID_ONCE = ("words", "asks", "controls")
@@ -464,9 +433,9 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     def lighter(sheet: dict[str, Any]) -> dict[str, Any]:
         questions = []
         for question in sheet["questions"]:
-            own = {key: question[key] for key in _OF_THE_UNIT if key in question}
-            rubric = {key: question[key] for key in question.keys() - own.keys()}
-            questions.append({**own, "rubric": named(rubric)})
+            of_unit = {key: question[key] for key in _OF_THE_UNIT if key in question}
+            rubric = {key: question[key] for key in question.keys() - of_unit.keys()}
+            questions.append({**of_unit, "rubric": named(rubric)})
         return {**sheet, "questions": questions, "blocks": list(map(named, sheet["blocks"]))}
 
     light = {**data, **{key: named(data[key]) for key in _SAID_ONCE}}
@@ -487,8 +456,6 @@ def read_known(sent: Any) -> frozenset[str]:
 # component's inline code is sent with every unit; so its only inline code is the line that fetches
 # this file.
 
-_FOLDER = Path(__file__).with_name("panel")
-_MARKUP = ("panel.html",)
 _STYLE = (
     *("panel.css", "texts.css", "dialogs.css", "copying.css", "narrow.css"),
     *("pause.css", "earlier.css", "flags.css"),
@@ -506,9 +473,10 @@ _CODE = (
 @cache
 def panel_module() -> str:
     """The module: `MARKUP` and `STYLE` as strings, then the code."""
-    texts = {"MARKUP": _joined(_MARKUP), "STYLE": _joined(_STYLE)}
+    style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
+    texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
-    return "\n".join([*lines, _joined(_CODE)])
+    return "\n".join([*lines, app_files(*code)])
 
 
 @cache
@@ -526,8 +494,10 @@ def module_path(name: str, text: str) -> str:
 
 def fetching_code() -> str:
     """Return the component's inline code: it fetches the module, or reloads the page."""
-    return _joined(("fetching.js",)).replace("PANEL_PATH", json.dumps(panel_path()))
+    return app_files("panel/fetching.js").replace("PANEL_PATH", json.dumps(panel_path()))
 
 
-def _joined(names: tuple[str, ...]) -> str:
-    return "\n".join((_FOLDER / name).read_text("utf-8") for name in names)
+def app_files(*names: str) -> str:
+    """Return the app's own files of these names, one after the other."""
+    folder = Path(__file__).parent
+    return "\n".join((folder / name).read_text("utf-8") for name in names)

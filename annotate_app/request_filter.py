@@ -71,9 +71,7 @@ def keep_log_short() -> None:
 
 
 class LogLimit(logging.Filter):
-    """Lets through as many records as there is room for, one a line, and logs once that it drops
-    others.
-    """
+    """Let through the records that have room, one a line, and log once that others are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,9 +97,7 @@ class LogLimit(logging.Filter):
         return True
 
     def _room(self, address: str) -> int:
-        """Return the number of records that there is room for; 0 once, when it is used up, then
-        negative.
-        """
+        """Return how many records there is room for; 0 once, when it is used up, then negative."""
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
@@ -235,9 +231,7 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
 
 
 def is_own(scope: Scope) -> bool:
-    """Return True if the page that asks for a connection is this app's own. Programs name no
-    origin.
-    """
+    """Return True if the page that asks to connect is this app's own. Programs name no origin."""
     site = site_of(scope)
     names = headers_of(scope, b"host")
     names += [origin.partition("://")[2] for origin in headers_of(scope, b"origin")]

@@ -19,30 +19,32 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from evenhand.annotate_app.drawn import said
+from evenhand.annotate_app.html_texts import in_every_language
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, fitting, offered
 from evenhand.annotate_app.logins import FIRST_PLACE, PLACES, browser_of
 from evenhand.annotate_app.payload import (
+    app_files,
     lightened,
     module_path,
     panel_module,
     panel_path,
     read_known,
-    read_look,
+    read_navigation,
     read_sent,
     read_states,
     unread_ids,
 )
+from evenhand.annotate_app.rater_pages import panel_data
 from evenhand.annotate_app.request_filter import is_own
 from evenhand.annotate_app.sites import (
     MOST_BYTES,
@@ -55,7 +57,6 @@ from evenhand.annotate_app.sites import (
     site_of,
     sites,
 )
-from evenhand.annotate_app.unit_page import panel_data
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.access.accounts import LINK_PARAMETER
 from evenhand.study.access.admission import read_ticket
@@ -63,7 +64,6 @@ from evenhand.study.desk.desk import Desk
 from evenhand.study.workspace import StoreState, store_state
 
 ANSWERS = "evenhand/answers"
-_HERE = Path(__file__).parent
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
 _log = logging.getLogger(__name__)
@@ -99,9 +99,7 @@ async def _page(_: Request) -> Response:
 
 
 async def _room(request: Request) -> Response:
-    """Answer if one more page may be open at the visitor's address. A browser whose connection is
-    refused does not learn the reason otherwise.
-    """
+    """Answer if one more page may be open here: a refused browser learns no reason otherwise."""
     scope = request.scope
     return _unkept({"room": has_room((base_path(scope), address_of(scope)))})
 
@@ -157,14 +155,11 @@ def front_page() -> str:
     # it, because of two equally specific rules the last wins.
     styles = "".join(re.findall(_STYLESHEET, page))
     page = re.sub(_STYLESHEET, "", page)
-    begin = (_HERE / "front.css").read_text("utf-8") + _one_language_shows()
-    style = (_HERE / "page.css").read_text("utf-8")
-    sentences = {"offline": said("page.no_answer"), "crowded": said("page.crowded")}
-    sentences["loading"] = said("page.loading")
-    words = "".join(
-        f'<div role="status" class="evenhand-{kind}">{sentence}</div>'
-        for kind, sentence in sentences.items()
-    )
+    begin, style = app_files("front.css") + _one_language_shows(), app_files("page.css")
+    status = '<div role="status" class="evenhand-{}">{}</div>'.format
+    words = status("offline", in_every_language("page.no_answer"))
+    words += status("crowded", in_every_language("page.crowded"))
+    words += status("loading", in_every_language("page.loading"))
     body = f"<style>\n{begin}</style>\n{words}\n{styles}\n<style>\n{style}</style>\n"
     return page.replace('<div id="root">', f'{body}<div id="root">')
 
@@ -189,9 +184,7 @@ def modules_of(page: str) -> list[str]:
 
 
 def _one_language_shows() -> str:
-    """Return CSS that shows texts given in every language only in the reader's; English until
-    known.
-    """
+    """Return CSS that shows texts in every language only in the reader's; English until known."""
     hidden = '.evenhand-said[lang="{0}"] {{ display: none; }}'.format
     rules = [
         f':root:not([data-reads="{code}"]) {hidden(code)}'
@@ -204,8 +197,7 @@ def _one_language_shows() -> str:
 
 @cache
 def _front_script() -> str:
-    script = (_HERE / "front.js").read_text("utf-8")
-    return f"const LANGUAGES = {json.dumps(codes_english_first())};\n{script}"
+    return f"const LANGUAGES = {json.dumps(codes_english_first())};\n{app_files('front.js')}"
 
 
 def _front_path() -> str:
@@ -293,7 +285,7 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
     language = sent.get("language")
     wanted = [language if isinstance(language, str) else None]
     reader = fitting(wanted, offered(desks.desk.study.config.annotation))
-    look = read_look(sent.get("look"))
+    look = read_navigation(sent.get("look"))
     data = panel_data(desks, admission, reader, practice=practice, receipts=receipts, look=look)
     return _unkept(lightened(data, read_known(sent)))
 
@@ -304,31 +296,26 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
 _NO_ANSWER = StoreState(read=False, write=False)
 
 
+@dataclass
 class Health:
     """Cached answer of `ask`, which never runs twice at once or within `keep` seconds, however many
     clients want to know. An answer that takes longer than `patience` seconds is a no: less than
     nginx waits, which would take a store that hangs for an app that does.
     """
 
-    def __init__(
-        self,
-        ask: Callable[[], Coroutine[Any, Any, StoreState]],
-        keep: float = 1.0,
-        patience: float = 4.0,
-    ) -> None:
-        self._ask = ask
-        self._keep = keep
-        self._patience = patience
-        self._asked_at = 0.0
-        self._answer: asyncio.Task[StoreState] | None = None
+    ask: Callable[[], Coroutine[Any, Any, StoreState]]
+    keep: float = 1.0
+    patience: float = 4.0
+    _asked_at: float = 0.0
+    _answer: asyncio.Task[StoreState] | None = None
 
     async def state(self) -> StoreState:
-        is_old = time.monotonic() - self._asked_at >= self._keep
+        is_old = time.monotonic() - self._asked_at >= self.keep
         if self._answer is None or (self._answer.done() and is_old):
             self._asked_at = time.monotonic()
-            self._answer = asyncio.create_task(self._ask())
+            self._answer = asyncio.create_task(self.ask())
         answer = self._answer
-        await asyncio.wait({answer}, timeout=self._patience)
+        await asyncio.wait({answer}, timeout=self.patience)
         if not answer.done() or answer.exception() is not None:
             return _NO_ANSWER
         return answer.result()
@@ -336,12 +323,8 @@ class Health:
 
 @cache
 def _health_of(site: Site) -> Health:
-    return Health(lambda: site.work(_ask, site))
-
-
-def _ask(site: Site) -> StoreState:
-    """Ask through the connection of the study's pages, so that what blocks them is noticed."""
-    return store_state(served(site).desks().desk.study)
+    # Asked through the connection of the study's pages, so that what blocks them is noticed.
+    return Health(lambda: site.work(lambda: store_state(served(site).desks().desk.study)))
 
 
 async def answer_health(request: Request) -> Response:
@@ -386,9 +369,7 @@ async def _pulse() -> None:
 
 
 def _notify(state: str) -> None:
-    """Speak the protocol of sd_notify(3): a datagram to the socket that systemd names, if it
-    does.
-    """
+    """Send a datagram, as in sd_notify(3), to the socket that systemd names, if it does."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address:
         if address.startswith("@"):

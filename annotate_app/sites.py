@@ -171,9 +171,7 @@ def is_own_name(host: str, site: Site | None) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """The address of a visitor; "" where it is that of an untrusted proxy on this machine, which
-    all visitors share.
-    """
+    """The address of a visitor; "" behind an untrusted local proxy, which all visitors share."""
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
     trusted = _settings(site_of(scope)).trusted_proxies
@@ -211,9 +209,7 @@ def client_address(peer: str, forwarded: Iterable[str], trusted: Collection[str]
 
 
 def is_secure(scope: Scope) -> bool:
-    """Return True if the browser speaks TLS, to a proxy or here. A client that lies about it harms
-    only itself.
-    """
+    """Return True if the browser speaks TLS, here or to a proxy; who lies harms only themselves."""
     return scope["scheme"] in ("https", "wss") or "https" in headers_of(scope, b"x-forwarded-proto")
 
 

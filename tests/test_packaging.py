@@ -57,7 +57,7 @@ import evenhand
 
 assert Path(evenhand.__file__).is_relative_to(sys.prefix), evenhand.__file__
 
-from evenhand.annotate_app.lead.live_figures import FiguresMaker
+from evenhand.annotate_app.lead.parts import FiguresMaker
 from evenhand.annotate_app.sites import start_watch
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings

@@ -70,17 +70,15 @@ class Language:
         """
         if self.code == ORIGINAL or question not in USUAL_BACKGROUND:
             return question.question, question.options
-        said = self.rooms["background"][question.key]
-        return said["question"], tuple(said["options"])
+        translated = self.rooms["background"][question.key]
+        return translated["question"], tuple(translated["options"])
 
 
 @cache
 def known_languages() -> tuple[str, ...]:
     """The codes of all languages that have a file."""
-    here = files("evenhand.annotate_app.languages").iterdir()
-    return tuple(
-        sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
-    )
+    names = (file.name for file in files("evenhand.annotate_app.languages").iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 @cache
@@ -115,11 +113,6 @@ def offered(settings: AnnotationSettings) -> dict[str, Language]:
     return {code: language(code) for code in codes}
 
 
-def names_offered(settings: AnnotationSettings) -> dict[str, str]:
-    """Return the languages to choose from: code and name."""
-    return {code: each.name for code, each in offered(settings).items()}
-
-
 def fitting(wanted: Iterable[str | None], among: Mapping[str, Language]) -> Language:
     """The first language wanted that is offered, else the study's usual one.
 
@@ -128,7 +121,7 @@ def fitting(wanted: Iterable[str | None], among: Mapping[str, Language]) -> Lang
     'Deutsch'
     """
     for code in filter(None, wanted):
-        for each in (code, code.partition("-")[0]):
-            if each in among:
-                return among[each]
+        for name in (code, code.partition("-")[0]):
+            if name in among:
+                return among[name]
     return next(iter(among.values()))

@@ -18,14 +18,16 @@ from streamlit.components.v2 import component
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.drawn import block, drawn_text, heading, items, show, show_complaint
-from evenhand.annotate_app.lead.drawing import (
+from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
+from evenhand.annotate_app.lead.parts import (
+    WORDS,
+    counted,
+    latest_figures,
     marked_blocks,
     people_text,
     show_table,
     to_the_minute,
 )
-from evenhand.annotate_app.lead.live_figures import counted, latest_figures
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
@@ -103,20 +105,14 @@ def read_decision(sent: Any) -> Sent | None:
     return Sent(token, label, reason, passes=sent.get("passes") is True)
 
 
-_RULES = {
-    "no_majority": "No category has a majority",
-    "any": "The labels are not all the same",
-    "distance_2": "Two labels lie two or more steps apart",
-}
+_RULES = WORDS["rules"]
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
 
 
 @dataclass
 class _Desk:
-    """What a visitor has before them. Acts change it, so it is an object that is no part of
-    Streamlit's session.
-    """
+    """A visitor's work: a mutable object, since acts may not write to Streamlit's session."""
 
     open: Key | None = None
     revised: Key | None = None
@@ -242,9 +238,7 @@ def _take(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]
 
 
 def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
-    """Show past decisions: all of them to the lead, to an adjudicator their own, which they may
-    revise.
-    """
+    """Show past decisions: to the lead all, to an adjudicator their own, which they may revise."""
     st.header("Past decisions", anchor=False)
     past = past_decisions(study, "" if who.role == "lead" else who.name)
     if past.empty:
@@ -282,28 +276,9 @@ _AT = "disagreement_at"
 _SORTED = "sorted"
 
 
-@dataclass(frozen=True)
-class _Queue:
-    """The disagreements chosen, how they are sorted so far, and the lead's place among them."""
-
-    chosen: Sequence[GraderDisagreement]
-    sorted_so_far: dict[About, SortedDisagreement]
-    at: int
-
-    @property
-    def current(self) -> GraderDisagreement:
-        return self.chosen[self.at]
-
-    def about(self, steps: int) -> About:
-        """The disagreement this number of steps further on; wraps around at the end."""
-        return _about(self.chosen[(self.at + steps) % len(self.chosen)])
-
-
 @dataclass
 class _Place:
-    """The disagreement that the lead is at; sorting one moves it, so it is no part of Streamlit's
-    session.
-    """
+    """The disagreement that the lead is at; mutable, since acts may not write to the session."""
 
     at: About | None = None
 
@@ -325,12 +300,11 @@ def show_disagreements(study: Study) -> None:
     left = sum(_about(each) not in earlier for each in disagreements)
     st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(disagreements)))
     if chosen:
-        places = [_about(each) for each in chosen]
+        by_about = {_about(each): each for each in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
-        queue = _Queue(chosen, earlier, places.index(place.at) if place.at in places else 0)
-        place.at = _about(queue.current)
-        _show_unit(study, queue.current)
-        _sort(study, queue, place)
+        place.at = about = place.at if place.at in by_about else next(iter(by_about))
+        _show_unit(study, by_about[about])
+        _sort(study, place, about, list(by_about), earlier.get(about))
 
 
 @st.fragment(run_every=_EVERY)
@@ -411,10 +385,16 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
             st.text(f"Answer: {rubric.kind.permitted}")
 
 
-def _sort(study: Study, queue: _Queue, place: _Place) -> None:
+def _sort(
+    study: Study,
+    place: _Place,
+    about: About,
+    chosen: Sequence[About],
+    before: SortedDisagreement | None,
+) -> None:
     """Draw the note, a button for each kind, and the way to the next. Each has a key."""
-    about = _about(queue.current)
-    before, key = queue.sorted_so_far.get(about), _token(about)
+    at, key = chosen.index(about), _token(about)
+    previous, following = chosen[at - 1], chosen[(at + 1) % len(chosen)]
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
     st.text_area("Note", before.note if before else "", key=f"{_SORTED}.{key}")
@@ -422,32 +402,21 @@ def _sort(study: Study, queue: _Queue, place: _Place) -> None:
     def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
         st.button(title, key=f"{name}-{key}", shortcut=shortcut, on_click=act)
 
+    def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
+        if place.at != about:
+            raise InputError(written("lead.unit_changed"))
+        named = dict(zip(("rubric", "unit_id", "grader"), about, strict=True))
+        sort_disagreement(study, who.name, kind=kind, note=notes[key], **named)
+        place.at = following
+
     def sorting(kind: Kind | Literal[""]) -> Callable[[], None]:
-        return lead_callback(study, _SORTED, _store, place, about, queue.about(1), kind)
+        return lead_callback(study, _SORTED, store, kind)
 
     with st.container(horizontal=True, key="disagreement-keys"):
         for number, kind in enumerate(KINDS, start=1):
             button(kind_title(kind), kind, str(number), sorting(kind))
         if before:
             button("Take back", "back", "T", sorting(""))
-        button("Previous", "previous", "P", partial(setattr, place, "at", queue.about(-1)))
-        button("Next", "next", "N", partial(setattr, place, "at", queue.about(1)))
+        button("Previous", "previous", "P", partial(setattr, place, "at", previous))
+        button("Next", "next", "N", partial(setattr, place, "at", following))
     show_outcome(_SORTED)
-
-
-def _store(
-    study: Study,
-    who: Visitor,
-    place: _Place,
-    about: About,
-    following: About,
-    kind: Kind | Literal[""],
-    **notes: str,
-) -> None:
-    """Store how the disagreement on the page is sorted, and turn to the one that follows."""
-    if place.at != about:
-        raise InputError(written("lead.unit_changed"))
-    rubric, unit, grader = about
-    about_it = {"rubric": rubric, "unit_id": unit, "grader": grader, "note": notes[_token(about)]}
-    sort_disagreement(study, who.name, kind=kind, **about_it)
-    place.at = following

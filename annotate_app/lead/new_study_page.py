@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -12,9 +12,16 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
-from evenhand.annotate_app.drawn import show, show_complaint
-from evenhand.annotate_app.lead.drawing import show_table
-from evenhand.annotate_app.lead.editing import MOST_MB, OF_TOOLS, TABLES, listed, written_down
+from evenhand.annotate_app.html_texts import show, show_complaint
+from evenhand.annotate_app.lead.parts import (
+    MOST_MB,
+    OF_TOOLS,
+    TABLES,
+    WORDS,
+    listed,
+    show_table,
+    written_down,
+)
 from evenhand.annotate_app.logins import require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
@@ -43,49 +50,10 @@ Result = TypeVar("Result")
 _MOST_SAMPLED = 100_000
 _MOST_RATERS = 50
 
-
-_KINDS = {
-    "items": "Rows of a file: responses, conversations, logs",
-    "compared": "Two answers, side by side: which is better",
-    "pairs": "Paired prompts",
-}
-_FIELDS = {
-    "sheet": "The workbook's sheet, where it has several",
-    "show": "What annotators read, in this order",
-    "subject": "Who answered",
-    "cluster": "What belongs together",
-    "judge": "A judge's labels, which annotators never see",
-    "missing": "Values that are no labels, such as 99",
-    "stratify": "Columns whose shares the sample keeps",
-    "each-turn": "Rate each turn of the assistant by itself",
-    "rubric": "Rubrics",
-    "rubric-file": "Or the file of a rubric of your own",
-    "question": "Or a question of your own",
-    "options": "Its answers, such as yes, no",
-    "scale": "Or its scale, such as 1-5 or 0-100",
-    "several": "Any number of the answers may apply",
-    "level": "Level of the answers",
-    "steps": "Steps from one answer to the other",
-    "raters": "Annotators on each item",
-    "seed": "Seed of the sample",
-}
+_KINDS = WORDS["kinds"]
+_FIELDS = WORDS["fields"]
 """The fields by the options of `evenhand label` that they are: complaints name either."""
-_ROLES = {
-    "shown": "read by annotators",
-    "prompt": "the prompt",
-    "context": "the context",
-    "reference": "the reference",
-    "response": "the response",
-    "answers": "one of the two answers",
-    "conversation": "in turns",
-    "image": "an image",
-    "subject": "who answered",
-    "subjects": "who answered",
-    "cluster": "what belongs together",
-    "id": "the row's id",
-    "judge": "a judge's label, hidden from annotators",
-    "not shown": "a text that annotators do not read",
-}
+_ROLES = WORDS["roles"]
 _MADE = "new_study_made"
 _WISHES = "new_study_wishes"
 """A study is created from all that the page holds: its button leaves no more than a wish, in a list
@@ -137,7 +105,7 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
 
 
 def _columns(
-    upload: UploadedFile, known: ItemOptions, who: Visitor
+    upload: UploadedFile, base: ItemOptions, who: Visitor
 ) -> tuple[ItemOptions, list[str]]:
     """Show what each column is taken for, with the fields that change it; return what is entered
     there, and the columns whose shares the sample keeps. Raises InputError where the file cannot be
@@ -147,33 +115,24 @@ def _columns(
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
     fields = st.container()
-    compared = not known.options
+    compared, usual = not base.options, "As the names say"
     key = f"{upload.file_id}-{compared}-{sheet}"
-    first = _looked(upload, replace(known, sheet=sheet), f"{key}-{known.question}", who)
+    first = _looked(upload, replace(base, sheet=sheet), f"{key}-{base.question}", who)
     names = [name for name, _ in first.columns]
-    with (
-        fields,
-        st.expander(
-            "Columns, where their names do not say what they are", expanded=bool(first.fault)
-        ),
-    ):
-        show = st.multiselect(
-            _FIELDS["show"],
-            names,
-            first.show,
-            key=f"show-{key}-{first.show}",
-            placeholder="Choose the columns",
+
+    def choose(field: str, placeholder: str, default: Sequence[str] = (), most: int = 0) -> Any:
+        at, limit = f"{field}-{key}-{default}", most or None
+        return st.multiselect(
+            _FIELDS[field], names, default, key=at, placeholder=placeholder, max_selections=limit
         )
-        subject = st.multiselect(
-            _FIELDS["subject"],
-            names,
-            key=f"subject-{key}",
-            placeholder="As the names say",
-            max_selections=2 if compared else 1,
-        )
+
+    title = "Columns, where their names do not say what they are"
+    with fields, st.expander(title, expanded=bool(first.fault)):
+        show = choose("show", "Choose the columns", first.show)
+        subject = choose("subject", usual, most=2 if compared else 1)
         left, right = st.columns(2)
         cluster = left.selectbox(
-            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder="As the names say"
+            _FIELDS["cluster"], names, None, key=f"cluster-{key}", placeholder=usual
         )
         judge = right.selectbox(
             _FIELDS["judge"],
@@ -185,9 +144,7 @@ def _columns(
         )
         missing = right.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
-        stratify = st.multiselect(
-            _FIELDS["stratify"], names, key=f"stratify-{key}", placeholder="None"
-        )
+        stratify = choose("stratify", "None")
     entered = ItemOptions(
         show=show if show != list(first.show) else (),
         subject=subject,
@@ -197,7 +154,7 @@ def _columns(
         sheet=sheet,
         each_turn=each_turn,
     )
-    after = replace(entered, question=known.question, options=known.options, each_turn=False)
+    after = replace(entered, question=base.question, options=base.options, each_turn=False)
     try:
         held = _looked(upload, after, f"{key}-{after}", who)
     except InputError as error:  # there are no labels of that judge
@@ -242,10 +199,10 @@ def _asked(
     """Draw the fields of what is asked of the items; return it, and the file of a rubric."""
     unit = "comparison" if compared else "response"
     files = {name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics}
-    known = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
+    by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
     rubrics = st.multiselect(
         _FIELDS["rubric"],
-        [name for name, rubric in known.items() if rubric.unit == unit],
+        [name for name, rubric in by_name.items() if rubric.unit == unit],
         placeholder="Choose one, or ask a question",
     )
     rubric = st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
@@ -365,14 +322,14 @@ def _show_made(name: str, token: str, goes_along: bool, preview: StudyPreview) -
 
 
 def _of_pairs(study: Study, who: Visitor) -> None:
-    known = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
+    by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     with st.form("new_study", border=False):
         name = _ask_for_name()
         pairs = st.file_uploader("Pairs of prompts", TABLES, max_upload_size=MOST_MB)
         responses = st.file_uploader(
             "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB
         )
-        rubrics = st.multiselect("Rubrics", list(known), placeholder="Choose the rubrics")
+        rubrics = st.multiselect("Rubrics", list(by_name), placeholder="Choose the rubrics")
         numbers, wish = _ask_for_numbers("Pairs to label", 3, USUAL_SAMPLE)
     if not wish:
         return
@@ -385,7 +342,7 @@ def _of_pairs(study: Study, who: Visitor) -> None:
             plan = StudyPlan(
                 pairs=files["pairs"],
                 responses=files["responses"],
-                rubrics=[known[name] for name in rubrics],
+                rubrics=[by_name[name] for name in rubrics],
                 sample=numbers["sample"],
                 raters_per_unit=numbers["raters"],
                 seed=numbers["seed"],

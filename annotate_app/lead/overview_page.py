@@ -23,10 +23,13 @@ from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.drawn import block, heading, plain, show
-from evenhand.annotate_app.lead.drawing import (
+from evenhand.annotate_app.html_texts import block, heading, plain, show
+from evenhand.annotate_app.lead.parts import (
     BoardCard,
+    LiveFigures,
     board,
+    latest,
+    latest_figures,
     rater_page,
     records,
     show_chart,
@@ -34,7 +37,6 @@ from evenhand.annotate_app.lead.drawing import (
     show_funnel,
     show_table,
 )
-from evenhand.annotate_app.lead.live_figures import LiveFigures, latest, latest_figures
 from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
 from evenhand.reporting.report import count_look
@@ -85,16 +87,6 @@ class Tile:
     note: str = ""
 
 
-def show_tiles(tiles: Sequence[Tile]) -> None:
-    """Draw tiles beside one another, as many as fit."""
-    with st.container(key="tiles"):
-        for number, tile in enumerate(tiles):
-            with st.container(key=f"tile-{number}"):
-                show(block(tile.question, "question"))
-                tile.answer.show()
-                show(block(tile.note, "said"))
-
-
 _FAR = timedelta(days=30)
 _FAILED = {"do_not_use", "disagrees_with_reference"}
 
@@ -103,28 +95,25 @@ _FAILED = {"do_not_use", "disagrees_with_reference"}
 def show_overview(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
-    ends = latest(study, forecast)
-    step = next_step(study, figures, ends)
+    ends, to_do = latest(study, forecast), waiting(study, figures)
+    step = next_step(study, figures, ends, to_do)
     with st.container(key="next-step"):
         st.text("Next step")
         if step:
             step.show()
         else:
             _ask_for_verdict(study)
-    show_tiles(
-        [
-            _progress_tile(study, ends),
-            _end_tile(ends),
-            _cost_tile(latest(study, costs)),
-            _raters_tile(study, figures),
-            _verdicts_tile(study, figures),
-            _backup_tile(study),
-        ]
-    )
-    to_do = waiting(study, figures)
+    tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
+    tiles += [_raters_tile(study, figures), _verdicts_tile(study, figures), _backup_tile(study)]
+    with st.container(key="tiles"):
+        for number, tile in enumerate(tiles):
+            with st.container(key=f"tile-{number}"):
+                show(block(tile.question, "question"))
+                tile.answer.show()
+                show(block(tile.note, "said"))
     st.header("Waiting for you", anchor=False)
     with st.container(key="waiting"):
-        for link in to_do:
+        for link in to_do.values():
             link.show()
     if not to_do:
         st.text(written("lead.nothing_waits"))
@@ -188,19 +177,16 @@ def _moment(at: datetime) -> str:
 
 
 def _cost_tile(paid: Costs) -> Tile:
-    notes, answer = [], PageLink("Progress", DASH)
+    notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
     if paid.owed is not None:
         amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
-        answer = PageLink("Sessions", amount)
+        answer, notes = PageLink("Sessions", amount), [written("cockpit.no_expected")]
+        if paid.expected is not None:
+            expected = {"amount": paid.expected, "currency": paid.currency}
+            notes = [written("cockpit.expected", **expected)]
     elif paid.graders_usd is not None:
         amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
         answer = PageLink("Progress", amount)
-    if paid.owed is None:
-        notes.append(written("cockpit.no_pay"))
-    elif paid.expected is None:
-        notes.append(written("cockpit.no_expected"))
-    else:
-        notes.append(written("cockpit.expected", amount=paid.expected, currency=paid.currency))
     if paid.undecided:
         notes.append(written("cockpit.undecided", count=paid.undecided))
     if paid.graders_usd is not None:
@@ -227,9 +213,7 @@ def suspects(study: Study, figures: LiveFigures) -> list[str]:
 
 
 def _verdicts_tile(study: Study, figures: LiveFigures | None) -> Tile:
-    """How many verdicts are decided; what keeps most others open, and how much more would close
-    them.
-    """
+    """The number of verdicts decided; what keeps most open, and how much more would close them."""
     verdicts = _verdicts(figures)
     undecided = [verdict for verdict in verdicts if verdict["verdict"] == "inconclusive"]
     more = [verdict["more_clusters"] for verdict in undecided if verdict["more_clusters"]]
@@ -263,33 +247,35 @@ def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
 
 
 def is_unseen(verdict: Verdict) -> bool:
-    """Return True if the verdict is open because nobody has asked for it on these labels."""
+    """Return True if the verdict is open because it was not asked for on these labels."""
     return verdict["next"] is not None and verdict["next"]["kind"] == "look"
 
 
 # ---- the next step ------------------------------------------------------------------------------
 
 
-def next_step(study: Study, figures: LiveFigures | None, ends: Forecast) -> PageLink | None:
+def next_step(
+    study: Study, figures: LiveFigures | None, ends: Forecast, to_do: Mapping[str, PageLink]
+) -> PageLink | None:
     """Return what the lead had best do now; None where that is to ask for a verdict."""
-    if oversight(study.store).paused:
+    if "paused" in to_do:
         return PageLink("Sessions", written("cockpit.go_on"))
     if not ends.wanted:
         return PageLink("Progress", written("cockpit.no_units"))
-    if latest(study, rater_progress).empty:
-        return PageLink("Sessions", written("lead.invite_first"))
+    if "invites" in to_do:
+        return to_do["invites"]
     if figures is not None and (names := suspects(study, figures)):
         text = written("cockpit.look_at", rater=names[0])
         return PageLink("Raters", text, {"one_rater": names[0]})
-    if flags := sum(flag.is_open for flag in raised_flags(study)):
-        return PageLink("Flags", written("lead.to_do_flags", count=flags))
+    if "flags" in to_do:
+        return to_do["flags"]
     verdicts, titles = _verdicts(figures), _titles(study)
     if is_over(ends, verdicts):
         return after_the_verdicts(verdicts, titles)
     if ends.left > 0:
         return PageLink("Progress", written("cockpit.wait"))
-    if count := latest(study, queue_length):
-        return PageLink("Adjudication", written("lead.to_do_adjudication", count=count))
+    if "adjudication" in to_do:
+        return to_do["adjudication"]
     if any(map(is_unseen, verdicts)):
         return None
     could_decide = any(
@@ -309,9 +295,7 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
 
 
 def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> PageLink:
-    """Return the link to the report; it names the first of these rubrics on which no grader may be
-    used.
-    """
+    """Return the link to the report, naming the first rubric on which no grader may be used."""
     for rubric, title in titles.items():
         outcomes = {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
         if outcomes and outcomes <= _FAILED:
@@ -320,34 +304,32 @@ def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Pa
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """Draw the button for a verdict: only on request, never as a side effect, as each interim
-    analysis is counted.
-    """
+    """Draw the button for a verdict: only on request, as each interim analysis is counted."""
     counting = lead_callback(study, "look", lambda study, _: apart(count_look, study.folder))
     st.button("Ask for a verdict now", on_click=counting)
     show_outcome("look")
     st.text(written("lead.look"))
 
 
-def waiting(study: Study, figures: LiveFigures | None) -> list[PageLink]:
-    """What waits for the lead's decision, each with the page where it is made."""
+def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
+    """Links to all that waits for the lead's decision, each to the page where it is made."""
     counts = {
         "adjudication": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
         "raters": len(suspects(study, figures)) if figures else 0,
     }
-    links = [
-        PageLink(name.capitalize(), written(f"lead.to_do_{name}", count=count))
+    links = {
+        name: PageLink(name.capitalize(), written(f"lead.to_do_{name}", count=count))
         for name, count in counts.items()
         if count
-    ]
+    }
     if missing := latest(study, Study.missing_images):
         text = written("lead.to_do_images", count=len(missing), first=missing[0])
-        links.append(PageLink("Rubrics", text))
+        links["images"] = PageLink("Rubrics", text)
     if latest(study, rater_progress).empty:
-        links.append(PageLink("Sessions", written("lead.invite_first")))
+        links["invites"] = PageLink("Sessions", written("lead.invite_first"))
     if oversight(study.store).paused:
-        links.append(PageLink("Sessions", written("lead.paused")))
+        links["paused"] = PageLink("Sessions", written("lead.paused"))
     return links
 
 
@@ -563,7 +545,7 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
 
 def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
-    kappa: Spec = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
+    kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
     until: Spec = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
     until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.drawn import show, show_complaint
+from evenhand.annotate_app.html_texts import show, show_complaint
 from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show_disagreements
-from evenhand.annotate_app.lead.live_figures import stand_by
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import show_agreement, show_overview, show_progress
-from evenhand.annotate_app.lead.raters_page import show_flags, show_raters
-from evenhand.annotate_app.lead.sessions_page import (
+from evenhand.annotate_app.lead.parts import stand_by
+from evenhand.annotate_app.lead.raters_page import (
     show_accounts,
     show_export,
+    show_flags,
     show_log,
+    show_raters,
     show_sessions,
 )
 from evenhand.annotate_app.lead.settings_page import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
-from evenhand.annotate_app.drawn import said
+from evenhand.annotate_app.html_texts import in_every_language
 from evenhand.annotate_app.languages import ENGLISH
 
 HERE = Path(__file__).parent
@@ -19,7 +19,10 @@ PAGE = HERE / "away.html"
 def away_page() -> str:
     """Return the page. It needs nothing else, not even a script, so it has all languages."""
     page = (HERE / "away-template.html").read_text("utf-8")
-    parts = {"title": html.escape(ENGLISH.say("page.away_title")), "text": said("page.away_text")}
+    parts = {
+        "title": html.escape(ENGLISH.say("page.away_title")),
+        "text": in_every_language("page.away_text"),
+    }
     for name, each in parts.items():
         page = page.replace(f"{{{name}}}", each)
     return page

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.annotate_app.drawn import drawn_block, drawn_text
+from evenhand.annotate_app.html_texts import drawn_block, drawn_text
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.rendered import DEEPEST, LONGEST, by_place, coloured, folded, rendered
+from evenhand.annotate_app.text_trees import DEEPEST, LONGEST, by_place, coloured, folded, rendered
 from evenhand.rubrics.rendering import TextBlock
 
 TAGS = {

@@ -16,7 +16,7 @@ from evenhand.annotate_app.languages import (
     offered,
 )
 from evenhand.annotate_app.payload import page_data, read_sent
-from evenhand.annotate_app.unit_page import setting_of
+from evenhand.annotate_app.rater_pages import config_of
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
@@ -139,9 +139,9 @@ def test_what_the_study_words_itself_stays_as_it_is():
 
 def test_every_sentence_is_used_and_every_use_has_one():
     known = sentences(ENGLISH.code)
-    files = [*APP.glob("*.py"), *(APP / "logins").glob("*.py"), AWAY_PAGE_WRITER, KINDS_OF_LABELS]
+    files = [*APP.glob("*.py"), AWAY_PAGE_WRITER, KINDS_OF_LABELS]
     code = "\n".join(file.read_text("utf-8") for file in files)
-    said = set(re.findall(r'(?:say|said|sentence)\(\s*"([\w.]+)"', code))
+    said = set(re.findall(r'(?:say|in_every_language|sentence)\(\s*"([\w.]+)"', code))
     rooms = set(re.findall(r'part\(\s*"(\w+)"', code)) | {"panel_paused", "panel_excluded"}
     rooms |= {"panel_stopped", "panel_day", "ended", "block", "turn"}
     keys = {counted(key, known) for key in known}
@@ -199,7 +199,7 @@ def test_whoever_comes_by_any_way_reads_one_language(make_study, code):
         desk = AnnotationDesk(study)
         own = {text for key, text in sentences(code).items() if key.startswith("panel")}
         for way in ("open", "invite", "account", "prolific"):
-            words = setting_of(desk, Admission("r", way), language(code)).words
+            words = config_of(desk, Admission("r", way), language(code)).words
             assert {text for text in words.values() if text} <= own
 
 

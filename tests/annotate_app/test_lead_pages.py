@@ -13,10 +13,10 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from evenhand.annotate_app.lead import sessions_page
-from evenhand.annotate_app.lead.live_figures import counted
+from evenhand.annotate_app.lead import raters_page
 from evenhand.annotate_app.lead.pages import PAGES
-from evenhand.reporting.exporting import as_csv, exported_attacked, part_path
+from evenhand.annotate_app.lead.parts import counted
+from evenhand.reporting.exporting import as_csv, exported_attacked
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight
@@ -98,8 +98,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
             ]
             abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
             place = st.session_state.setdefault("place", adjudication_page._Place(abouts[0]))
-            queue = adjudication_page._Queue(found, {}, abouts.index(place.at))
-            adjudication_page._sort(study, queue, place)
+            adjudication_page._sort(study, place, place.at, abouts, None)
 
     arguments = (str(folder), title, name, PASSWORD)
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()
@@ -259,7 +258,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         audit(study)
         assert title in titles()
         content = counted(study, as_csv, exported_attacked)
-        sidecar = sessions_page.sidecar_of(study, sessions_page._ATTACKED).decode()
+        sidecar = raters_page.sidecar_of(study, raters_page._ATTACKED).decode()
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
     file = part_path(tmp_path / "ratings.csv", "attacked")

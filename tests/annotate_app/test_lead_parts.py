@@ -14,14 +14,13 @@ import pytest
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
+from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.lead.adjudication_page import (
     LONGEST_REASON,
     Sent,
     option_rows,
     read_decision,
 )
-from evenhand.annotate_app.lead.drawing import BoardCard, board, figures_row
-from evenhand.annotate_app.lead.live_figures import FiguresMaker, LiveFigures, counted, latest
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
 from evenhand.annotate_app.lead.overview_page import (
     after_the_verdicts,
@@ -30,6 +29,7 @@ from evenhand.annotate_app.lead.overview_page import (
     main_rows,
     verdict_card,
 )
+from evenhand.annotate_app.lead.parts import counted, latest
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -91,8 +91,8 @@ def test_what_has_another_form_is_nothing(sent):
 
 
 def test_the_board_is_text_whoever_wrote_it():
-    page = board(HOSTILE, [BoardCard(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)])
-    page += figures_row([(HOSTILE, HOSTILE)])
+    page = parts.board(HOSTILE, [parts.BoardCard(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)])
+    page += parts.figures_row([(HOSTILE, HOSTILE)])
     assert "<img" not in page
     assert page.count("&lt;img") == 8
 
@@ -233,7 +233,7 @@ def test_complaints_name_fields_for_options(tmp_path):
 # Live figures: made apart, once for each state of the study
 
 
-def made(maker: FiguresMaker, version: str) -> LiveFigures:
+def made(maker: parts.FiguresMaker, version: str) -> parts.LiveFigures:
     for _ in range(600):
         maker.wanted(version)
         if maker.latest and maker.latest.version == version:
@@ -258,7 +258,7 @@ def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
 @pytest.mark.thorough
 def test_figures_follow_the_labels(make_study):
     folder = make_study(12)
-    maker = FiguresMaker(folder)
+    maker = parts.FiguresMaker(folder)
     with open_study(folder) as study:
         empty = made(maker, data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")

@@ -8,14 +8,14 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import (
-    Look,
+    Navigation,
     lightened,
     page_data,
     read_known,
-    read_look,
+    read_navigation,
     read_sent,
 )
-from evenhand.annotate_app.unit_page import setting_of
+from evenhand.annotate_app.rater_pages import config_of
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
@@ -122,7 +122,7 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp
         given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
         sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
         assert send(desk, "r1", *sent) == ["stored"]
-        back = page_data(desk, "r1", {}, Look("n", "task", task.task_id))["sheet"]
+        back = page_data(desk, "r1", {}, Navigation("n", "task", task.task_id))["sheet"]
         assert back["questions"][0]["evidence"]["given"] == given["evidence"]
         assert [each["name"] for each in back["blocks"]] == [
             "prompt_a", "prompt_b", "response_a", "response_b"
@@ -150,19 +150,21 @@ def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study)
 
 def test_wishes_to_look_back_are_read():
     wish = {"nonce": "n", "wish": "task", "task_id": ""}
-    assert read_look(wish) == Look("n", "task", "")
+    assert read_navigation(wish) == Navigation("n", "task", "")
     for wrong in (None, {}, wish | {"wish": "all"}, wish | {"nonce": ""}, wish | {"task_id": 3},
                   wish | {"task_id": "\ud800"}, wish | {"task_id": "x" * 9_999}):  # fmt: skip
-        assert read_look(wrong) is None
+        assert read_navigation(wrong) is None
 
 
 def test_a_search_is_read_within_bounds():
     wish = {"nonce": "n", "wish": "list", "task_id": ""}
-    assert read_look(wish | {"search": "a b", "start": 30}) == Look("n", "list", "", "a b", 30)
-    assert read_look(wish | {"search": "x" * 9_999, "start": 0}).search == "x" * 200
+    assert read_navigation(wish | {"search": "a b", "start": 30}) == Navigation(
+        "n", "list", "", "a b", 30
+    )
+    assert read_navigation(wish | {"search": "x" * 9_999, "start": 0}).search == "x" * 200
     for wrong in ({"search": 7, "start": 0}, {"search": "a", "start": -1}, {"search": "a"},
                   {"search": "a", "start": 10**9}, {"search": "a", "start": "0"}):  # fmt: skip
-        assert read_look(wish | wrong) == Look("n", "list")
+        assert read_navigation(wish | wrong) == Navigation("n", "list")
 
 
 def test_the_panel_gets_what_it_shows_and_no_more(make_study):
@@ -197,7 +199,7 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
         desk = AnnotationDesk(study)
         task = task_of(desk, "r1")
         submit(desk, "r1", task, "L")
-        back = page_data(desk, "r1", {}, Look("n", "list", task.task_id))
+        back = page_data(desk, "r1", {}, Navigation("n", "list", task.task_id))
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
         assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
@@ -207,7 +209,7 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
         assert row["task"] == task.task_id
         assert row["answer"] == "Response A"
         assert row["excerpt"].startswith("Response ")
-        other = page_data(desk, "r2", {}, Look("n", "list", task.task_id))
+        other = page_data(desk, "r2", {}, Navigation("n", "list", task.task_id))
         assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
         submit(desk, "r1", task_of(desk, "r1"), "C")
@@ -227,7 +229,7 @@ def participant(make_session):
         def make(pairs: int, toml: str):
             desk = AnnotationDesk(studies.enter_context(open_study(make_session(pairs, toml))))
             return desk, lambda: page_data(
-                desk, "r1", {}, None, lambda: setting_of(desk, PARTICIPANT)
+                desk, "r1", {}, None, lambda: config_of(desk, PARTICIPANT)
             )
 
         yield make
@@ -270,7 +272,7 @@ def test_each_end_has_its_code(participant, codes, answers, excluded, code):
 def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(participant):
     desk, data = participant(2, MORE_CODES)
     task_of(desk, "r1")
-    assert setting_of(desk, PARTICIPANT).finish.endswith("DONE1")
+    assert config_of(desk, PARTICIPANT).finish.endswith("DONE1")
     exclude(desk.study.store, "r1", "too fast")
     assert data()["finish"].endswith("STOP4")
     assert "DONE1" not in json.dumps(data())

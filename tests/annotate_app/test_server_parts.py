@@ -61,7 +61,7 @@ def test_no_answer_and_a_fault_in_asking_is_a_no_and_holds_up_nobody():
         assert await health.state() == AWAY
         assert len(asked) == 1  # the first is still waited for
         over.set()
-        health._patience = 30
+        health.patience = 30
         assert await health.state() == WELL
 
     asyncio.run(twice())

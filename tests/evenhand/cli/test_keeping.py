@@ -238,7 +238,7 @@ def test_an_edit_by_hand_is_nobodys_and_what_a_verb_changes_is_the_operators(fol
 
 
 def test_every_act_has_a_title_on_the_page() -> None:
-    from evenhand.annotate_app.lead.sessions_page import LOGGED
+    from evenhand.annotate_app.lead.raters_page import LOGGED
 
     flags = {f"flag_{kind}" for kind in (ANSWERED, CLOSED, REOPENED, WITHDRAWN)}
     assert {*get_args(Act)} | flags <= LOGGED

@@ -15,8 +15,8 @@ from evenhand.analysis import RESULTS_KEY
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import shown
 from evenhand.analysis.verdicts.ranking import deciding_keys
-from evenhand.annotate_app.lead.live_figures import LiveFigures
 from evenhand.annotate_app.lead.overview_page import main_rows
+from evenhand.annotate_app.lead.parts import LiveFigures
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.library import Check

@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 import sqlalchemy as sa
 
-from evenhand.annotate_app.payload import Look, page_data
+from evenhand.annotate_app.payload import Navigation, page_data
 from evenhand.reporting import exporting
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import attention_results
@@ -22,7 +22,7 @@ from tests.study.desk.test_attention import ATTENTION, CHECKED, ONE_RUBRIC, is_c
 
 pytestmark = pytest.mark.slow
 
-LAST, LIST = Look("n", "task"), Look("n", "list")
+LAST, LIST = Navigation("n", "task"), Navigation("n", "list")
 
 
 def as_of_0_2_0(study: Study) -> Study:
@@ -42,7 +42,7 @@ def label_some(desk: AnnotationDesk, rater: str, most: int) -> None:
     label_all(desk, rater, "5", most, seconds=3.0)
 
 
-def received(desk: AnnotationDesk, rater: str, *looks: Look) -> list[bytes]:
+def received(desk: AnnotationDesk, rater: str, *looks: Navigation) -> list[bytes]:
     """What the page of a rater is sent for these wishes."""
     return [repr(page_data(desk, rater, {}, look)).encode() for look in (None, *looks)]
 
@@ -94,7 +94,7 @@ def test_an_upgrade_takes_nothing_from_whoever_is_at_work(make_study, database):
         owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\nann"
         assert data["drafts"] == sha256(owner.encode()).hexdigest()[:16]
         assert page_data(desk, "new")["drafts"] != page_data(desk, "ann")
-        looked = received(desk, "ann", LAST, LIST, Look("n", "task", answered[1]))
+        looked = received(desk, "ann", LAST, LIST, Navigation("n", "task", answered[1]))
         assert identified(looked, guesses(study, "ann")) == {
             row.unit_id for row in rows if row.task_id == on_screen
         }

@@ -1,4 +1,5 @@
-"""Markdown as a tree of plain data, from which the panel and the other pages build what is shown.
+"""Texts as trees of plain data, from which the panel and the other pages build what is shown:
+Markdown, code in colours, JSON that folds.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
 no address of a response can be followed, no image is loaded, and formulas stay as they are. What
@@ -39,7 +40,7 @@ _OPEN_TO = 2
 
 @lru_cache(maxsize=64)
 def coloured(text: str, language: str) -> tuple[Node, ...] | None:
-    """A program's text with its words, strings, numbers and comments told apart; None where it is
+    """A program's text with its words, strings, numbers and comments in colours; None where it is
     too long.
 
     >>> coloured("return 'x'  # done", "python")[0]
@@ -55,12 +56,10 @@ def coloured(text: str, language: str) -> tuple[Node, ...] | None:
     looks |= {String: "is-string", Number: "is-number"}
     looks |= {Name.Function: "is-name", Name.Class: "is-name"}
     nodes: list[Node] = []
-    for token, said in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
-        if look := next((name for kind, name in looks.items() if token in kind), ""):
-            nodes.append(["span", {"class": look}, said])
-        else:
-            nodes.append(said)
-    shown = "".join(each if isinstance(each, str) else each[2] for each in nodes)
+    for token, word in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
+        look = next((name for kind, name in looks.items() if token in kind), "")
+        nodes.append(["span", {"class": look}, word] if look else word)
+    shown = "".join(node if isinstance(node, str) else node[2] for node in nodes)
     return tuple(nodes) if shown == text and len(nodes) <= MOST_PARTS else None
 
 
@@ -93,20 +92,18 @@ def _node(value: Any, key: str, depth: int) -> Node:
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
-    if isinstance(value, tuple):  # an object: keys and values, and a key may come twice
-        inside = [_node(each, own, depth + 1) for own, each in value]
-        return _details([*name, f"{{ {len(value)} }}"], inside, depth)
-    if isinstance(value, list):
-        inside = [_node(each, "", depth + 1) for each in value]
-        return _details([*name, f"[ {len(value)} ]"], inside, depth)
+    if isinstance(value, (tuple, list)):
+        if isinstance(value, tuple):  # an object: keys and values, and a key may come twice
+            size, entries = f"{{ {len(value)} }}", value
+        else:
+            size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
+        inside = [_node(content, entry, depth + 1) for entry, content in entries]
+        is_open = {"start": int(depth < _OPEN_TO)}
+        return ["details", is_open, ["summary", {}, *name, size], *inside]
+    look, text = "is-number", str(value) if isinstance(value, _Written) else json.dumps(value)
     if isinstance(value, str) and not isinstance(value, _Written):
-        return ["div", {}, *name, ["span", {"class": "is-string"}, _quoted(value)]]
-    plain = str(value) if isinstance(value, _Written) else json.dumps(value)
-    return ["div", {}, *name, ["span", {"class": "is-number"}, plain]]
-
-
-def _details(summary: list[Node], inside: list[Node], depth: int) -> Node:
-    return ["details", {"start": int(depth < _OPEN_TO)}, ["summary", {}, *summary], *inside]
+        look, text = "is-string", _quoted(value)
+    return ["div", {}, *name, ["span", {"class": look}, text]]
 
 
 def _quoted(text: str) -> str:
@@ -128,16 +125,6 @@ def _all(nodes: list[Any]) -> Iterator[Node]:
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
-
-
-def keep_formulas(parser: MarkdownIt) -> None:
-    """Make a parser leave formulas as they are."""
-    parser.inline.ruler.before("escape", "formula", _in_a_line)
-    parser.block.ruler.before(
-        "fence", "formula", _over_lines, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
-    parser.block.ruler.before("lheading", "paragraph with formula", _within_lines)
-    parser.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
 
 
 def _closer(text: str, at: int) -> str:
@@ -174,11 +161,11 @@ def _end_of_formula(state: StateInline) -> int:
     missing = state.env.setdefault("unclosed formulas", set())
     if (text, closer) in missing:
         return -1
-    found = text.find(closer, at + 2, state.posMax)
-    if found < 0:
+    end = text.find(closer, at + 2, state.posMax)
+    if end < 0:
         missing.add((text, closer))
         return -1
-    return found + len(closer)
+    return end + len(closer)
 
 
 def _end_of_dollars(text: str, at: int, limit: int) -> int:
@@ -186,12 +173,12 @@ def _end_of_dollars(text: str, at: int, limit: int) -> int:
     stop = limit if line_end < 0 else line_end
     if at + 1 >= stop or text[at + 1].isspace():
         return -1
-    found = text.find("$", at + 1, stop)
-    while found > 0 and _is_escaped(text, found):
-        found = text.find("$", found + 1, stop)
-    if found < 0 or text[found - 1].isspace() or text[found + 1 : found + 2].isdigit():
+    end = text.find("$", at + 1, stop)
+    while end > 0 and _is_escaped(text, end):
+        end = text.find("$", end + 1, stop)
+    if end < 0 or text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
         return -1
-    return found + 1
+    return end + 1
 
 
 def _is_escaped(text: str, at: int) -> bool:
@@ -235,9 +222,7 @@ def _added(state: StateBlock, start: int, last: int, silent: bool) -> bool:
 
 
 def _within_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take a paragraph in which a formula goes on over lines: none of its lines begins a list, a
-    heading or a quote.
-    """
+    """Take a paragraph whose formula spans lines: none begins a list, a heading or a quote."""
     around, state.parentType = state.parentType, "paragraph"
     line, goes_on = start, False
     while line == start or not _ends_paragraph(state, line, end):
@@ -261,7 +246,9 @@ def _closed_on(state: StateBlock, line: int, end: int) -> int:
     """The line that closes what this one leaves open; the line itself where nothing does."""
     unclosed = state.env.setdefault("unclosed over lines", {})
     at = state.bMarks[line]
-    while closer := _left_open(state.src[at : state.eMarks[line]]):
+    while closer := next(
+        (end for _, end in _formulas(state.src[at : state.eMarks[line]]) if end), ""
+    ):
         if line < unclosed.get(closer, 0):
             return line
         closed, at = line, -1
@@ -281,7 +268,7 @@ def _left_open(line: str) -> str:
 
 
 def _formulas(line: str) -> Iterator[tuple[str, str]]:
-    """The formulas of a line; one that it leaves open comes last, with what closes it."""
+    """The formulas of a line, each with the delimiter that it lacks to be closed; "" if none."""
     at = 0
     while at < len(line):
         beyond = at + 1
@@ -290,15 +277,15 @@ def _formulas(line: str) -> Iterator[tuple[str, str]]:
                 beyond += 1
             beyond = max(line.find(line[at:beyond], beyond) + beyond - at, beyond)
         elif closer := _closer(line, at):
-            if (found := line.find(closer, at + 2)) < 0:
+            if (end := line.find(closer, at + 2)) < 0:
                 yield line[at:], closer
                 return
-            beyond = found + len(closer)
+            beyond = end + len(closer)
             yield line[at:beyond], ""
         elif line[at] == "\\":
             beyond = at + 2
-        elif line[at] == "$" and (found := _end_of_dollars(line, at, len(line))) > 0:
-            beyond = found
+        elif line[at] == "$" and (end := _end_of_dollars(line, at, len(line))) > 0:
+            beyond = end
             yield line[at:beyond], ""
         at = beyond
 
@@ -313,20 +300,14 @@ def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if silent:
         return True
     rows = [getLine(state, line).strip() for line in range(start, state.line) if line != start + 1]
-    width = len(_cells(rows[0]))
-    if not any(_has_bar(row) or any(map(str.strip, _cells(row)[width:])) for row in rows):
+    cells = [escapedSplit(row.removeprefix("|").removesuffix("|")) for row in rows]
+    has_more_cells = any(any(map(str.strip, row[len(cells[0]) :])) for row in cells)
+    has_bar = any("|" in formula for row in rows for formula, end in _formulas(row) if not end)
+    if not (has_bar or has_more_cells):
         return True
     del state.tokens[before:]
     state.line = start
     return False
-
-
-def _cells(row: str) -> list[str]:
-    return escapedSplit(row.removeprefix("|").removesuffix("|"))
-
-
-def _has_bar(row: str) -> bool:
-    return any("|" in formula for formula, left_open in _formulas(row) if not left_open)
 
 
 # Markdown
@@ -336,7 +317,7 @@ DEEPEST = 24
 source; so is one that is too long, or has too many parts for a page."""
 
 FOLLOWED = ("https://", "http://", "mailto:")
-"""Addresses that a link may have; each is opened apart."""
+"""Addresses that a link may have; each opens in a new window."""
 
 _WORTH_A_PLACE = 12
 _AHEAD = 2_000
@@ -345,25 +326,16 @@ _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
 _PARSER.disable("reference")  # a definition would be on no page, and graders read it
-keep_formulas(_PARSER)
-_TAGS = {
-    "paragraph": "p",
-    "blockquote": "blockquote",
-    "bullet_list": "ul",
-    "ordered_list": "ol",
-    "list_item": "li",
-    "thead": "thead",
-    "tbody": "tbody",
-    "tr": "tr",
-    "th": "th",
-    "td": "td",
-    "em": "em",
-    "strong": "strong",
-    "s": "s",
-    "hr": "hr",
-    "softbreak": "br",  # as most chats show it
-    "hardbreak": "br",
-}
+_PARSER.inline.ruler.before("escape", "formula", _in_a_line)
+_PARSER.block.ruler.before(
+    "fence", "formula", _over_lines, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+)
+_PARSER.block.ruler.before("lheading", "paragraph with formula", _within_lines)
+_PARSER.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
+_TAGS = {"paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li"}
+_TAGS |= {"softbreak": "br", "hardbreak": "br"}  # as most chats show it
+_TAGS |= {tag: tag for tag in ("blockquote", "thead", "tbody", "tr", "th", "td")}
+_TAGS |= {tag: tag for tag in ("em", "strong", "s", "hr")}
 _COLOURED = {
     *("bash", "c", "c++", "cpp", "cs", "csharp", "css", "go", "html", "java", "javascript", "js"),
     *("json", "jsx", "kotlin", "php", "powershell", "py", "python", "r", "rb", "ruby", "rust"),
@@ -404,7 +376,7 @@ def by_place(text: str) -> tuple[Node, ...] | None:
     (['p', {}, 'a ', ['strong', {}, [4, 20]], ' thing'],)
     """
     nodes = rendered(text)
-    astral = [at for at, each in enumerate(text) if each > "\uffff"]
+    astral = [at for at, sign in enumerate(text) if sign > "\uffff"]
     read = 0
 
     def placed(node: Node) -> Node:
@@ -412,17 +384,17 @@ def by_place(text: str) -> tuple[Node, ...] | None:
         if not isinstance(node, str):
             return [*node[:2], *map(placed, node[2:])]
         beyond = read + len(node) + _AHEAD
-        found = text.find(node, read, beyond) if len(node) >= _WORTH_A_PLACE else -1
-        if found < 0:
+        start = text.find(node, read, beyond) if len(node) >= _WORTH_A_PLACE else -1
+        if start < 0:
             return node
-        read = found + len(node)
-        return [at + bisect_left(astral, at) for at in (found, read)]
+        read = start + len(node)
+        return [at + bisect_left(astral, at) for at in (start, read)]
 
     return nodes and tuple(map(placed, nodes))
 
 
 class _Tree:
-    """What a text is turned into, part by part."""
+    """The nodes that a text is turned into, part by part."""
 
     def __init__(self, links: bool) -> None:
         self.links = links
@@ -450,11 +422,15 @@ class _Tree:
                 return self._link(part, self.nodes(part))
             case "table":
                 return [["div", {"class": "wide"}, ["table", {}, *self.nodes(part)]]]
-        inside = self.nodes(part)
-        found = _TAGS.get(part.type)
-        if found is None or part.hidden:  # lines, and the paragraphs of a list without blank lines
+        inside, attributes = self.nodes(part), dict[str, Any]()
+        if part.type not in _TAGS or part.hidden:  # lines, and paragraphs of a tight list
             return inside
-        return [[found, _attributes(part), *inside]]
+        aligned = str(part.attrs.get("style", "")).removeprefix("text-align:")
+        if part.type == "ordered_list":
+            attributes = {"start": int(part.attrs.get("start", 1))}
+        elif aligned in ("left", "center", "right"):
+            attributes = {"class": aligned}
+        return [[_TAGS[part.type], attributes, *inside]]
 
     def _heading(self, level: int) -> tuple[str, str]:
         """A tag that neither skips a level below the page's own headings nor is above one of them,
@@ -477,14 +453,7 @@ class _Tree:
         address, title = str(part.attrs.get("href", "")), part.attrs.get("title")
         if self.links and address.startswith(FOLLOWED):
             return [["a", {"href": address}, *(inside or [address])]]
-        told = inside == [address] or address in (f"mailto:{each}" for each in inside)
-        said = f'{address} "{title}"' if title else address
-        beside: list[Node] = [["span", {"class": "address"}, said]] if title or not told else []
-        return [["span", {"class": "link"}, *inside], *beside]
-
-
-def _attributes(part: SyntaxTreeNode) -> dict[str, Any]:
-    if part.type == "ordered_list":
-        return {"start": int(part.attrs.get("start", 1))}
-    aligned = str(part.attrs.get("style", "")).removeprefix("text-align:")
-    return {"class": aligned} if aligned in ("left", "center", "right") else {}
+        is_written = inside == [address] or address in (f"mailto:{node}" for node in inside)
+        target = f'{address} "{title}"' if title else address
+        link: list[Node] = [["span", {"class": "link"}, *inside]]
+        return link if is_written and not title else [*link, ["span", {"class": "address"}, target]]

@@ -21,11 +21,9 @@ from evenhand.annotate_app.languages import (
     language,
 )
 from evenhand.annotate_app.payload import block_label, drawn_code, tree_of, turn_label
-from evenhand.annotate_app.rendered import FOLLOWED, Node, rendered
+from evenhand.annotate_app.text_trees import FOLLOWED, Node, rendered
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
-
-# Texts on the pages around the panel: shown literally, never read as Markdown or HTML.
 
 
 def show(*parts: str) -> None:
@@ -42,9 +40,9 @@ def block(text: str, kind: str = "text", label: str = "", lang: str | None = Non
 
     `lang` is its language, where that may differ from the page's: "" if unknown.
     """
-    said = html.escape(text)
-    own = lang_attribute(lang)
-    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto"{own}>{said}</div>'
+    inside = html.escape(text)
+    code = lang_attribute(lang)
+    return f'{label_above(label)}<div class="evenhand-{kind}" dir="auto"{code}>{inside}</div>'
 
 
 def label_above(label: str) -> str:
@@ -60,10 +58,10 @@ def lang_attribute(code: str | None) -> str:
 def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
     """A quoted text in pieces; those that someone marked come with a note on it."""
     inside = "".join(
-        f"<mark>{html.escape(text)}</mark><small>{html.escape(said)}</small>"
-        if said
+        f"<mark>{html.escape(text)}</mark><small>{html.escape(note)}</small>"
+        if note
         else html.escape(text)
-        for text, said in pieces
+        for text, note in pieces
     )
     return f'{label_above(label)}<div class="evenhand-quote" dir="auto">{inside}</div>'
 
@@ -71,17 +69,16 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
     """A list of terms, each with its descriptions."""
     lines = []
-    for term, said in terms:
+    for term, texts in terms:
         lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
-        lines += [f'<dd dir="auto">{html.escape(each)}</dd>' for each in said if each]
+        lines += [f'<dd dir="auto">{html.escape(text)}</dd>' for text in texts if text]
     return f'<dl class="evenhand-items"{lang_attribute(lang)}>{"".join(lines)}</dl>'
 
 
-def said(key: str, tag: str = "p") -> str:
+def in_every_language(key: str, tag: str = "p") -> str:
     """A sentence in every language; our style shows only the reader's."""
-    shown = '<{tag} class="evenhand-said" lang="{code}">{text}</{tag}>'
     return "".join(
-        shown.format(tag=tag, code=code, text=html.escape(language(code).say(key)))
+        f'<{tag} class="evenhand-said" lang="{code}">{html.escape(language(code).say(key))}</{tag}>'
         for code in codes_english_first()
     )
 
@@ -108,13 +105,13 @@ _EMPTY = ("br", "hr")
 
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """What the study's lead wrote, its Markdown drawn; links open apart."""
+    """A text of the study's lead, its Markdown drawn; links open in a new window."""
     nodes = rendered(text, links=True)
     reader = language(lang) if lang in known_languages() else ENGLISH
     inside = _html(nodes, reader) if nodes else html.escape(text)
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
-    own, way = lang_attribute(lang), _direction(text)
-    return f'{label_above(label)}<div class="{look}" dir="{way}"{own}>{inside}</div>'
+    direction, code = _direction(text), lang_attribute(lang)
+    return f'{label_above(label)}<div class="{look}" dir="{direction}"{code}>{inside}</div>'
 
 
 def drawn_rubric(rubric: Rubric, reader: Language) -> str:
@@ -123,76 +120,62 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
     # A rubric may speak of the unit's own columns: here they are named, not filled in.
     named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
     people = rubric.for_people(named)
-    options = [
-        (
-            option.name,
-            [
-                option.description,
-                *(reader.say("session.example", text=text) for text in option.examples),
-            ],
-        )
-        for option in rubric.kind.listed
-    ]
-    return "".join(
-        (
-            heading(people.title, 1, lang),
-            heading(people.question, lang=lang),
-            drawn_text(people.instructions, lang=lang),
-            heading(reader.say("session.options")),
-            items(options, lang) if options else block(rubric.kind.permitted_in(reader.say)),
-        )
+    options = []
+    for option in rubric.kind.listed:
+        examples = [reader.say("session.example", text=text) for text in option.examples]
+        options.append((option.name, [option.description, *examples]))
+    return (
+        heading(people.title, 1, lang)
+        + heading(people.question, lang=lang)
+        + drawn_text(people.instructions, lang=lang)
+        + heading(reader.say("session.options"))
+        + (items(options, lang) if options else block(rubric.kind.permitted_in(reader.say)))
     )
 
 
 def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) -> str:
-    """A unit's texts as its raters see them: what both sides share, then the sides beside each
-    other. `display` is the study's way to show responses.
+    """A unit's texts as its raters see them: what both sides share, then the sides in columns.
+    `display` is the study's way to show responses.
     """
-    return beside_each_other(
-        [(block.side, drawn_block(block, reader, display)) for block in blocks]
+    return side_by_side([(block.side, drawn_block(block, reader, display)) for block in blocks])
+
+
+def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
+    """Texts in columns as on the raters' page, by side; "" is what both sides share."""
+    columns: dict[str, str] = {}
+    for side, part in parts:
+        columns[side] = columns.get(side, "") + part
+    inside = "".join(
+        f'<div class="evenhand-{"side" if side else "shared"}">{column}</div>'
+        for side, column in sorted(columns.items())
     )
-
-
-def beside_each_other(parts: Sequence[tuple[str, str]]) -> str:
-    """Texts with the side of each, "" for what both sides share, set as on the raters' page."""
-    columns = []
-    for side in sorted({side for side, _ in parts}):
-        kind = "side" if side else "shared"
-        column = "".join(part for own, part in parts if own == side)
-        columns.append(f'<div class="evenhand-{kind}">{column}</div>')
-    return f'<div class="evenhand-sides">{"".join(columns)}</div>'
+    return f'<div class="evenhand-sides">{inside}</div>'
 
 
 def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
     """A text of a unit under its label: Markdown, code, turns or an image as such."""
-    label = label_above(block_label(block, reader))
-    return f"<div>{label}{_content(block, reader, display)}</div>"
-
-
-def _content(block: TextBlock, reader: Language, display: str) -> str:
+    label, look = label_above(block_label(block, reader)), ""
     if block.image:
         source, alt = html.escape(block.image.uri), html.escape(block.image.alt)
-        return f'<div class="evenhand-quote"><img src="{source}" alt="{alt}"></div>'
-    nodes = drawn_code(block) or tree_of(block, display)
-    if nodes:
-        code = " evenhand-code-block" if drawn_code(block) else ""
-        return _quote(_html(nodes, reader), f"evenhand-drawn{code}")
-    if block.turns:
-        return _quote("".join(_turns(block, reader)))
-    if not block.text.strip() or block.is_missing:
+        image = f'<img src="{source}" alt="{alt}">'
+        return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
+    if code := drawn_code(block):
+        inside, look = _html(code, reader), "evenhand-drawn evenhand-code-block"
+    elif nodes := tree_of(block, display):
+        inside, look = _html(nodes, reader), "evenhand-drawn"
+    elif block.turns:
+        inside = "".join(
+            f'<div class="evenhand-turn">{label_above(turn_label(turn, reader))}'
+            f'<div dir="auto">{html.escape(turn.text)}</div></div>'
+            for turn in block.turns
+        )
+    elif block.is_missing or not block.text.strip():
         why = "image_missing" if block.is_missing else f"empty_{block.kind}"
-        return _quote(f"<em>{html.escape(reader.say(f'panel.{why}'))}</em>")
-    return _quote(html.escape(block.text))
-
-
-def _quote(inside: str, look: str = "") -> str:
-    return f'<div class="evenhand-quote {look}" dir="auto" lang="">{inside}</div>'
-
-
-def _turns(block: TextBlock, reader: Language) -> Iterable[str]:
-    for turn in block.turns:
-        title, said = label_above(turn_label(turn, reader)), html.escape(turn.text)
-        yield f'<div class="evenhand-turn">{title}<div dir="auto">{said}</div></div>'
+        inside = f"<em>{html.escape(reader.say(f'panel.{why}'))}</em>"
+    else:
+        inside = html.escape(block.text)
+    quote = f'<div class="evenhand-quote {look}" dir="auto" lang="">{inside}</div>'
+    return f"<div>{label}{quote}</div>"
 
 
 def _html(nodes: Iterable[Node], reader: Language) -> str:
@@ -206,14 +189,13 @@ def _element(node: Node, reader: Language) -> str:
     tag, attributes, *children = node
     if tag in _EMPTY:
         return f"<{tag}>"
-    written = "".join(_attributes(tag, attributes))
+    inside, written = _html(children, reader), "".join(_attributes(tag, attributes))
     if tag in _HOLDS_PARTS:
-        written += f' dir="{_direction("".join(_said(node)))}"'
-    inside = _html(children, reader)
+        written += f' dir="{_direction("".join(_texts(node)))}"'
     if attributes.get("class") == "address":
         inside = f" ({inside})"
     if attributes.get("class") == "image":
-        inside = html.escape(reader.say("panel.image", alt="".join(_said(node))))
+        inside = html.escape(reader.say("panel.image", alt="".join(_texts(node))))
     return f"<{tag}{written}>{inside}</{tag}>"
 
 
@@ -232,15 +214,17 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
         yield f' href="{html.escape(address)}" target="_blank" rel="noopener noreferrer"'
 
 
-def _said(node: Node) -> Iterable[str]:
+def _texts(node: Node) -> Iterable[str]:
     if isinstance(node, str):
         yield node
     else:
         for child in node[2:]:
-            yield from _said(child)
+            yield from _texts(child)
 
 
 def _direction(text: str) -> str:
-    """The way in which a text runs, by its first letter that has one."""
-    ways = (unicodedata.bidirectional(each) for each in text)
-    return "rtl" if next((way for way in ways if way in ("L", "R", "AL")), "L") != "L" else "ltr"
+    """The direction in which a text runs, by its first letter that has one."""
+    kinds = (unicodedata.bidirectional(letter) for letter in text)
+    return (
+        "rtl" if next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L" else "ltr"
+    )

@@ -1,0 +1,494 @@
+"""Parts of the lead's pages: the study's counts and figures while people label; tables that screen
+readers can read, too, in which every cell is only text; charts; the verdict board; a unit as people
+read it; files that a lead uploads.
+
+A separate process of lower priority makes the figures (`evenhand.reporting.live_figures`). So no
+annotator waits while it counts, and the pages show the same rows as the report. Its figures are
+kept until something new has come in.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import logging
+import math
+import shutil
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from evenhand.analysis.raters import QUALITY_COLUMNS
+from evenhand.analysis.report.charts import Datum, Spec, in_scheme, svg_in_scheme
+from evenhand.annotate_app.html_texts import (
+    block,
+    drawn_block,
+    drawn_blocks,
+    heading,
+    marked_block,
+    show,
+    show_complaint,
+    side_by_side,
+)
+from evenhand.annotate_app.languages import ENGLISH
+from evenhand.errors import InputError, StoreAway
+from evenhand.lazy import pd
+from evenhand.reporting.report import (
+    FORESTS_FILE,
+    OVER_TIME_FILE,
+    QUALITY_FILE,
+    counted_of,
+    study_figures,
+)
+from evenhand.reporting.workers import StandBy, apart
+from evenhand.rubrics.rendering import PeopleText, TextBlock
+from evenhand.study import Study
+from evenhand.study.lead.progress import data_version
+from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.session.sessions import funnel
+from evenhand.study.tables.ratings import Mark, pieces
+from evenhand.texts import DASH, written
+
+# Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
+# labels a table takes a second to count, and Python counts one thing at a time: in the serving
+# process everyone would wait. So one further process of low priority does it, for all who look,
+# with a connection of its own to the store.
+
+Counted = TypeVar("Counted")
+_PROCESS = StandBy()
+"""One for this process of the app, which no visitor's "clear the caches" ends."""
+
+
+def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
+    """Return `count(study, *arguments)` for the present data. `count` is a function of a module
+    that has nothing to do with pages: the other process loads it.
+    """
+    result: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
+    return result
+
+
+def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
+    """Return `count(study)`, counted once for all viewers, and again when new data has come in or
+    the minute is over: leases run out although nothing comes in.
+    """
+    name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
+    result: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
+    return result
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _kept(
+    _study: Study, _count: Callable[[Study], Any], name: str, folder: str, version: str, minute: int
+) -> Any:
+    return counted(_study, _count)
+
+
+stand_by = _PROCESS.prepare
+"""Starts the process ahead of its use, when somebody logs in who will need it."""
+
+_log = logging.getLogger(__name__)
+
+_FAILED = "the figures could not be made; the app's log says why"
+_TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
+_ESTIMATE = ("estimate", "low", "high")
+
+
+def latest_figures(study: Study) -> LiveFigures | None:
+    """The latest figures; newer ones are being made if something has come in since.
+
+    Shows their age, and the stage that the newer ones are in; None while there are none.
+    """
+    maker = _maker(study.folder.resolve())
+    version = data_version(study)
+    maker.wanted(version)
+    figures = maker.kept
+    if maker.stage:
+        seconds = int(time.monotonic() - maker.since)
+        st.text(written("lead.making", stage=maker.stage, seconds=seconds))
+    elif maker.latest and maker.latest.complaint:
+        show_complaint(maker.latest.complaint)
+    if figures is not None:
+        is_current = figures.version == version
+        st.text(written("lead.current" if is_current else "lead.older", at=figures.made_at))
+    return figures
+
+
+@dataclass(frozen=True)
+class LiveFigures:
+    """The figures of one state of the study, in a folder of its own."""
+
+    version: str
+    folder: Path
+    complaint: str = ""
+    """Why there are no figures, in one sentence; else empty."""
+    made_at: str = ""
+    """When they were begun (UTC, to the minute): labels that came later are not in them."""
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        return self._table("results.csv", _ESTIMATE)
+
+    @cached_property
+    def report(self) -> Any:
+        """report.json: the verdicts, the notes, the rubrics' titles."""
+        return json.loads((self.folder / "report.json").read_text("utf-8"))
+
+    @cached_property
+    def quality(self) -> pd.DataFrame:
+        numbers = [name for name in QUALITY_COLUMNS if name not in _TEXTS]
+        return self._table(QUALITY_FILE, numbers, _TEXTS)
+
+    @cached_property
+    def forests(self) -> Any:
+        """The report's forest plots, a list of `svg`, `alt`, `caption`, `note`."""
+        return json.loads((self.folder / FORESTS_FILE).read_text("utf-8"))
+
+    @cached_property
+    def over_time(self) -> pd.DataFrame:
+        """People's agreement as their labels came in (`analysis.raters.pace`)."""
+        return self._table(OVER_TIME_FILE, _ESTIMATE, ("rubric",))
+
+    def _table(self, name: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
+        return pd.read_csv(
+            self.folder / name,
+            dtype=dict.fromkeys(texts, str),
+            keep_default_na=False,  # a rater may be called NA: only numbers can be missing
+            na_values={column: [""] for column in numbers},
+        )
+
+
+class FiguresMaker:
+    """Makes the figures of one study on request. Safe under many threads.
+
+    `latest` is the last attempt, `kept` the last that gave figures. While one is being made,
+    `stage` names the present step, and it began at `since` (`time.monotonic`).
+    """
+
+    def __init__(self, study_folder: Path) -> None:
+        self._study = study_folder.resolve()
+        self._home = tempfile.TemporaryDirectory(prefix="evenhand-lead-")  # for this user only
+        self._lock = threading.Lock()
+        self._former: LiveFigures | None = None
+        self.latest: LiveFigures | None = None
+        self.kept: LiveFigures | None = None
+        self.stage = ""
+        self.since = 0.0
+
+    def wanted(self, version: str) -> None:
+        """Request figures for this state of the study; returns at once."""
+        with self._lock:
+            if self.stage or (self.latest and self.latest.version == version):
+                return
+            self._tell(written("lead.stage_starting"))
+            self.since = time.monotonic()
+        threading.Thread(target=self._make, args=(version,), daemon=True).start()
+
+    def _tell(self, stage: str) -> None:
+        self.stage = stage
+
+    def _make(self, version: str) -> None:
+        out = Path(tempfile.mkdtemp(dir=self._home.name))
+        complaint, at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+        try:
+            apart(study_figures, self._study, out, on_stage=self._tell)
+        except InputError as error:
+            complaint = str(error)
+        except StoreAway as error:
+            _log.warning("%s: %s", _FAILED, error)
+            complaint, version = _FAILED, ""  # so that they are tried again
+        except Exception:
+            _log.exception(_FAILED)
+            complaint = _FAILED
+        self.latest = LiveFigures(version, out, complaint, at)
+        if complaint:
+            shutil.rmtree(out, ignore_errors=True)
+        else:
+            # Somebody may be reading the last ones; those before them are out of sight.
+            if self._former is not None:
+                shutil.rmtree(self._former.folder, ignore_errors=True)
+            self._former, self.kept = self.kept, self.latest
+        self.stage = ""
+
+
+_maker = cache(FiguresMaker)
+"""The maker for the study in a folder, one for each study of this process."""
+
+# Tables
+
+WORDS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("words.toml").read_text("utf-8")
+)
+"""Headings, fields and choices of the lead's pages."""
+_TO_THE_MINUTE = "minute"
+_FORMATS = {
+    **dict.fromkeys(("seconds", "median_seconds", "idle_minutes"), ".0f"),
+    **dict.fromkeys(("tokens_input", "tokens_output"), ".0f"),
+    **dict.fromkeys(("pace", "share", "others_share"), ".0%"),
+    **dict.fromkeys(("hours", "hours_left", "minutes"), ".1f"),
+    **dict.fromkeys(("estimate", "low", "high", "owed", "cost_usd"), ".2f"),
+    "drift": "+z.2f",
+    **dict.fromkeys(
+        ("created_at", "withdrawn_at", "last_made", "last_answer", "until", "end"), _TO_THE_MINUTE
+    ),
+}
+"""Format specifications of numbers, and of moments, by their columns."""
+
+
+def show_table(
+    frame: pd.DataFrame,
+    caption: str,
+    columns: str | Mapping[str, str],
+    *,
+    headings: Mapping[str, str] | None = None,
+    number: str = "",
+    folded: bool = False,
+    ways: Mapping[str, Callable[[str], str]] | None = None,
+) -> None:
+    """Draw a table of some columns, given as a text of their names or as a mapping from name to
+    heading; a number that is not known is a dash.
+
+    `headings` are this table's own; `number` is the format of numbers in columns given by a
+    mapping. A table that repeats a chart above it in numbers is `folded`. `ways` make the address
+    of a cell's rows from its value.
+    """
+    formats: Mapping[str, str] = {}
+    ways, title = ways or {}, html.escape(caption)
+    if isinstance(columns, str):
+        titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
+        columns = {name: titles.get(name) or named(name) for name in columns.split()}
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
+    rows = [
+        "".join(_cell(row[at], formats.get(at, number), ways.get(at)) for at in columns)
+        for row in frame.to_dict("records")
+    ]
+    with st.expander(caption) if folded else nullcontext():
+        st.html(
+            f'<div class="evenhand-scroll" role="region" tabindex="0" aria-label="{title}">'
+            f'<table class="evenhand-table"><caption>{title}</caption>'
+            f"<thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table></div>"
+        )
+
+
+def named(key: str) -> str:
+    """A column's or a setting's name as people read it.
+
+    >>> named("raters_per_unit")
+    'Raters per unit'
+    """
+    return key.replace("_", " ").capitalize()
+
+
+def to_the_minute(stamp: str) -> str:
+    """A time from the store, for people to read.
+
+    >>> to_the_minute("2026-03-02T09:00:59.123+00:00")
+    '2026-03-02 09:00'
+    """
+    return stamp[:16].replace("T", " ")
+
+
+def rater_page(rater: str) -> str:
+    """Return the address of the page on one rater, from any of the lead's pages.
+
+    >>> rater_page("a&b")
+    'raters?one_rater=a%26b'
+    """
+    return f"raters?one_rater={quote(rater, safe='')}"
+
+
+def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return f'<td class="number">{DASH}</td>'
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    plain = to_the_minute(str(value)) if spec == _TO_THE_MINUTE else str(value)
+    text = html.escape(format(value, spec) if is_number else plain)
+    if way is not None:
+        text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
+    return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
+
+
+# Charts of the lead's pages, in the look of the report's: the same frame, colours and drawings.
+
+
+def show_chart(spec: Spec) -> None:
+    """Draw a chart in all of the width. Its `description` is what screen readers hear."""
+    spoken = spec | {"config": spec["config"] | {"aria": True}}  # the report's pictures have an alt
+    st.vega_lite_chart(spec=in_scheme(spoken, _scheme()), width="stretch", theme=None)
+
+
+def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
+    """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many in a row as fit."""
+    figures = []
+    for chart in charts:
+        drawn = base64.b64encode(svg_in_scheme(chart["svg"], _scheme()).encode()).decode()
+        caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
+        figures.append(
+            f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
+            f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
+        )
+    show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
+
+
+def records(frame: pd.DataFrame) -> list[Datum]:
+    """The rows of a table as a chart's data; None where a number is not known."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+def _scheme() -> str:
+    return st.context.theme.type or "light"
+
+
+# The verdict board, for every rubric its cards, one for each grader; and rows of figures, such as
+# the funnel of participants. They read well on a phone.
+
+
+@dataclass(frozen=True)
+class BoardCard:
+    """Content of a card: a verdict's code (for its colour), its words, grader, and reasons."""
+
+    code: str
+    words: str
+    grader: str
+    reasons: Sequence[str]
+    sentence: str
+
+
+def board(title: str, cards: Sequence[BoardCard]) -> str:
+    """A rubric's cards under its title; all texts are escaped."""
+    listed = "".join(
+        f'<li class="evenhand-card evenhand-{html.escape(card.code)}">'
+        f'<p class="evenhand-verdict">{html.escape(card.words)}</p>'
+        f'<p class="evenhand-grader">{html.escape(card.grader)}</p>'
+        + "".join(f"<p>{html.escape(text)}</p>" for text in (*card.reasons, card.sentence))
+        + "</li>"
+        for card in cards
+    )
+    return f'<section>{heading(title, 3)}<ul class="evenhand-board">{listed}</ul></section>'
+
+
+def figures_row(figures: Sequence[tuple[str, str]], rows: str = "") -> str:
+    """Numbers in a row, each with what it counts and a link to the page of `rows`, if given."""
+    way = "<dd>{}</dd>" if not rows else f'<dd><a href="{html.escape(rows)}">{{}}</a></dd>'
+    cells = "".join(
+        f"<div><dt>{html.escape(name)}</dt>{way.format(html.escape(number))}</div>"
+        for name, number in figures
+    )
+    return f'<dl class="evenhand-figures">{cells}</dl>'
+
+
+def show_funnel(study: Study, rows: str = "") -> None:
+    """Draw the number of participants at each step so far; the page of `rows` has them by name."""
+    stages = latest(study, funnel).items()
+    show(figures_row([(WORDS["stages"][stage], str(count)) for stage, count in stages], rows))
+
+
+# A unit as people read it: its texts under their labels, drawn as on the raters' page.
+
+
+def people_text(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
+    """The rubric and the unit in its own order."""
+    rubric = study.rubrics[rubric_name]
+    return rubric.for_people(study.values(rubric, unit_id))
+
+
+def marked_blocks(
+    study: Study,
+    texts: Sequence[TextBlock],
+    marks: Sequence[tuple[str, Mark]],
+    note: Callable[[Sequence[str]], str],
+) -> str:
+    """The texts of a unit in its own order, side by side; where people marked words, the text as it
+    was written, with the marks. `note` words the note on the raters who marked some words, at least
+    one.
+    """
+
+    def shown(text: TextBlock) -> str:
+        marked = [(who, mark) for who, mark in marks if mark.text == text.variable]
+        if not marked:
+            return drawn_block(text, ENGLISH, study.config.annotation.display)
+        parts = pieces(text.text, marked)
+        return marked_block([(part, note(who) if who else "") for part, who in parts], text.label)
+
+    return side_by_side([(text.side, shown(text)) for text in texts])
+
+
+def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
+    """The unit's texts, for `html_texts.show`.
+
+    Raises InputError where the study has no such rubric any more.
+    """
+    if rubric_name not in study.rubrics:
+        raise InputError(f"the study has no rubric {rubric_name!r} any more")
+    if has_known_answer(unit_id):
+        return block("A practice item or an attention check; its texts stand in the study's file.")
+    texts = people_text(study, unit_id, rubric_name).blocks
+    return drawn_blocks(texts, ENGLISH, study.config.annotation.display)
+
+
+# What raters see, drawn on the lead's pages with the raters' own style.
+
+_STYLE = Path(__file__).parents[1] / "session_pages.css"
+
+
+def as_raters_see(drawn: str) -> None:
+    """Show HTML that was made here as it is on the pages around the work."""
+    st.html(_STYLE)
+    with st.container(border=True, key="preview"):
+        show('<p class="evenhand-label">As annotators see it</p>')
+        with st.container(key="step"):
+            show(drawn)
+
+
+# Files that a lead uploads: never larger than declared, kept only as long as they are read.
+
+MOST_MB = 50
+TABLES = ["csv", "jsonl"]
+OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]
+
+
+@contextmanager
+def written_down(
+    kinds: Sequence[str] = TABLES, /, **files: UploadedFile | None
+) -> Iterator[dict[str, Path | None]]:
+    """The files in a temporary folder, each under the name it is given here: what the sender called
+    it never becomes a path.
+
+    Raises InputError where one is too large or of no known kind.
+    """
+    with tempfile.TemporaryDirectory(prefix="evenhand-upload-") as home:
+        paths: dict[str, Path | None] = dict.fromkeys(files)
+        for name, file in files.items():
+            if file is None:
+                continue
+            if file.size > MOST_MB * 1_000_000:
+                raise InputError(
+                    f"the file of {name} is larger than {MOST_MB} MB; use the command line for it"
+                )
+            suffix = Path(file.name).suffix.lower()
+            if suffix.removeprefix(".") not in kinds:
+                raise InputError(
+                    f"the file of {name} is of no known kind; upload one of {', '.join(kinds)}"
+                )
+            paths[name] = path = Path(home) / f"{name}{suffix}"
+            path.write_bytes(file.getbuffer())
+        yield paths
+
+
+def listed(text: str, between: str = ",") -> list[str]:
+    """The parts of a list that is written with commas, or one a line."""
+    return [part.strip() for part in text.split(between) if part.strip()]

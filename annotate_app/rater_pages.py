@@ -1,0 +1,472 @@
+"""The annotator's pages: the language, the unit in the panel, word of answers that wait unsent, and
+the pages before the labelling and after it, thin over `study.session`.
+
+Streamlit draws the panel once. From then on the panel sends answers, and gets what comes next, by
+messages of its own: see `routes`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.components.v2 import component
+
+from evenhand.annotate_app.acts import show_outcome, storing_callback
+from evenhand.annotate_app.entry import logging_out, ticket_of
+from evenhand.annotate_app.html_texts import (
+    block,
+    drawn_blocks,
+    drawn_rubric,
+    drawn_text,
+    heading,
+    plain,
+    show,
+    show_complaint,
+)
+from evenhand.annotate_app.languages import (
+    ENGLISH,
+    Language,
+    Sentence,
+    fitting,
+    offered,
+)
+from evenhand.annotate_app.logins import present_browser
+from evenhand.annotate_app.payload import (
+    Navigation,
+    PanelConfig,
+    app_files,
+    drafts_name,
+    fetching_code,
+    lightened,
+    page_data,
+)
+from evenhand.annotate_app.sites import Desks
+from evenhand.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access.admission import Admission, Way, read_ticket
+from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, next_day
+from evenhand.study.prompts.sampling import digest
+from evenhand.study.session.sessions import (
+    CHANCES,
+    End,
+    Sessions,
+    Step,
+    completion_code,
+    completion_url,
+)
+
+# The language of the page, of those that the study offers. In this order: the reader's choice, in
+# the link (`?lang=de`) or on the page, made now or earlier (the browser remembers it for the
+# study); the browser's setting; the study's usual language.
+
+PARAMETER = "lang"
+_CHOSEN = "language"
+_KEEPER = "language_keeper"
+
+_keeper = component(
+    "evenhand_language",
+    html="<label hidden><span></span> <select></select></label>",
+    css=app_files("language.css"),
+    js=app_files("language.js"),
+)
+
+
+def present_language(study: Study) -> Language:
+    """Return the language of the page. Raises InputError for a language that is not offered."""
+    among = offered(study.config.annotation)
+    # Taken out of the address, which then names only the rater again.
+    if (asked := st.query_params.pop(PARAMETER, None)) is not None:
+        choose(asked, study)
+    return fitting([st.session_state.get(_CHOSEN), st.context.locale], among)
+
+
+def choose(code: Any, study: Study) -> None:
+    """Take a choice that came from the browser, if it is one of those offered."""
+    if isinstance(code, str) and code in offered(study.config.annotation):
+        st.session_state[_CHOSEN] = code
+
+
+def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None:
+    """Tell the browser the page's language, and have it store the choice or give it back.
+
+    `offered_here`: the choice is on this page, since no panel has it.
+    """
+
+    def take() -> None:
+        choose(st.session_state[_KEEPER]["chosen"], study)
+
+    owner = f"{study.folder.resolve()}\n{study.config.name}"
+    data = {
+        "name": "evenhand-language-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
+        "chosen": st.session_state.get(_CHOSEN, ""),
+        "shown": reader.code,
+        "dir": reader.dir,
+        "label": reader.say("panel.language"),
+        "offered": {code: each.name for code, each in offered(study.config.annotation).items()},
+        "here": offered_here,
+    }
+    with st.container(key="language"):
+        _keeper(key=_KEEPER, data=data, on_chosen_change=take)
+
+
+_PANEL = "panel"
+_SHOWN = "shown"
+_NONE: Mapping[str, str] = {}
+
+_mount = component("evenhand_panel", js=fetching_code())
+
+
+def take_panel() -> Callable[[], None] | None:
+    """Return what draws the panel that this session's last run showed, if any, as it was: while the
+    store is away, it keeps the rater's answers, sends them again, and shows that it waits.
+    """
+    shown: Callable[[], None] | None = st.session_state.pop(_SHOWN, None)
+    return shown
+
+
+def show_units(desks: Desks, admission: Admission, reader: Language, *, practice: bool) -> None:
+    """Show the rater's unit in the panel, of the practice or of the labelling."""
+    study = desks.desk.study
+    data = panel_data(desks, admission, reader, practice=practice)
+    shown = {
+        "ticket": ticket_of(study, admission),
+        "here": None if practice else word_left(study),
+        "panel": lightened(data, frozenset()),
+    }
+    _draw_panel(study, shown)
+
+
+def panel_data(
+    desks: Desks,
+    admission: Admission,
+    reader: Language,
+    *,
+    practice: bool,
+    receipts: Mapping[str, str] = _NONE,
+    look: Navigation | None = None,
+) -> dict[str, Any]:
+    """Return the panel's data: the rater's open unit, the one to look at, or the end when none is
+    left, which a pause or the end of a day is not.
+    """
+    rater, desk = admission.rater_id, desks.desk
+
+    def config_now() -> PanelConfig:
+        if practice:
+            return PanelConfig(practice=True, words=_words_for(admission.way, reader))
+        return config_of(desk, admission, reader)
+
+    shown: Desk = desks.sessions.practice if practice else desk
+    data = page_data(shown, rater, receipts, look, config_now, reader)
+    if not practice and data["sheet"] is None and not desk.ended(rater):
+        desks.sessions.complete(rater)
+    return data | {"drawn": desks.drawn}
+
+
+def config_of(
+    desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH
+) -> PanelConfig:
+    """The words and links for a rater now. The excluded never get the link of who is done."""
+    ended = desk.ended(admission.rater_id)
+    words = _words_for(admission.way, reader)
+    if ended:
+        words |= _end(reader, ended)
+    if ended == "day":
+        again = next_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW)
+        return PanelConfig(words=words, resumes=again.isoformat())
+    if admission.way != "prolific" or ended == "paused":
+        return PanelConfig(words=words)
+    if ended == "excluded":
+        url = completion_url(desk.study, "stopped")
+        words |= _end(reader, "stopped") if url else {}
+        return PanelConfig(words=words, finish=url, finish_idle=url)
+    return PanelConfig(
+        words=words,
+        finish=completion_url(desk.study, "complete"),
+        finish_idle=completion_url(desk.study, "nothing_left"),
+    )
+
+
+def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
+    """Return the panel's words that depend on the way of entry: only an account has a logout, and
+    only a code can be changed.
+    """
+    words: dict[str, Sentence] = {} if way == "open" else {"change_rater": ""}
+    if way != "account":
+        words["log_out"] = ""
+    return words | reader.part("panel_prolific") if way == "prolific" else words
+
+
+def _end(reader: Language, kind: str) -> dict[str, Sentence]:
+    """The words of the last screen, whether or not there was work before it."""
+    parts = reader.part(f"panel_{kind}").items()
+    return {f"{when}_{name}": text for when in ("done", "nothing") for name, text in parts}
+
+
+def _draw_panel(study: Study, data: Mapping[str, Any]) -> None:
+    """Draw the panel. What it does not post itself comes here: language, logout, the next step."""
+    st.session_state[_SHOWN] = partial(_draw_panel, study, data)
+
+    def choose_language() -> None:
+        state = st.session_state.get(_PANEL)
+        sent = state.get("language") if isinstance(state, Mapping) else None
+        choose(sent.get("code") if isinstance(sent, Mapping) else None, study)
+
+    _mount(
+        key=_PANEL,
+        data=data,
+        on_language_change=choose_language,
+        on_log_out_change=logging_out(study),
+        on_page_change=lambda: None,
+    )
+
+
+# Answers that wait unsent in the browser, told on the pages that have no panel to send them.
+
+_KEY = "unsent"
+_HEARD = "unsent heard"
+_MOST = 200
+_teller = component(
+    "evenhand_unsent",
+    html='<p class="unsent" role="alert" hidden><span></span> <button type="button"></button></p>',
+    css=app_files("unsent.css"),
+    js=app_files("panel/drafts.js", "panel/view.js", "unsent.js"),
+)
+
+
+def word_left(study: Study) -> dict[str, Any]:
+    """Return the name under which the panel leaves word of what waits, for a rater who comes back
+    by the same address, and is not admitted.
+    """
+    address = sorted(st.query_params.to_dict().items())
+    name = digest(study.blinding_key, "unsent", repr(address))[:16]
+    return {"name": f"evenhand-unsent-{name}", "byLink": bool(address)}
+
+
+def tell_unsent(
+    desk: AnnotationDesk, reader: Language, rater: str | None = None, over: bool = False
+) -> None:
+    """Have the browser say which answers of this rater did not arrive, until it is read; without a
+    rater, those of the rater who used the panel by this address. `over`: they cannot be sent later.
+
+    Nothing is deleted but what is stored: a rater may be let in again.
+    """
+    heard = st.session_state.get(_HEARD, {}).get(rater, {})
+    words, kind = reader.part("panel"), "over" if over else "kept"
+    data = {
+        "here": word_left(desk.study),
+        "place": drafts_name(desk, rater) if rater else "",
+        "heard": heard,
+        "kind": kind,
+        "words": {name: words[name] for name in ("lost", "noted")}
+        | {"why": reader.part("unsent")[kind]},
+    }
+    waiting = _teller(key=_KEY, data=data, on_waiting_change=lambda: None)["waiting"]
+    if rater and isinstance(waiting, list):
+        ids = [submit_id for submit_id in waiting[:_MOST] if isinstance(submit_id, str)]
+        if not heard.keys() >= {*ids}:
+            stored = desk.arrived(rater, ids)
+            st.session_state[_HEARD] = {rater: {each: each in stored for each in ids}}
+            st.rerun()
+
+
+# The pages before the labelling and after it
+
+_PREFER_NOT = ""
+"""Choice not to answer: nothing is stored."""
+_code_at_end = component(
+    "evenhand_code",
+    html='<div class="end"></div>',
+    css=app_files("panel/copying.css"),
+    js=app_files("panel/copying.js", "code_at_end.js"),
+)
+_CODES: dict[str, End] = {
+    "screened_out": "screened_out",
+    "no_consent": "no_consent",
+    "returned": "returned",
+    "timed_out": "returned",
+}
+"""End of a session -> its completion code; a rejected submission has ended at Prolific."""
+
+_Press = Callable[..., None]
+"""`_press` for the rater of a page."""
+
+
+def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
+    """Draw the page of a rater's step; "practice" and "labelling" are the panel's."""
+    pages: dict[str, Callable[[Sessions, _Press, Step, Language], None]] = {
+        "welcome": _welcome,
+        "consent": _consent,
+        "rubric": _rubric,
+        "feedback": partial(_feedback, admission.rater_id),
+        "comprehension": _comprehension,
+        "background": _background,
+    }
+    st.html(Path(__file__).with_name("session_pages.css"))
+    with st.container(key="step"):
+        if step.name == "ended":
+            _ended(sessions, admission, step, reader)
+            return
+        steps = sessions.steps
+        place = "practice" if step.name == "feedback" else step.name
+        at = steps.index(place) + 1
+        show(block(reader.say("session.place", at=at, of=len(steps)), "place"))
+        ticket = ticket_of(sessions.study, admission)
+        read = partial(read_ticket, sessions.study, ticket, present_browser())
+        pages[step.name](sessions, partial(_press, lambda: read().rater_id), step, reader)
+
+
+def _press(
+    rater: Callable[[], str],
+    label: str,
+    key: str,
+    store: Callable[..., Any],
+    *arguments: object,
+    place: str = "",
+    button: Callable[..., bool] = st.button,
+    is_first: bool = True,
+) -> None:
+    """Draw a button that stores an act of the rater's."""
+    place = place or key
+    act = storing_callback(place, rater, store, *arguments)
+    kind = "primary" if is_first else "secondary"
+    # A restarted server does not know of the callback yet, and the run carries the act out. Where
+    # both do it is stored once, since by then the step is another.
+    if button(label, type=kind, key=key, on_click=act):
+        act()
+        st.rerun()
+    show_outcome(place)
+
+
+def _welcome(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    warning = sessions.texts.shown("content_warning", reader.code)
+    instructions = sessions.texts.shown("instructions", reader.code)
+    show(heading(reader.say("session.welcome_title"), 1))
+    if warning.text:
+        label = reader.say("session.warning")
+        show(drawn_text(warning.text, "warning", label, lang=warning.language))
+    if instructions.text:
+        show(drawn_text(instructions.text, lang=instructions.language))
+    key = f"go-on-{_key('welcome', warning.text, instructions.text)}"
+    press(reader.say("session.go_on"), key, sessions.read_welcome, reader.code)
+
+
+def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    consent = sessions.texts.shown("consent", reader.code)
+    title = heading(reader.say("session.consent_title"), 1)
+    show(title, drawn_text(consent.text, lang=consent.language))
+    agree, disagree = (_key(name, consent.text) for name in ("agree", "disagree"))
+    press(reader.say("session.agree"), agree, sessions.decide_consent, True, reader.code)
+    no = reader.say("session.disagree")
+    press(no, disagree, sessions.decide_consent, False, reader.code, is_first=False)
+
+
+def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    assert step.rubric is not None  # noqa: S101 - the step says so
+    rubric = step.rubric.in_language(reader.code)
+    show(drawn_rubric(rubric, reader))
+    key = f"go-on-rubric-{rubric.name}-{rubric.hash}"
+    press(reader.say("session.go_on"), key, sessions.read_rubric, step.rubric, reader.code)
+
+
+def _feedback(rater: str, sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    feedback = sessions.practice.feedback(rater, step, reader.code)
+    show(heading(reader.say("session.feedback_title"), 1))
+    for answer in feedback.told:
+        kind = "right" if answer.right else "wrong"
+        given = answer.given or reader.say("session.skipped")
+        lines = [reader.say("session.your_answer", answer=given)]
+        if not answer.right:
+            accepted = reader.say("session.or").join(answer.accepted)
+            lines.append(reader.say("session.right_answer", answer=accepted))
+        show(block(reader.say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))
+    if feedback.explanation:
+        show(drawn_text(feedback.explanation, lang=sessions.study.config.annotation.language))
+    show(heading(reader.say("session.what_you_read")))
+    show(drawn_blocks(feedback.blocks, reader, sessions.study.config.annotation.display))
+    place = sessions.practice.units.screens.index(step.screen)  # the unit's name reveals too much
+    key = f"go-on-feedback-{place}-{step.attempt}"
+    press(reader.say("session.go_on"), key, sessions.read_feedback, step)
+
+
+def _comprehension(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    questions = sessions.study.config.comprehension
+    key = _key(f"question-{step.attempt}", *map(repr, questions))
+    title = heading(reader.say("session.comprehension_title"), 1)
+    show(title, block(reader.say("session.comprehension_text")))
+    if step.attempt:
+        left = CHANCES - step.attempt
+        show_complaint(reader.say("session.comprehension_again", count=left))
+    # Another key for another chance: the wrong answer is not there already.
+    with st.form(f"form-{key}", border=False):
+        for number, question in enumerate(questions):
+            text, at = plain(question.question), f"{key}.{number}"
+            st.radio(text, question.options, index=None, format_func=plain, key=at)
+            if number in step.missed and question.explanation:
+                show(block(question.explanation, "hint"))
+        label, answer = reader.say("session.check"), partial(_answer, sessions, reader)
+        press(label, f"check-{key}", answer, place=key, button=st.form_submit_button)
+
+
+def _answer(sessions: Sessions, reader: Language, rater: str, /, **given: str | None) -> None:
+    places = sorted(given, key=int)
+    answers = [answer for place in places if (answer := given[place]) is not None]
+    if len(answers) < len(places):
+        raise InputError(reader.say("session.answer_all"))
+    sessions.answer_comprehension(rater, answers)
+
+
+def _background(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    background = sessions.study.config.background
+    questions = background.questions if background else ()
+    title = heading(reader.say("session.background_title"), 1)
+    show(title, block(reader.say("session.background_text")))
+    form = _key("background", *map(repr, questions))
+    with st.form(form, border=False):
+        for question in questions:  # in the reader's language; answers are in the study's words
+            text, options = reader.background(question)
+            names = dict(zip(question.options, options, strict=True))
+            names[_PREFER_NOT] = reader.say("session.prefer_not")
+            st.selectbox(
+                plain(text),
+                list(names),
+                index=None,
+                format_func=names.__getitem__,
+                placeholder=reader.say("session.not_answered"),
+                key=f"{form}.{question.key}",
+            )
+        go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
+        in_form = {"button": st.form_submit_button}
+        press(go_on, f"{form}-sent", _store_background, sessions, place=form, **in_form)
+        skipping = f"{form}-skipped"
+        press(skip_all, skipping, sessions.answer_background, {}, is_first=False, **in_form)
+
+
+def _store_background(rater: str, sessions: Sessions, /, **given: str | None) -> None:
+    sessions.answer_background(rater, {key: answer for key, answer in given.items() if answer})
+
+
+def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
+    ended = f"ended.{step.reason}"
+    show(heading(reader.say(f"{ended}.title"), 1), block(reader.say(f"{ended}.text")))
+    end = _CODES.get(step.reason) if admission.way == "prolific" else None
+    if end and (code := completion_code(sessions.study, end)):
+        url = completion_url(sessions.study, end)
+        st.link_button(reader.say("session.back_to_prolific"), url, type="primary")
+        words = reader.part("panel")
+        copying = {name: words[name] for name in ("code", "copy", "copied", "marked")}
+        _code_at_end(key="code", data={"code": code, "words": copying})
+    else:
+        show(block(reader.say("session.close")))
+
+
+def _key(name: str, *shown: str) -> str:
+    """A widget's key that is of these texts: a click on a page from before a change of them counts
+    for nothing, and the new ones are shown.
+    """
+    return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"
