@@ -35,7 +35,7 @@ from tests.annotate_app.test_payload import GOOD
 
 APP = Path(__file__).parents[2] / "annotate_app"
 AWAY_PAGE_WRITER = APP.parent / "deploy" / "nginx" / "write_away_page.py"
-KINDS_OF_LABELS = APP.parent / "rubrics" / "kinds.py"
+KINDS_OF_LABELS = APP.parent / "rubrics" / "options.py"
 TRANSLATIONS = [code for code in known_languages() if code != ENGLISH.code]
 ONLY_TRANSLATED = ("refused.", "background.")
 """Rooms whose English stands elsewhere."""
