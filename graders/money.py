@@ -221,25 +221,18 @@ class Tariff:
         """Return a lower estimate of the bill in US dollars: the prompt in long tokens, all read
         from the cache, and an answer of one token.
         """
-        size = len(_prompt_of(request).encode()) // _MOST_BYTES_PER_TOKEN
+        prompt = _text_of([request.get("system", ""), request.get("messages", "")])
+        size = len(prompt.encode()) // _MOST_BYTES_PER_TOKEN
         return self.cost(Tokens(input=size, cached=size, output=1))
 
 
-def _prompt_of(request: Mapping[str, Any]) -> str:
-    """Return the text of a request's system prompt and messages, without the JSON around it."""
-    texts: list[str] = []
-
-    def gather(part: object) -> None:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, Mapping):
-            gather(part.get("content", part.get("text", "")))
-        elif isinstance(part, (list, tuple)):
-            for inner in part:
-                gather(inner)
-
-    gather([request.get("system", ""), request.get("messages", "")])
-    return "".join(texts)
+def _text_of(part: object) -> str:
+    """Return the text of a part of a request, without the JSON around it."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Mapping):
+        return _text_of(part.get("content", part.get("text", "")))
+    return "".join(map(_text_of, part)) if isinstance(part, (list, tuple)) else ""
 
 
 def input_estimate(request: Mapping[str, Any]) -> int:

@@ -185,11 +185,10 @@ MOST_POINTS = 11
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _YES = ("yes", "true", "pass")
 _STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-_ANSWERS = {
+_PREFERENCES = {
     **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
     **{"B": "b", "B1": "b_little", "B2": "b_much"},
 }
-"""Name of each answer's sentence among `items.prefers_...`."""
 _SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}
 
 
@@ -293,7 +292,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
     keys = _STEPS[steps]
     sides = [_SIDES.get(key[0], "") for key in keys]
-    names = [written(f"items.prefers_{_ANSWERS[key]}") for key in keys]
+    names = [written(f"items.prefers_{_PREFERENCES[key]}") for key in keys]
     return Rubric(
         name="preference",
         title=written("preference.title"),

@@ -482,17 +482,13 @@ class Rubric(Texts):
     @cached_property
     def versions(self) -> dict[str, Rubric]:
         """The rubric as it is shown, by language: itself, and each translation."""
-        return {self.language: self} | {
-            code: self._with_words(code, words) for code, words in self.translations.items()
-        }
-
-    def _with_words(self, code: str, words: Translation) -> Rubric:
-        options = [
-            own.model_copy(update=dict(said))
-            for own, said in zip(self.kind.listed, words.options, strict=True)
-        ]
-        said = {"language": code, "translations": {}, "options": tuple(options) or self.options}
-        return self._changed(dict(words) | said)
+        versions = {self.language: self}
+        for code, words in self.translations.items():
+            translated = zip(self.kind.listed, words.options, strict=True)
+            options = tuple(one.model_copy(update=dict(other)) for one, other in translated)
+            fields = {"language": code, "translations": {}, "options": options or self.options}
+            versions[code] = self._changed(dict(words) | fields)
+        return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
         # Not `model_copy`, which copies a hash that was computed before.
