@@ -104,7 +104,7 @@ TEXTS = {
 DRAWN = {
     "Overview": ".evenhand-card",
     "Progress": "text=Labels by the",
-    "Agreement": "text=Is it enough?",
+    "Agreement": "text=Precision so far",
     "Raters": "text=Raters compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
@@ -141,7 +141,7 @@ def _take_the_app(browser: Browser, served: Served) -> None:
             _keep(page, name)
     with _page(browser, "light") as page:
         page.goto(lead_link(served.folder, served.url))
-        expect(page.get_by_text("Who has come how far")).to_be_visible()
+        expect(page.get_by_text("Annotator progress")).to_be_visible()
         # The figures are computed meanwhile, for a minute on a busy machine.
         card = page.get_by_text("synthetic:grader-strong").first
         expect(card).to_be_visible(timeout=400_000)

@@ -185,7 +185,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
         marks = counted_marks(study, case.key)
-        show(heading("Unit"), marked_blocks(study, people.blocks, marks, marked_by))
+        show(heading("Item"), marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         counts = (
@@ -221,7 +221,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
 
 
 def _take(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]) -> None:
-    """Store the decision on the unit that is open, or skip it."""
+    """Save decision on the unit that is open, or skip it."""
     if (sent := read_decision(decider.get("sent"))) is None:
         return
     key = desk.key

@@ -232,8 +232,8 @@ def _complain(error: InputError, file: str) -> None:
 def _in_page(sentence: str) -> str:
     """A sentence with the page's fields for options of the command line.
 
-    >>> _in_page("name what raters read with --show COLUMN,COLUMN")
-    'name what raters read with “What raters read, in this order”'
+    >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
+    'name what annotators read with “What annotators read, in this order”'
     """
     example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
     return re.sub(

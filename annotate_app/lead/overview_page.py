@@ -111,7 +111,7 @@ def show_overview(study: Study) -> None:
                 show(block(tile.question, "question"))
                 tile.answer.show()
                 show(block(tile.note, "said"))
-    st.header("Waiting for you", anchor=False)
+    st.header("Needs your attention", anchor=False)
     with st.container(key="waiting"):
         for link in to_do.values():
             link.show()
@@ -120,7 +120,7 @@ def show_overview(study: Study) -> None:
     _show_verdicts(study, figures)
     if step:
         _ask_for_verdict(study)
-    st.header("Who has come how far", anchor=False)
+    st.header("Annotator progress", anchor=False)
     rubrics = latest(study, rubric_progress)
     st.text(time_left(rubrics))
     show_funnel(study, place_of("Progress"))
@@ -145,7 +145,7 @@ def _progress_tile(study: Study, ends: Forecast) -> Tile:
     share = ends.done / ends.wanted if ends.wanted else math.nan
     note = written("cockpit.raters", share=share, working=states.count("working"), came=len(states))
     number = written("cockpit.labels", done=ends.done, wanted=ends.wanted) if ends.wanted else DASH
-    return Tile("How far?", PageLink("Progress", number), note)
+    return Tile("Progress", PageLink("Progress", number), note)
 
 
 def _end_tile(ends: Forecast) -> Tile:
@@ -165,7 +165,7 @@ def _end_tile(ends: Forecast) -> Tile:
         note = written("cockpit.uneven_pace", **about)
     else:
         note = written("cockpit.pace", latest=_moment(ends.latest), **about)
-    return Tile("Until when?", PageLink("Progress", end), note)
+    return Tile("Time left", PageLink("Progress", end), note)
 
 
 def _moment(at: datetime) -> str:
@@ -193,7 +193,7 @@ def _cost_tile(paid: Costs) -> Tile:
         notes.append(written("cockpit.graders", amount=paid.graders_usd))
     if paid.unpriced:
         notes.append(written("cockpit.unpriced", count=paid.unpriced))
-    return Tile("At what cost?", answer, " ".join(notes))
+    return Tile("Cost", answer, " ".join(notes))
 
 
 def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
@@ -202,7 +202,7 @@ def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
         names = suspects(study, figures)
         number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return Tile("Whose work needs a look?", PageLink("Raters", number), note)
+    return Tile("Annotators to review", PageLink("Raters", number), note)
 
 
 def suspects(study: Study, figures: LiveFigures) -> list[str]:
@@ -231,7 +231,7 @@ def _verdicts_tile(study: Study, figures: LiveFigures | None) -> Tile:
         note = written("cockpit.more", more=max(more), noun=noun, count=len(more))
     else:
         note = written("lead.reason", reason=undecided[0]["reason"])
-    return Tile("What stands in the way?", PageLink("Agreement", number), note)
+    return Tile("Open issues", PageLink("Agreement", number), note)
 
 
 def _backup_tile(study: Study) -> Tile:
@@ -239,7 +239,7 @@ def _backup_tile(study: Study) -> Tile:
     age, note = written("cockpit.unsafe"), written("lead.no_backup")
     if hours is not None:
         age, note = written("cockpit.backup", hours=hours), written("doctor.backup", hours=hours)
-    return Tile("Is it safe?", PageLink("Log", age), note)
+    return Tile("Last backup", PageLink("Log", age), note)
 
 
 def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
@@ -467,7 +467,7 @@ def _agreement(study: Study, half_width: float) -> None:
     if main.empty:
         st.text(written("lead.no_agreement"))
         return
-    st.header("Is it enough?", anchor=False)
+    st.header("Precision so far", anchor=False)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     for sentence in enough(main, half_width, noun):
         st.text(sentence)

@@ -96,8 +96,9 @@ def with_images(
                 except ValueError as fault:
                     raise InputError(f"{name}, row {row}: {column}: {fault}") from None
                 if total > most:
-                    text = "items.many_bytes" if size is kept else "items.many_images"
-                    raise InputError(written(text, name=name, row=row, side=LONGEST_SIDE))
+                    what = "bytes" if size is kept else "images"
+                    about = {"name": name, "row": row, "side": LONGEST_SIDE}
+                    raise InputError(written(f"items.many_{what}", **about))
                 seen.add(cell)
 
     add_up(lambda cell: _work(cell, folder), MOST_WORK)

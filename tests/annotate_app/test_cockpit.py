@@ -119,7 +119,7 @@ def test_the_funnel_and_the_labels_over_time(page):
             "Passed all steps before the first item20",
             "Working20",
             "Done0",
-            "Left or sent away1",
+            "Withdrew or screened out1",
             "Excluded0",
         ]
     )
@@ -203,7 +203,7 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(expert, served):
     assert shown(chair) == first
     chair.keyboard.press("1")
     fill(chair, "Your reason", "read once more")
-    press(chair, "Store the decision Enter")
+    press(chair, "Save decision Enter")
     expect(chair.get_by_role("cell", name="read once more")).to_be_visible()
     with open_study(served.folder) as study:
         (decision,) = past_decisions(study).to_dict("records")
@@ -238,7 +238,7 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
     settled(page).keyboard.press("2")
     expect(page.locator(".option input:checked")).to_have_count(1)
     fill(page, "Your reason", "left at once")
-    store = settled(page).get_by_role("button", name="Store the decision Enter").element_handle()
+    store = settled(page).get_by_role("button", name="Save decision Enter").element_handle()
     leave = page.get_by_role("link", name="Flags", exact=True).element_handle()
     clicks = "([store, leave]) => { store.click(); setTimeout(() => leave.click(), 150); }"
     page.evaluate(clicks, [store, leave])

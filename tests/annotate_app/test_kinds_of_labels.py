@@ -260,12 +260,12 @@ def decided(folder: Path) -> list[str]:
 def test_a_number_is_typed(decider):
     page, folder = decider("number")
     expect(page.get_by_text("Annotators chose: 10 (1); 90 (1)")).to_be_visible()
-    page.get_by_role("button", name="Store the decision").click()
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("alert")).to_have_text("Type a number.")
     field = page.get_by_label("A whole number from 0 to 100")
     field.fill("101")
     page.get_by_label("Your reason").fill("Half of it.")
-    page.get_by_role("button", name="Store the decision").click()
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("alert")).to_contain_text("not a whole number from 0 to 100")
     field.fill("50.0")
     field.press("Enter")
@@ -281,6 +281,6 @@ def test_several_options_are_ticked(decider):
     page.get_by_role("checkbox", name="praise: praise").check()
     page.get_by_role("checkbox", name="bug: bug").check()
     page.get_by_label("Your reason").fill("Both.")
-    page.get_by_role("button", name="Store the decision").click()
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_text("1 to adjudicate.")).to_have_count(0)
     assert decided(folder) == ["bug;praise"]

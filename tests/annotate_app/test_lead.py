@@ -33,7 +33,7 @@ pytestmark = pytest.mark.browser
 PAGES = {
     "Overview": "Ask for a verdict now",
     "Progress": "Places by rubric",
-    "Agreement": "Is it enough?",
+    "Agreement": "Precision so far",
     "Raters": "A page for one annotator",
     "Flags": "Nobody has flagged an item.",
     "Adjudication": "to adjudicate.",
@@ -124,13 +124,13 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
     seen = page.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
 
-    page.get_by_role("button", name="Store the decision").click()
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("alert")).to_have_text("Choose an option.")
     page.get_by_role("radio", name="C: Neither").check()
-    page.get_by_role("button", name="Store the decision").click()
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("alert")).to_have_text("A decision needs a reason.")
     page.get_by_label("Your reason").fill("They are as long as each other.")
-    page.get_by_role("button", name="Store the decision").click()
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_text("3 to adjudicate.")).to_be_visible()
     with open_study(served.folder) as study:
         ratings = study.ratings()
@@ -139,7 +139,7 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
 
     with open_study(served.folder) as study:
         disable_account(study.store, "chair")
-    page.get_by_role("button", name="Pass over").click()
+    page.get_by_role("button", name="Skip").click()
     shut_out(page)
 
 

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from evenhand.annotate_app.lead import raters_page
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted
-from evenhand.reporting.exporting import as_csv, exported_attacked
+from evenhand.reporting.exporting import as_csv, exported_attacked, part_path
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight

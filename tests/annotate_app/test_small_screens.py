@@ -130,7 +130,7 @@ def what_an_answer_means_can_be_had(page) -> None:
     described = page.locator(".ask:first-child .description")
     shown = described.locator("visible=true")
     assert (described.count(), shown.count()) == (3, 0)
-    means = page.get_by_role("button", name="What the answers mean")
+    means = page.get_by_role("button", name="Option definitions")
     for count in (3, 0):
         means.click()
         assert shown.count() == count
