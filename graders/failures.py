@@ -163,7 +163,8 @@ def refused(
         if means in ("model", "path") and status == 404 and not spec.base_url:
             means = "model"  # the provider's own address is no slip of the user's
         where = f" at {spec.base_url}" if spec.base_url else ""
-        why = _advice(f"stop_{means}", spec, key=key, model=spec.model, where=where)
+        named = {"key": key, "model": spec.model, "where": where}
+        why = written(f"provider.stop_{means}", **named, **_address(spec))
         if means == "key" and variable and not os.environ.get(variable):
             why = written("provider.no_key", host=host, variable=variable)
         return Stopped(f"{why} (the server says: {message})", **facts)
@@ -182,7 +183,7 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        mend = _advice("a_page", spec) if _PAGE.match(body) else ""
+        mend = written("provider.a_page", **_address(spec)) if _PAGE.match(body) else ""
         words = scrubber.message(body)
         raise Transient(f"the reply is not JSON: {words}", status=200, mend=mend) from None
     if not isinstance(value, dict) or value.get("error"):
@@ -287,25 +288,24 @@ def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Tr
     if names.isdisjoint(_NEVER_REACHED):
         return Transient(words)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        mend = _advice("unknown_name", spec)
+        mend = written("provider.unknown_name", **_address(spec))
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        mend = _advice("nothing_listens", spec)
+        mend = written("provider.nothing_listens", **_address(spec))
     else:
         host = spec.endpoint.base_url or spec.endpoint.host
         mend = written("provider.no_connection", host=host, why=words)
     return Transient(words, may_be_billed=False, mend=mend)
 
 
-def _advice(name: str, spec: GraderSpec, **facts: Any) -> str:
-    """Return a sentence on what to do, such as to add /v1 where a chat server's address has no
-    path, or else to check the path.
+def _address(spec: GraderSpec) -> dict[str, str]:
+    """Return an endpoint's address and host for a sentence, with advice: to add /v1 where a chat
+    server's address has no path, or else to check the path.
     """
     endpoint, url = spec.endpoint, spec.endpoint.base_url
     with_v1 = written("provider.check_path")
     if url and spec.speaks == "chat" and not urlsplit(url).path.strip("/"):
         with_v1 = written("provider.add_v1", url=f"{url.rstrip('/')}/v1")
-    facts |= {"address": url or endpoint.host, "host": endpoint.host, "with_v1": with_v1}
-    return written(f"provider.{name}", **facts)
+    return {"address": url or endpoint.host, "host": endpoint.host, "with_v1": with_v1}
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
