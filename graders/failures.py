@@ -163,8 +163,8 @@ def refused(
         if means in ("model", "path") and status == 404 and not spec.base_url:
             means = "model"  # the provider's own address is no slip of the user's
         where = f" at {spec.base_url}" if spec.base_url else ""
-        about = {"key": key, "model": spec.model, "where": where, **_address_facts(spec)}
-        why = written(f"provider.stop_{means}", **about)
+        named = {"key": key, "model": spec.model, "where": where}
+        why = written(f"provider.stop_{means}", **named, **_address(spec))
         if means == "key" and variable and not os.environ.get(variable):
             why = written("provider.no_key", host=host, variable=variable)
         return Stopped(f"{why} (the server says: {message})", **facts)
@@ -183,7 +183,7 @@ def json_object(body: str, spec: GraderSpec, scrubber: Scrubber) -> dict[str, An
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        mend = written("provider.a_page", **_address_facts(spec)) if _PAGE.match(body) else ""
+        mend = written("provider.a_page", **_address(spec)) if _PAGE.match(body) else ""
         words = scrubber.message(body)
         raise Transient(f"the reply is not JSON: {words}", status=200, mend=mend) from None
     if not isinstance(value, dict) or value.get("error"):
@@ -288,18 +288,18 @@ def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Tr
     if names.isdisjoint(_NEVER_REACHED):
         return Transient(words)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        mend = written("provider.unknown_name", **_address_facts(spec))
+        mend = written("provider.unknown_name", **_address(spec))
     elif any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        mend = written("provider.nothing_listens", **_address_facts(spec))
+        mend = written("provider.nothing_listens", **_address(spec))
     else:
         host = spec.endpoint.base_url or spec.endpoint.host
         mend = written("provider.no_connection", host=host, why=words)
     return Transient(words, may_be_billed=False, mend=mend)
 
 
-def _address_facts(spec: GraderSpec) -> dict[str, str]:
-    """Return an address for a sentence, with what to do: add /v1 where a chat server's address has
-    no path, or else check the path.
+def _address(spec: GraderSpec) -> dict[str, str]:
+    """Return an endpoint's address and host for a sentence, with advice: to add /v1 where a chat
+    server's address has no path, or else to check the path.
     """
     endpoint, url = spec.endpoint, spec.endpoint.base_url
     with_v1 = written("provider.check_path")
