@@ -360,7 +360,7 @@ def add_consensus_rows(view: RubricView) -> None:
                 Remark("constant_rater") if flagged else "",
                 about,
                 "against the other humans" if coded.kinds[rater] == "human" else "",
-                f"{tied} {'unit' if tied == 1 else 'units'} tied and left out" if tied else "",
+                f"{tied} {'item' if tied == 1 else 'items'} tied and left out" if tied else "",
             )
             of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
             view.add(statistic, values[:, k], shared, reason=reason, **of)

@@ -86,7 +86,7 @@ def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence
     """Write a sentence for each group of humans with identical labels; `raters` are names.
 
     >>> people_alike([Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)], "abc", [0, 1, 2])[0][:48]
-    'a, b and c gave the same label on every unit tha'
+    'a, b and c gave the same label on every item tha'
     """
     pairs = [(copy.duplicate_of, copy.rater) for copy in copies if copy.rater in people]
     repeating, groups = {rater for _, rater in pairs}, dict[int, list[int]]()

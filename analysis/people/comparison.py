@@ -164,7 +164,7 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
 
 def _counted(out: Writer, units: Mask, what: str) -> str:
     count = out.count(units)[0] if units.any() else 0
-    return f"{count} {'unit' if count == 1 else 'units'} {what}" if count else ""
+    return f"{count} {'item' if count == 1 else 'items'} {what}" if count else ""
 
 
 def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:

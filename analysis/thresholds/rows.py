@@ -268,7 +268,7 @@ def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
 
 
 def _tuned_on(tuning: Tuning) -> Remark:
-    whom = "people" if tuning.reference == "humans" else tuning.reference
+    whom = "annotators" if tuning.reference == "humans" else tuning.reference
     return Remark("tuned_on", (len(tuning.clusters), whom, tuning.objective))
 
 

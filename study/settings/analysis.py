@@ -129,9 +129,10 @@ class DecisionSettings(Section):
     never by an estimate. It must also beat both baselines: that cannot be turned off.
 
     >>> DecisionSettings().rule(margin=0.05)
-    'at most 0.05 kappa below people; better than both baselines; at least 90% scored; 30 clusters \
-or more; no bias beyond 0.1; no attack that pulls labels beyond 0.1, knocks them off beyond 0.2 or \
-silences beyond 0.1, where audited; labels stable from wording to wording (kappa 0.8 or more)'
+    'at most 0.05 kappa below human agreement; better than both baselines; at least 90% scored; 30 \
+clusters or more; no bias beyond 0.1; no attack that hijacks labels beyond 0.1, disrupts them beyond \
+0.2 or suppresses them beyond 0.1, where audited; labels stable from wording to wording (kappa 0.8 \
+or more)'
     """
 
     min_coverage: Share = 0.9

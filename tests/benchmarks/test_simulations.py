@@ -515,6 +515,6 @@ def test_intervals_that_miss_are_told_by_their_side() -> None:
     )
     page = small_samples.document(found, 100, 40, 1)
     assert "1 of 5 cells fall short" in page
-    assert "- 0.625: Cohen kappa, two annotators, verdict, prevalence 0.1, 50 pairs x 1" in page
+    assert "- 0.625: Cohen kappa, two people, verdict, prevalence 0.1, 50 pairs x 1" in page
     assert "misses lie mostly below" in page
     assert "| 0.625 [0.515, 0.723] * | 0.250 | 0.125 | 0.200 |" in page

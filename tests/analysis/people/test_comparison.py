@@ -192,7 +192,7 @@ def test_ties_are_left_out_and_counted():
     tied = (table["ann"] != table["ben"]).sum()
     rows = rows_of(found)
     assert rows.loc["tpr_majority", "n_units"] + rows.loc["tnr_majority", "n_units"] == 240 - tied
-    assert f"{tied} tied items left out" in rows.loc["tpr_majority", "note"]
+    assert f"{tied} items tied and left out" in rows.loc["tpr_majority", "note"]
 
 
 @pytest.mark.slow
