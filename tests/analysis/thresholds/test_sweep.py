@@ -468,11 +468,11 @@ def test_every_threshold_says_where_it_comes_from(tables):
     assert [each.provenance for each in found.values()] == [
         "default",
         "declared",
-        "tuned on 40 pairs to match people by kappa",
+        "tuned on 40 pairs to match annotators by kappa",
     ]
     assert [each.note for each in found.values()][:2] == ["", ""]
     assert found["tuned"].note == (
-        "tone: The threshold of g (0.12) was tuned on 40 pairs to match people by kappa. Its "
+        "tone: The threshold of g (0.12) was tuned on 40 pairs to match annotators by kappa. Its "
         "verdicts on these pairs come from thresholds tuned on other pairs."
     )
 
