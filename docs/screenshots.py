@@ -105,7 +105,7 @@ DRAWN = {
     "Overview": ".evenhand-card",
     "Progress": "text=Labels by the",
     "Agreement": "text=Precision so far",
-    "Raters": "text=Raters compared with the others",
+    "Raters": "text=Annotators compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
     "Export": "text=Report as JSON",
@@ -292,7 +292,7 @@ def _states() -> dict[str, list[State]]:
     titles = [each.title for each in PAGES]
     lead = [(f"lead-{each.lower().replace(' ', '-')}", _to_lead(each)) for each in titles]
     pairs: list[State] = [
-        ("entry", lambda page, url: _see(page, url, "label:has-text('Rater code')")),
+        ("entry", lambda page, url: _see(page, url, "label:has-text('Annotator code')")),
         *lead,
     ]
     sides: list[State] = [

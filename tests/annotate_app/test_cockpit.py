@@ -165,7 +165,7 @@ def test_a_flag_is_dealt_with(page, served):
     expect(page.get_by_text(HOSTILE)).to_be_visible()
     choose(page, "Reason", "The rubric is unclear")
     expect(page.get_by_text(HOSTILE)).to_have_count(0)
-    unit = page.get_by_text("The unit", exact=True)
+    unit = page.get_by_text("The item", exact=True)
     expect(unit).to_have_count(1)  # that of the other flag has left the page
     unit.click()
     expect(page.get_by_text("Prompt 2, side a.")).to_be_visible()
@@ -252,7 +252,7 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
 
 def test_links_accounts_and_places(page, served, tmp_path):
     turn_to(page, "Sessions")
-    fill(page, "Rater codes", "anna")
+    fill(page, "Annotator codes", "anna")
     press(page, "Make links")
     link = page.locator("code").inner_text().split()[1]
     choose(page, "Revoke the links of", "anna")

@@ -126,7 +126,7 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
 @pytest.mark.thorough
 def test_the_back_button_loses_nothing_and_labels_nothing(new_page, annotator, served):
     page = new_page(served.url)
-    page.get_by_label("Rater code").fill("history")
+    page.get_by_label("Annotator code").fill("history")
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
@@ -239,7 +239,7 @@ def test_two_windows_of_one_rater(annotator, new_context):
     second.page.keyboard.press("c")
     second.submit()
     second.submit()  # at once: the second half of a double Enter
-    told = second.page.get_by_role("alert").filter(has_text="Unit 1: You had already answered")
+    told = second.page.get_by_role("alert").filter(has_text="Item 1: You had already answered")
     told.wait_for()
     assert second.stored() == first.given
     second.page.wait_for_selector(READY)

@@ -160,7 +160,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("12 of 12 labels are still needed")).to_be_visible()
 
     turn_to(page, "Sessions")
-    page.get_by_label("Rater codes").fill("anna")
+    page.get_by_label("Annotator codes").fill("anna")
     page.get_by_role("button", name="Make links").click()
     code, link = page.locator("code").inner_text().split()
     assert code == "anna"
@@ -175,7 +175,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
             person.answer(option.upper())
     turn_to(page, "Progress")
     expect(page.get_by_text("2 of 12 labels are still needed")).to_be_visible()
-    by_rater = page.get_by_role("region", name="By rater", exact=True)
+    by_rater = page.get_by_role("region", name="By annotator", exact=True)
     expect(by_rater.get_by_role("cell", name="anna")).to_be_visible()
 
     # Labels that arrive while the page is looked at show up by themselves.
@@ -198,7 +198,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
 
     turn_to(page, "Raters")
-    compared = page.get_by_role("region", name="Raters compared with the others")
+    compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
     chosen = page.get_by_label("A page for one annotator")
     chosen.fill("anna")

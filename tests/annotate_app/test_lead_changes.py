@@ -68,7 +68,7 @@ def save(page: Page, does: str = "") -> None:
     if does:
         look(page, does)
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Saved, and in force now")).to_be_visible()
+    expect(page.get_by_text("Saved, with immediate effect")).to_be_visible()
 
 
 def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annotator, serve_study):
@@ -144,7 +144,7 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
     save(page, "Labels given under the present text of Length (1) are kept apart")
     # The unit in view is finished as it is shown; one that was sent ahead is not asked any more.
     person.give("R")
-    person.page.wait_for_selector(".notice:has-text('Unit 3:'):has-text('the study has changed')")
+    person.page.wait_for_selector(".notice:has-text('Item 3:'):has-text('the study has changed')")
     asked = person.page.get_by_role("heading", name="Which one is the shorter?")
     expect(asked).to_have_count(0)
     person.page.wait_for_timeout(800)  # a notice cannot be waved away before it was read
@@ -289,7 +289,7 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
     axe(page, "a setting")
     for title in ("Texts", "Rubrics", "Training and checks"):
         open_page(page, title)
-        expect(page.get_by_text("As raters see it")).to_be_visible()
+        expect(page.get_by_text("As annotators see it")).to_be_visible()
         axe(page, title)
         wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
         assert wide <= 0, title

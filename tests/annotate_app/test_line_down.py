@@ -61,7 +61,7 @@ def test_a_line_gone_silent_is_told(new_context, served):
 @pytest.mark.thorough
 def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(new_page, mortal):
     page = new_page(mortal.url)
-    code = page.get_by_label("Rater code")
+    code = page.get_by_label("Annotator code")
     code.wait_for()
     assert not page.locator(OURS).is_visible()
     mortal.kill()

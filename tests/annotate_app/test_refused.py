@@ -33,7 +33,7 @@ def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context,
     stored = desk.stored()
     page = context.new_page()
     arrive(page, short_lived, "both")
-    told = page.get_by_role("alert").filter(has_text="Unit 1")
+    told = page.get_by_role("alert").filter(has_text="Item 1")
     told.wait_for()
     assert "is not stored" in told.inner_text()
     assert desk.stored() == stored == desk.given
@@ -59,7 +59,7 @@ def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short
     other = annotator("unread", short_lived)
     first.answer("L")
     other.give("R")  # goes on at once, and is refused
-    told = other.page.get_by_role("alert").filter(has_text="Unit 1")
+    told = other.page.get_by_role("alert").filter(has_text="Item 1")
     told.wait_for()
     reload(other.page)
     told.wait_for()
@@ -85,7 +85,7 @@ def test_a_flag_that_is_refused_names_its_unit(annotator, short_lived):
     person.page.evaluate(FLAG_OF_ANOTHER_VERSION)
     short_lived.start()
     told = person.page.get_by_role("alert").filter(
-        has_text="Unit 1: The study has changed, and your"
+        has_text="Item 1: The study has changed, and your"
     )
     told.wait_for()
 
@@ -138,7 +138,7 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
     page = context.new_page()
     page.goto(by_link.url + own)
     heading(page, "Your part has ended")
-    told = page.get_by_role("alert").filter(has_text="Unit 1: 1 answer or flag")
+    told = page.get_by_role("alert").filter(has_text="Item 1: 1 answer or flag")
     told.wait_for()
     assert "did not reach the study" in told.inner_text()
     axe(page, "ended with an answer unsent")
@@ -191,7 +191,7 @@ def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_co
     page.goto(by_link.url + own)
     told = page.get_by_role("alert").filter(has_text="sent once you are back")
     told.wait_for()
-    assert told.inner_text().startswith("Unit 1: ")
+    assert told.inner_text().startswith("Item 1: ")
     foreign = context.new_page()
     foreign.goto(f"{by_link.url}{own}x")
     foreign.get_by_role("alert").filter(has_text="This link is not valid").wait_for()
@@ -226,7 +226,7 @@ def test_what_waits_when_a_login_ends_is_told_and_sent_after_the_next(
         page.reload()
         page.get_by_label("Name").wait_for()
         told.wait_for()
-    assert told.inner_text().startswith("Unit 1: ")
+    assert told.inner_text().startswith("Item 1: ")
     log_in(page, "ada", f"{password} changed")
     assert holds(lambda: len(server.labels("ada")) == 1)
     page.get_by_role("button", name="Log out").click()

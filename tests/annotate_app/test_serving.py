@@ -85,7 +85,7 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(proxied, browser
     page.goto(link)
     expect(page.get_by_text("Leading the study")).to_be_visible()
     turn_to(page, "Sessions")
-    page.get_by_label("Rater codes").fill("anna")
+    page.get_by_label("Annotator codes").fill("anna")
     page.get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"anna {proxied.url}?invite=")
     context.close()

@@ -169,7 +169,7 @@ def test_how_scripts_and_emoji_are_written_is_left_alone_and_marks_can_be_left_o
 def test_what_cannot_be_seen_is_marked(serve, annotator, display):
     server = serve(2, with_unseen, display=display)
     page = annotator("sees", server).page
-    if page.locator(".empty").count() == 0:  # this unit or the next
+    if page.locator(".empty").count() == 0:  # this item or the next
         press_keys(page, "c", "Enter")
     page.get_by_text("(empty response)").wait_for()
     odd = page.locator(".response .text", has_text="Response 1, side a")
