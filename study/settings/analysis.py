@@ -131,8 +131,8 @@ class DecisionSettings(Section):
     >>> DecisionSettings().rule(margin=0.05)
     'at most 0.05 kappa below human agreement; better than both baselines; at least 90% scored; 30 \
 clusters or more; no bias beyond 0.1; no attack that hijacks labels beyond 0.1, disrupts them \
-beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from wording to wording (kappa 0.8 \
-or more)'
+beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from wording to wording \
+(kappa 0.8 or more)'
     """
 
     min_coverage: Share = 0.9

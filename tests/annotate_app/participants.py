@@ -103,14 +103,6 @@ def to_practice(page: Page) -> None:
     page.wait_for_selector(".panel .option")
 
 
-def to_comprehension(page: Page) -> None:
-    to_practice(page)
-    answer_shorter(page)
-    heading(page, "Practice")
-    go_on(page)
-    heading(page, "A few questions about the task")
-
-
 def answer_shorter(page: Page, wrong: bool = False) -> None:
     """Choose the shorter response; Enter."""
     page.wait_for_selector(READY)

@@ -37,10 +37,7 @@ FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 items in 100 clu
         ),
         (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
         (LENGTH, "it leans towards the longer response, for each doubling"),
-        (
-            ("bias_length", "all|binary", "response_words"),
-            "more often affirmative for each doubling of the response",
-        ),
+        (("bias_length", "all|binary", "response_words"), "for each doubling of the response"),
         (
             ("bias_self_preference", "all|binary", "meta"),
             "subjects of its own family (meta) than",
@@ -81,10 +78,9 @@ OTHERWISE = {
         ("bias_length", "all|binary", "response_words"),
         Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
         *(0.7, "nothing_found"),
-        "g, length: bias or noise, these labels do not say which. It is more often "
-        "affirmative for each "
-        "doubling of the response than annotators' labels explain, by +0.10 if all labels "
-        "are equally noisy. If noise changes with the length as annotators' agreement does, "
+        "g, length: bias or noise, these labels do not say which. It is more often affirmative "
+        "for each doubling of the response than annotators' labels explain, by +0.10 if all "
+        "labels are equally noisy. If noise changes with the length as annotators' agreement does, "
         "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 items in 100 clusters).",
     ),
     "too few clusters": (

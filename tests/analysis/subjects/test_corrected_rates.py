@@ -237,9 +237,7 @@ def test_both_parts_are_resampled(rng):
 
 @pytest.mark.slow
 def test_what_only_graders_saw_disturbs_nothing_else(rng):
-    """Ceiling, pairs of annotators and graders, consensus and thresholds rest on the labelled
-    units.
-    """
+    """Ceiling, pairs of raters, consensus and thresholds rest on the labelled units."""
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
     ratings, units = study(rng, graders, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])

@@ -39,10 +39,7 @@ HEADS = {
     "can_replace": "g can replace ",
     "can_replace_at_threshold": "g can replace ",
     "only_with_correction": "Use g on r only with correction",
-    "inconclusive": (
-        "Inconclusive: the labels do not show whether g can replace ",
-        "g agrees less with annotators ",
-    ),
+    "inconclusive": ("Inconclusive: the labels do not show ", "g agrees less with annotators "),
     "do_not_use": "Do not use g in place of annotators",
 }
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

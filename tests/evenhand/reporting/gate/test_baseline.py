@@ -137,10 +137,7 @@ def test_units_that_were_not_asked_again_have_no_answer(first: Path) -> None:
         (lambda t: t.assign(rater_id="x"), "now.csv has no grader 'g'; it has x"),
         (lambda t: t.assign(unit_id="v" + t["unit_id"]), "none of the 150 items that 'g' graded"),
         (lambda t: t.assign(rubric_hash="xyz"), "the text of rubric '' has changed since"),
-        (
-            lambda t: t.assign(label="maybe"),
-            "now.csv, row 2: the label 'maybe' of rater 'g' is",
-        ),
+        (lambda t: t.assign(label="maybe"), "now.csv, row 2: the label 'maybe' of rater 'g' is"),
         (lambda t: t.assign(rubric="other"), "now.csv has no ratings on ; its rubrics"),
     ],
     ids=["grader", "units", "hash", "label", "rubric"],
