@@ -25,13 +25,7 @@ from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
 from evenhand.analysis.notes import says
-from evenhand.analysis.people import (
-    annotators,
-    ceiling,
-    comparison,
-    disagreements,
-    slices,
-)
+from evenhand.analysis.people import annotators, ceiling, comparison, disagreements, slices
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects import corrected_rates, preference, scores

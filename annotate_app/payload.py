@@ -16,13 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evenhand.annotate_app.languages import (
-    ENGLISH,
-    Language,
-    Sentence,
-    known_languages,
-    offered,
-)
+from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages, offered
 from evenhand.annotate_app.text_trees import Node, by_place, coloured, folded, rendered
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR

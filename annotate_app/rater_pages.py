@@ -29,13 +29,7 @@ from evenhand.annotate_app.html_texts import (
     show,
     show_complaint,
 )
-from evenhand.annotate_app.languages import (
-    ENGLISH,
-    Language,
-    Sentence,
-    fitting,
-    offered,
-)
+from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, fitting, offered
 from evenhand.annotate_app.logins import present_browser
 from evenhand.annotate_app.payload import (
     Navigation,

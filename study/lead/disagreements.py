@@ -24,12 +24,7 @@ from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
 from evenhand.study.store.database import EventLog, append, append_once, conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import (
-    ANSWERED,
-    WITHDRAWN,
-    marks_on,
-    remarks_table,
-)
+from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN, marks_on, remarks_table
 from evenhand.study.store.schema import adjudication_leases as leases
 from evenhand.study.store.schema import (
     flag_events,

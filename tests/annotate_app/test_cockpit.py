@@ -30,13 +30,7 @@ from tests.annotate_app.leading import (
     upload,
 )
 from tests.annotate_app.participants import settled
-from tests.annotate_app.twenty_raters import (
-    CARELESS,
-    GRADER,
-    PARTICIPANT,
-    RATERS,
-    twenty_raters,
-)
+from tests.annotate_app.twenty_raters import CARELESS, GRADER, PARTICIPANT, RATERS, twenty_raters
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 

@@ -8,13 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from evenhand.annotate_app.languages import (
-    ENGLISH,
-    fitting,
-    known_languages,
-    language,
-    offered,
-)
+from evenhand.annotate_app.languages import ENGLISH, fitting, known_languages, language, offered
 from evenhand.annotate_app.payload import page_data, read_sent
 from evenhand.annotate_app.rater_pages import config_of
 from evenhand.errors import InputError

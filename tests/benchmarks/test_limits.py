@@ -2,14 +2,7 @@
 
 import pytest
 
-from benchmarks.limits import (
-    MOST_MEGABYTES,
-    MOST_SECONDS,
-    large_images,
-    own_keys,
-    taken,
-    wide,
-)
+from benchmarks.limits import MOST_MEGABYTES, MOST_SECONDS, large_images, own_keys, taken, wide
 
 
 @pytest.mark.parametrize(

@@ -160,10 +160,10 @@ def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner, ratings):
     header, *rows = ratings.read_text().splitlines()
     lone.write_text("\n".join([header, *rows[3:6]]))  # one unit
     done = gated(runner, lone, "cohen_kappa > 0.5", comment="false")
-    assert (done.code, done.outputs["outcome"]) == (3, "cannot_tell"), done.log
+    assert (done.code, done.outputs["outcome"]) == (3, "inconclusive"), done.log
     assert done.steps == ["Gate", "Outcome"]
-    done = gated(runner, lone, cannot_tell="pass", program=ends_with(runner, 3))
-    assert (done.code, done.outputs["outcome"]) == (0, "cannot_tell")
+    done = gated(runner, lone, inconclusive="pass", program=ends_with(runner, 3))
+    assert (done.code, done.outputs["outcome"]) == (0, "inconclusive")
 
 
 @pytest.mark.slow

@@ -25,12 +25,7 @@ from evenhand.analysis.planning import (
     two_rater_table,
     units_needed,
 )
-from evenhand.analysis.requirement import (
-    Bound,
-    Pilot,
-    clusters_for_width,
-    clusters_to_decide,
-)
+from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels

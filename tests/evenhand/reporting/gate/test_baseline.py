@@ -11,13 +11,7 @@ import pytest
 from evenhand.analysis.verdicts.drift import Drift
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.gate import (
-    Baseline,
-    baseline_of,
-    compared,
-    read_baseline,
-    write_baseline,
-)
+from evenhand.reporting.gate import Baseline, baseline_of, compared, read_baseline, write_baseline
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.lead.imports import import_ratings
