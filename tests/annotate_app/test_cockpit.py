@@ -64,7 +64,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
     expect(page.get_by_text("Working on the figures:")).to_be_visible()  # no long silence
     cards = page.locator(".evenhand-card")
     expect(cards).to_have_count(2, timeout=180_000)
-    expect(cards.first).to_contain_text("? Cannot tell")
+    expect(cards.first).to_contain_text("? Inconclusive")
     expect(cards.first).to_contain_text(GRADER)
     expect(page.get_by_text("Annotators to review: 1")).to_be_visible()
     expect(page.get_by_text("Flags that nobody has dealt with: 2")).to_be_visible()
@@ -87,7 +87,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(page):
     expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
     answers = {
         "1600 of 2400 labels": "Progress",
-        "Raters: 1": "Raters",
+        "Annotators: 1": "Raters",
         re.compile("^. of 2 verdicts$"): "Agreement",
         "Not yet": "Log",
     }
@@ -293,12 +293,12 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     for column in ("task", "said"):
         choose(page, "What annotators read, in this order", column)
     page.keyboard.press("Escape")
-    choose(page, "A judge's labels, which annotators never see", "verdict")
+    choose(page, "A grader's labels, which annotators never see", "verdict")
     for row in (
         "task Sum of 0 and 0 read by annotators",
         "said It is 0. read by annotators, the response",
         "model m0 who answered",
-        "verdict no a judge's label, hidden from annotators",
+        "verdict no a grader's label, hidden from annotators",
     ):
         expect(settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)
     fill(page, "Name of the study", "sums")

@@ -45,7 +45,7 @@ def test_keys_as_fast_as_they_come(annotator, gap, presses, capsys):
     times = person.page.evaluate("enterToPaint")
     middle, slow = np.percentile(times, [50, 95])
     with capsys.disabled():
-        print(f"\n  Enter to next unit painted: p50 {middle:.0f} ms, p95 {slow:.0f} ms")
+        print(f"\n  Enter to next item painted: p50 {middle:.0f} ms, p95 {slow:.0f} ms")
     assert len(times) == presses
     assert slow < 1500
 

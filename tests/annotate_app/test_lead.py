@@ -42,9 +42,9 @@ PAGES = {
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
-    "Texts": "What raters read before the work.",
-    "Rubrics": "Raters and graders read the same words",
-    "Training and checks": "What raters go through before the work",
+    "Texts": "What annotators read before the work.",
+    "Rubrics": "Annotators and graders read the same words",
+    "Training and checks": "What annotators go through before the work",
     "New study": "What annotators rate",
     "Export": "Times and pay",
 }

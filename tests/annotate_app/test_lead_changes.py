@@ -77,7 +77,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     page = changing("Settings")
     fill(page, "Raters per unit", "4")
     page.get_by_text("Confidence", exact=True).click()
-    look(page, "Every item is assigned until it has 4 raters")
+    look(page, "Every item is assigned until it has 4 annotators")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)
     text = (folder / "study.toml").read_text("utf-8")
@@ -104,7 +104,7 @@ def test_a_changed_consent_is_asked_for_before_the_next_unit(changing, annotator
     person = annotator("ann", served)
     page = changing("Texts")
     fill(page, "Consent (Markdown)", "# Why\n\nRead *this*, at [us](https://e.org).")
-    look(page, "Every rater is asked for consent again before their next unit")
+    look(page, "Every annotator is asked for consent again before their next item")
     preview = page.locator(".st-key-preview")
     expect(preview.locator("em")).to_have_text("this")
     expect(preview.get_by_role("link", name="us")).to_have_attribute("target", "_blank")
@@ -176,7 +176,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
     expect(lease.first).to_have_value("45")
     expect(lease).to_have_count(1)
     fill(page, "Units per rater", "7")
-    look(page, "The limit holds from each rater's next unit")
+    look(page, "The limit holds from each annotator's next item")
     change_config(folder, {"annotation": {"lease_minutes": 50.0}})
     page.get_by_role("button", name="Save", exact=True).click()
     complaint(page, "nothing was saved")
@@ -222,7 +222,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     page.get_by_label("Right on Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
-    save(page, "Raters who have not passed the training as it is now")
+    save(page, "Annotators who have not passed the training as it is now")
     training = read_config(folder).training
     assert training is not None
     assert training.file == "training.toml"
@@ -251,7 +251,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     page.get_by_label("Question", exact=True).fill("What is compared?")
     fill(page, "Answers, one a line", "Length\nAuthors")
     fill(page, "The right answer", "Length")
-    save(page, "Every rater answers these questions anew")
+    save(page, "Every annotator answers these questions again")
     assert read_config(folder).comprehension[0].options == ("Length", "Authors")
 
 
