@@ -285,7 +285,7 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
     how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
     page = changing("Settings", **how)
     fill(page, "Raters per unit", "4")
-    look(page, "until it has 4 raters")
+    look(page, "until it has 4 annotators")
     axe(page, "a setting")
     for title in ("Texts", "Rubrics", "Training and checks"):
         open_page(page, title)
