@@ -33,13 +33,13 @@ NOISE = 1.05
 """A verb is no slower than another if it takes no more than this many times as long."""
 SCALE = ["--level", "ordinal", "--categories", "1,2,3,4,5"]
 STAGES = (
-    ("reading the file", "evenhand.reporting.ratings_file.dataframes", "rows_of_file"),
+    ("reading the file", "evenhand.reporting.load", "rows_of_file"),
     ("validating the table", "evenhand.analysis.all_rubrics", "validate_ratings"),
-    ("labels as arrays", "evenhand.analysis.all_rubrics", "combine_readings"),
-    ("labels as arrays", "evenhand.analysis.all_rubrics", "encode"),
+    ("labels as arrays", "evenhand.analysis.labels.encoding", "combine_readings"),
+    ("labels as arrays", "evenhand.analysis.labels.encoding", "encode"),
     ("drawing resamples", "evenhand.analysis.all_rubrics", "_resampled"),
     ("all other statistics", "evenhand.analysis.all_rubrics", "_add_rows"),
-    ("the bias audit", "evenhand.analysis.registry", "add_bias_rows"),
+    ("the bias audit", "evenhand.analysis.bias.audit", "add_bias_rows"),
     ("verdicts", "evenhand.analysis.all_rubrics", "judge_graders"),
     ("waiting for other libraries' estimates", "evenhand.analysis.all_rubrics", "analyse_rubric"),
     ("reading the templates", "evenhand.analysis.report.files", "prepare_report"),

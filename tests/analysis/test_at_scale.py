@@ -111,7 +111,7 @@ def test_people_who_are_alike_are_named():
     alike = pd.concat([frame[frame["rater_id"] != second], other], ignore_index=True)
     whole, found = both(alike)
     assert found.notes == whole.notes
-    assert found.notes[0].startswith(f"{first} and {second} gave the same label on every unit")
+    assert found.notes[0].startswith(f"{first} and {second} gave the same label on every item")
 
 
 @pytest.mark.slow
