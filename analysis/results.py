@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
@@ -58,10 +58,18 @@ def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
     return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
 
 
-def sample_of(row: TableRow) -> str:
-    """Return how many units a row is about, and in how many clusters if these are fewer."""
+def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
+    """Return the size of a row's sample in words: one number where all clusters are single items.
+
+    >>> sample_of({"n_units": 400, "n_clusters": 100}, "item")
+    '400 rows in 100 items'
+    >>> sample_of({"n_units": 250, "n_clusters": 250}, "pair")
+    '250 pairs'
+    """
     units, clusters = row["n_units"], row["n_clusters"]
-    return f"{units} items" if clusters == units else f"{units} items in {clusters} clusters"
+    if units == clusters:
+        return f"{units} {'pair' if noun == 'pair' else 'item'}s"
+    return f"{units} {'row' if noun == 'item' else 'item'}s in {clusters} {noun}s"
 
 
 def from_to(first: str, second: str) -> str:

@@ -717,7 +717,7 @@ class RubricFigures:
         """Columns with their headings; `tables.toml` says what is declared how."""
         alphas = self.alphas(subset)
         several = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
-        several["ranks"] = [] if subset == ALL_BINARY else ["spearman"]  # there it is of subjects
+        several["ranks"] = [] if subset == ALL_BINARY else ["spearman"]  # binary: subjects' scores
         heads: list[tuple[str, Column]] = []
         for column in columns:
             if isinstance(column, str):

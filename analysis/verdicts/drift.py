@@ -47,13 +47,13 @@ from evenhand.analysis.requirement import (
     state_of,
     surer_level,
 )
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts.comparison import AtNull, Comparator, Comparison, Points, Reading
 from evenhand.analysis.verdicts.evidence import Answers
 from evenhand.analysis.verdicts.requirements import answers_enough, bound_of, sample_is_enough
-from evenhand.analysis.verdicts.wording import advice, interval_of, sample_of, signed
+from evenhand.analysis.verdicts.wording import advice, interval_of, signed
 from evenhand.analysis.writer import View
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written

@@ -31,7 +31,7 @@ from evenhand.analysis.requirement import (
     rounded_up,
     unsettled,
 )
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import limit_shown, shown_apart
 from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.evidence import (
@@ -252,7 +252,7 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
         interval=wording.interval_of(binary["low"], binary["high"], -bounds.margin, 0.0, sign="+"),
         margin=limit_shown(bounds.margin, -binary["low"], -binary["high"]),
         share="",
-        sample=wording.sample_of(binary, case.noun),
+        sample=sample_of(binary, case.noun),
     )
     caveat = because("binary_falls_short" if falls_short else "binary_not_shown", figures=figures)
     return Decision("can_replace", head, [Reason(passes.sentence), caveat], holds_for="labels")

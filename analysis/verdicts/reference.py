@@ -33,7 +33,7 @@ from evenhand.analysis.requirement import (
     reasons,
     state_of,
 )
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows, sample_of
 from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts import requirements, wording
 from evenhand.analysis.verdicts.comparison import (
@@ -275,7 +275,7 @@ def _figure(
             "figures.bar",
             **fields,
             interval=wording.interval_of(*ends, level.bar, alpha=level.alpha),
-            sample=wording.sample_of(row, noun),
+            sample=sample_of(row, noun),
         )
         words = written(f"short.{short}", **fields)
     return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), words)

@@ -14,7 +14,7 @@ from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
-from evenhand.analysis.results import ResultRow
+from evenhand.analysis.results import ResultRow, sample_of
 from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart
 from evenhand.analysis.verdicts.evidence import (
     Answers,
@@ -449,11 +449,3 @@ def listed(rows: Sequence[ResultRow]) -> str:
     """The names of parts, or how many they are."""
     names = [part_of(row) for row in rows]
     return ", ".join(names) if len(names) <= MOST_PARTS else f"{len(names)} parts"
-
-
-def sample_of(row: ResultRow, noun: str) -> str:
-    """Return the numbers of items and of clusters in words; one number where they are equal."""
-    units, clusters = row["n_units"], row["n_clusters"]
-    if units == clusters:
-        return f"{units} {'pair' if noun == 'pair' else 'item'}s"
-    return f"{units} {'row' if noun == 'item' else 'item'}s in {clusters} {noun}s"

@@ -49,7 +49,7 @@ from evenhand.analysis.report.source import (
     rows_of,
     sentences,
 )
-from evenhand.analysis.results import BASELINES
+from evenhand.analysis.results import BASELINES, sample_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import Candidate, recommendations
@@ -84,8 +84,8 @@ def _first(source: Source) -> blocks.FirstPage:
         people, sample = next((each for each in agreed if each and not each.reason), None), ""
         if people:
             noun = source.analysis.cluster_nouns.get(recommended.rubric, "cluster")
-            about = {"units": people.n_units, "clusters": people.n_clusters, "noun": noun}
-            sample = written("first.units" if noun == "unit" else "first.sample", **about)
+            size = {"n_units": people.n_units, "n_clusters": people.n_clusters}
+            sample = sample_of(size, noun)
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, recommended.sentence, cell, sample))
     facts, described = source.context.facts, []

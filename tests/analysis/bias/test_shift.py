@@ -114,7 +114,7 @@ def test_nor_with_other_people_and_other_units(about):
 @pytest.mark.parametrize("sees", [0.8, 0.4, 0.0])
 def test_where_units_are_of_two_kinds_little_is_left(sees):
     """Half of one part and a tenth of the other are affirmative; the raters' errors know nothing
-    of parts. Quality is not normal at all then, and two annotators's labels cannot tell: a tenth of
+    of parts. Quality is not normal at all then, and two annotators' labels cannot tell: a tenth of
     people's own difference may be left, where the plain difference has up to all of it.
     """
     rng = np.random.default_rng(3)

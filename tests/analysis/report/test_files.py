@@ -344,6 +344,7 @@ def test_one_pair_of_kappas_and_everybody_counted(shared_data, tmp_path, capsys)
     pairs = set(re.findall(r"(?:kappa|κ) (-?\d\.\d\d) vs (-?\d\.\d\d)", said + text))
     assert pairs == {("0.42", "0.32")}
     assert "Human agreement is kappa 0.32" in text
+    assert re.search(r"Human agreement: κ 0.32 .*; 200 items\.", text)
     assert "20 annotators labelled 200 items" in text
     assert "margin was 0.1, or a quarter of the annotators' kappa if that is less" in text
 

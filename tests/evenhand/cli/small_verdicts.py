@@ -77,7 +77,7 @@ VERDICTS = (
          "within the margin in slice=usual; too few labels to tell in 1 of 2",
          more="--slice slice"),
     file("nobody looked at parts", "what holds on the whole need not hold in every part",
-         labels(in_slice(reverse, GOOD), units=900), "inconclusive whether it can replace",
+         labels(in_slice(reverse, GOOD), units=900), "whether it can replace an annotator, is open",
          "nor in every part of the sample"),
     file("fails in a slice", "wrong wherever the slice is rare",
          labels(in_slice(reverse, GOOD), units=900),
