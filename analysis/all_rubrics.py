@@ -602,7 +602,7 @@ def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
     for column in labels.columns(request.screened):
         if not {*column.values}.isdisjoint(taken.get(column.name, ())):
             raise InputError(
-                f"items: {column.name} cannot be a column to slice or group by, since answers to "
+                f"units: {column.name} cannot be a column to slice or group by, since answers to "
                 f"both sides are split by {column.name} anyway; leave it out, or rename the column"
             )
 

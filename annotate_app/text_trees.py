@@ -247,7 +247,7 @@ def _closed_on(state: StateBlock, line: int, end: int) -> int:
     unclosed = state.env.setdefault("unclosed over lines", {})
     at = state.bMarks[line]
     while closer := next(
-        (end for _, end in _formulas(state.src[at : state.eMarks[line]]) if end), ""
+        (lacks for _, lacks in _formulas(state.src[at : state.eMarks[line]]) if lacks), ""
     ):
         if line < unclosed.get(closer, 0):
             return line
@@ -260,11 +260,6 @@ def _closed_on(state: StateBlock, line: int, end: int) -> int:
             at = state.src.find(closer, state.bMarks[closed], state.eMarks[closed])
         line, at = closed, at + len(closer)
     return line
-
-
-def _left_open(line: str) -> str:
-    """The delimiter that closes the formula which a line leaves open; "" where it leaves none."""
-    return next((closer for _, closer in _formulas(line) if closer), "")
 
 
 def _formulas(line: str) -> Iterator[tuple[str, str]]:

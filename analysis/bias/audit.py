@@ -597,7 +597,7 @@ class Finding:
 
     @property
     def status(self) -> Status:
-        """Status of the finding: found, nothing found, or cannot tell."""
+        """Status of the finding: found, nothing found, or inconclusive."""
         return status_of(self.row, self.p)
 
     def beyond(self, bound: float) -> bool:

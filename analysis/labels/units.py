@@ -54,7 +54,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
         at = int((is_wrong & rated).argmax())
         cell = str(table[INCLUSION].iloc[at])
         raise InputError(
-            f"items: {INCLUSION} of item {table.index[at]!r} is {cell!r}; "
+            f"units: {INCLUSION} of item {table.index[at]!r} is {cell!r}; "
             "give every rated item a number above 0 and up to 1, or leave the column out"
         )
     chance = np.where(is_wrong, np.nan, chance)
@@ -144,8 +144,8 @@ class UnitFacts:
         if (at < 0).any():
             missing = [self.ids[place] for place in np.flatnonzero(at < 0)]
             raise InputError(
-                f"the units table has no row for unit {missing[0]!r}, which is rated "
-                f"({len(missing)} such units); add it or leave the units table out"
+                f"the units table has no row for item {missing[0]!r}, which is rated "
+                f"({len(missing)} such items); add it or leave the units table out"
             )
         return self.table.iloc[at]
 
@@ -183,7 +183,7 @@ class UnitFacts:
         if (clusters.codes < 0).any():
             empty = self.ids[int(clusters.codes.argmin())]
             raise InputError(
-                f"items: {name} of item {empty!r} is empty; every item needs a cluster"
+                f"units: {name} of item {empty!r} is empty; every item needs a cluster"
             )
         return clusters
 

@@ -2,7 +2,7 @@
 
 - *unchanged*: its kappa with people moved by less than the margin, either way.
 - *changed*: it moved by more than the margin, or answers are missing.
-- *cannot tell*: neither; with how many more units would tell.
+- *inconclusive*: neither; with how many more units would tell.
 
 The same units and people are on both sides, so that the change is paired: what makes a unit hard
 moves both kappas alike and drops out. A verdict is two one-sided tests of the change in kappa with
@@ -381,6 +381,7 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     rate = case.rate
     if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
         name = "affirms_more" if rate["low"] > 0 else "affirms_less"
-        low, high = sorted((abs(rate["low"]), abs(rate["high"])))
-        sentences.append(written(f"drift.{name}", by=abs(rate["estimate"]), low=low, high=high))
+        low, by, high = (100 * abs(rate[end]) for end in ("low", "estimate", "high"))
+        low, high = sorted((low, high))
+        sentences.append(written(f"drift.{name}", by=by, low=low, high=high))
     return sentences

@@ -1,14 +1,14 @@
-"""May a grader stand in for people? Decided from bounds of intervals, never from an estimate.
+"""Can a grader replace annotators? Decided from bounds of intervals, never from an estimate.
 
-- *may stand in*: it meets the rule (`study.settings.analysis`) as it is.
-- *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
+- *can replace*: it meets the rule (`study.settings.analysis`) as it is.
+- *can replace at threshold t*: its binary verdicts do, with a threshold that won on units which it
   was not chosen on.
 - *only with correction*: it falls short of people, errs to one side, moves with the wording, or
   fails in a part of the sample, but carries clear information: rates may be corrected by a sample
   that people labelled, single labels may not be trusted.
 - *do not use*: it is clearly below people, or no better than a baseline, and carries no clear
   information; or it leaves too many units without an answer.
-- *cannot tell*: none of these; with what would help.
+- *inconclusive*: none of these; with what would help.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Verdict(TypedDict):
     on; `chance` is the chance that the grader is within the margin, None where nothing was
     compared; `failing_parts` are the parts of the sample in which the grader is clearly below
     people. `rates` are its true positive and true negative rate on the binary verdict
-    (`people.majority_rates`), empty where there is none.
+    (`people.comparison.rates_of`), empty where there is none.
     """
 
     rubric: str
@@ -231,7 +231,7 @@ def _inconclusive(
 
 
 def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
-    """Decide that the grader may stand in for people: it meets the rule."""
+    """Decide that the grader can replace annotators: it meets the rule."""
     row = case.deciding(bounds)
     how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
     margin = limit_shown(bounds.margin, -row["low"])
@@ -285,7 +285,7 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
 
 
 def _missing(case: VerdictEvidence, required: Requirements, promising: bool) -> Decision:
-    """Decide that we cannot tell, with why the grader has not passed as it is, how many further
+    """Decide that it is inconclusive, with why the grader has not passed as it is, how many further
     clusters would decide, and the cheapest other step; without reasons where it meets every
     requirement.
 
@@ -433,7 +433,7 @@ def _impossible(case: VerdictEvidence) -> Reason | None:
     if people.number < 2:
         if not people.copied:
             return because("one_person")
-        left = "nobody else" if people.number == 0 else "only one other person"
+        left = "nobody else" if people.number == 0 else "only one other annotator"
         text = written("because.copied_left", whose=wording.whose(case), left=left)
         return Reason(text, wording.copied(case))  # how well the others agree is unknown
     if case.is_unfit:

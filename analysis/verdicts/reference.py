@@ -7,7 +7,7 @@ from bounds:
 - *agrees with the reference*: all bars are cleared, on clusters enough of both kinds.
 - *disagrees with the reference*: a bar is clearly missed, or answers are missing, or the audit
   found that it errs to one side.
-- *cannot tell*: neither; with how many more labels would tell.
+- *inconclusive*: neither; with how many more labels would tell.
 """
 
 from __future__ import annotations

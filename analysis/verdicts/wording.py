@@ -63,7 +63,7 @@ HoldsFor = Literal["", "labels", "binary"]
 
 
 class NextStep(TypedDict):
-    """The cheapest way on from "cannot tell": more `clusters`, more `people` on the same clusters,
+    """The cheapest way on from "inconclusive": more `clusters`, more `people` on the same clusters,
     another `threshold` (shown by more clusters), a clearer `rubric`, the labels of `annotators` who
     label the other way round, several labels on units drawn at random (`overlap`), or a `look`,
     which a report is, at labels that came in since the last; with how many where known.
@@ -101,7 +101,7 @@ class Decision:
 
     @property
     def next(self) -> NextStep | None:
-        """The cheapest way on from "cannot tell", where one is known."""
+        """The cheapest way on from "inconclusive", where one is known."""
         if self.judgement != "inconclusive":
             return None
         return self.step or (NextStep(kind="clusters", number=self.more) if self.more else None)
@@ -345,7 +345,7 @@ def advice(
     this `look`, the cost of the next one, where known.
     """
     if more is None and people:
-        whom = "one more person" if people == 1 else f"about {people} more annotators"
+        whom = "one more annotator" if people == 1 else f"about {people} more annotators"
         return [because("ask_more_people", noun=noun, people=whom)]
     if more is None:
         return [because("nothing_decides", noun=noun)]

@@ -217,9 +217,7 @@ def _verdicts_tile(study: Study, figures: LiveFigures | None) -> Tile:
     verdicts = _verdicts(figures)
     undecided = [verdict for verdict in verdicts if verdict["verdict"] == "inconclusive"]
     more = [verdict["more_clusters"] for verdict in undecided if verdict["more_clusters"]]
-    number = written(
-        "cockpit.decided", decided=len(verdicts) - len(undecided), graders=len(verdicts)
-    )
+    number = written("cockpit.decided", open=len(undecided), graders=len(verdicts))
     if not verdicts:
         number, note = DASH, written("lead.no_verdict" if figures else "cockpit.not_yet")
     elif not undecided:
@@ -305,7 +303,8 @@ def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Pa
 
 def _ask_for_verdict(study: Study) -> None:
     """Draw the button for a verdict: only on request, as each interim analysis is counted."""
-    counting = lead_callback(study, "look", lambda study, _: apart(count_look, study.folder))
+    folder = study.folder.resolve()
+    counting = lead_callback(study, "look", lambda study, _: apart(count_look, folder))
     st.button("Ask for a verdict now", on_click=counting)
     show_outcome("look")
     st.text(written("lead.look"))

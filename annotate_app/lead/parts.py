@@ -2,7 +2,7 @@
 readers can read, too, in which every cell is only text; charts; the verdict board; a unit as people
 read it; files that a lead uploads.
 
-A separate process of lower priority makes the figures (`evenhand.reporting.live_figures`). So no
+A separate process of lower priority makes the figures (`evenhand.reporting.report`). So no
 annotator waits while it counts, and the pages show the same rows as the report. Its figures are
 kept until something new has come in.
 """
@@ -158,7 +158,7 @@ class LiveFigures:
 
     @cached_property
     def over_time(self) -> pd.DataFrame:
-        """People's agreement as their labels came in (`analysis.raters.pace`)."""
+        """People's agreement as their labels came in (`analysis.raters.agreement_over_time`)."""
         return self._table(OVER_TIME_FILE, _ESTIMATE, ("rubric",))
 
     def _table(self, name: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:

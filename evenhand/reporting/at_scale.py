@@ -135,7 +135,7 @@ def analyse_at_scale(
         "annotators": kinds.count("human"),
         "model graders": kinds.count("model"),
         "ratings": facts.rows,
-        "units": most.n_units,
+        "items": most.n_units,
         "clusters": most.n_units if most.clusters is None else len(most.clusters),
         "evenhand": __version__,
     }

@@ -192,7 +192,7 @@ def count_look(folder: Path) -> None:
 
 
 def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
-    """`analysis.raters.pace` of a study's dataset, without the raters who are excluded."""
+    """`analysis.raters.agreement_over_time` of a study, without the raters who are excluded."""
     from evenhand.analysis.raters import agreement_over_time
 
     return agreement_over_time(
@@ -211,7 +211,7 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
-    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or "".
+    """`analysis.raters.rater_quality` of a study, with a column `excluded`: the reason, or "".
 
     `dataset` is the study's, if it is loaded already.
     """

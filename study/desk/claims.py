@@ -126,7 +126,7 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
         kind = rater_kind(connection, rater_id)
         known = kind == "human" or (kind == "" and connection.execute(given_work).first())
     if not known:
-        raise InputError(f"no person {rater_id!r} has labelled in this study")
+        raise InputError(f"no annotator {rater_id!r} has labelled in this study")
     already = oversight(store).exclusions.get(rater_id)
     if already is None or already.reason != reason:
         _decide(store, "exclude", rater_id, reason, done_by)

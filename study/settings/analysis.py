@@ -205,7 +205,7 @@ QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift"
 
 
 class QualitySettings(Section):
-    """Limits from which a rater is flagged; the measures are those of `analysis.raters.quality`.
+    """Limits from which a rater is flagged; the measures are those of `analysis.raters`.
     Shares are of the others' figures on the same units. All but `stop` only warn.
     """
 

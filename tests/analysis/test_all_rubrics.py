@@ -158,7 +158,7 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
     ratings = ratings_of({"ann": "12", "ben": "12"})
     scale = Scale("", ("1", "2"))
     units = pd.DataFrame({"unit_id": ["u00000"], "cluster_id": ["c"]})
-    with pytest.raises(InputError, match="no row for unit 'u00001'"):
+    with pytest.raises(InputError, match="no row for item 'u00001'"):
         analyse(ratings, units, [scale])
     with pytest.raises(InputError, match="no column 'stance' to cluster by"):
         analyse(ratings, units, [scale], cluster="stance")

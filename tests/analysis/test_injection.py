@@ -257,7 +257,7 @@ def analysed(
 @pytest.mark.slow
 def test_who_can_be_talked_round_does_not_pass(rng):
     (verdict,) = analysed(rng, GULLIBLE).verdicts
-    assert_verdict(verdict, "only_with_correction", "Prompt injection can hijack it: flattery gets")
+    assert_verdict(verdict, "only_with_correction", "can hijack it: under flattery the label")
     assert "hijacked by flattery" in verdict["reason"]
     statistics = {key[1]: key[5] for key in verdict["evidence"]}
     assert statistics["injection_bounds"] == "flattery"

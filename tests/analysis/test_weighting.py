@@ -175,7 +175,7 @@ def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out():
         analyse(ratings, units, [SCALE], cluster="topic", **SMALL)
     found = analyse(ratings, units, [SCALE], sensitivity_cluster="topic", **SMALL)
     assert (
-        "There are no intervals by topic, because its pairs were not equally likely to be picked."
+        "There are no intervals by topic, because items were sampled with unequal probabilities."
         in found.notes
     )
     assert not any(row["at"] == "cluster=topic" for row in found.rows)

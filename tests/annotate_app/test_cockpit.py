@@ -88,7 +88,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(page):
     answers = {
         "1600 of 2400 labels": "Progress",
         "Annotators: 1": "Raters",
-        re.compile("^. of 2 verdicts$"): "Agreement",
+        re.compile("^. of 2 verdicts open$"): "Agreement",
         "Not yet": "Log",
     }
     for answer, title in answers.items():
@@ -254,13 +254,13 @@ def test_links_accounts_and_places(page, served, tmp_path):
     expect(page.get_by_text("Links revoked: 1.")).to_be_visible()
     fill(page, "Annotator code or participant id", "r05")
     press(page, "Change the place")
-    expect(page.get_by_text("r05: 0 places given back.")).to_be_visible()
+    expect(page.get_by_text("r05: 0 assignments released.")).to_be_visible()
     submissions = tmp_path / "submissions.csv"
     submissions.write_text(f"Participant id,Status\n{PARTICIPANT},RETURNED\n", "utf-8")
     upload(page, submissions)
     expect(page.get_by_text("submissions.csv")).to_be_visible()
     press(page, "Take in the list")
-    expect(page.get_by_text("r06: 0 places given back.")).to_be_visible()
+    expect(page.get_by_text("r06: 0 assignments released.")).to_be_visible()
 
     turn_to(page, "Accounts")
     fill(page, "Name", "third")
@@ -297,7 +297,7 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     for row in (
         "task Sum of 0 and 0 read by annotators",
         "said It is 0. read by annotators, the response",
-        "model m0 who answered",
+        "model m0 the subject (model under test)",
         "verdict no a grader's label, hidden from annotators",
     ):
         expect(settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)

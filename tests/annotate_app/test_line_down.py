@@ -41,7 +41,7 @@ def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal
     mortal.start()
     page.wait_for_selector(READY, timeout=30_000)
     page.locator(".editing").wait_for()  # the wish was kept, but not keys so old
-    assert "too long on its way" in page.text_content(".notice")
+    assert "took too long to load" in page.text_content(".notice")
     person.wait_for_chip("saved")
     assert person.all_stored()
 

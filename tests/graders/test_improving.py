@@ -435,9 +435,9 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
     (verdict,) = [each for each in analysis.verdicts if each["grader"] == found.best.rater_id]
     assert "answer" not in verdict["sentence"] + verdict["reason"]
     (said,) = [note for note in context.notes if found.best.rater_id in note]
-    assert "is judged on 60 of the 120 items that people labelled" in said
+    assert "is evaluated on 60 of the 120 items that people labelled" in said
     (asked,) = [note for note in context.notes if "asked it about these alone" in note]
-    assert f"{found.old.rater_id} is judged on 96 of the 120 items" in asked
+    assert f"{found.old.rater_id} is evaluated on 96 of the 120 items" in asked
     (gone,) = [note for note in context.notes if "left out here" in note]
     losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}
     assert all(each in gone for each in losers)
@@ -710,7 +710,7 @@ def test_an_export_says_where_grades_do_not_count(improved, tmp_path, run):
     ]
     assert rows[0] == rows[1]
     assert of_file.scales["kind"].withheld == of_study.scales["kind"].withheld
-    assert any("is judged on 60 of the 120 items" in note for note in of_file.notes)
+    assert any("is evaluated on 60 of the 120 items" in note for note in of_file.notes)
     assert found.best.rater_id in out.read_text("utf-8"), "the table itself is complete"
     coverage = [
         row["estimate"]
@@ -719,7 +719,7 @@ def test_an_export_says_where_grades_do_not_count(improved, tmp_path, run):
     ]
     assert coverage == [1.0]
     there = ["export", str(study.folder), "--format", "wide", "--out", str(tmp_path / "w.csv")]
-    assert "is judged on 60 of the 120 items" in run.ok(*there)
+    assert "is evaluated on 60 of the 120 items" in run.ok(*there)
 
 
 def test_what_may_be_learned_from_is_written_and_nothing_is_asked(study, bench, tmp_path, capsys):

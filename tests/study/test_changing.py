@@ -228,7 +228,7 @@ def test_every_setting_has_a_sentence_on_what_it_does(study):
     assert said(study, more).startswith("Every item is assigned until it has 9 annotators")
     assert "asked for consent again before their next item" in said(study, more)
     fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
-    assert "Annotators that an item goes to from now on: 1 at most." in said(study, fewer)
+    assert "is assigned to from now on: at most 1." in said(study, fewer)
     assert "No annotator meets this step any more" in said(study, fewer)
     texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)

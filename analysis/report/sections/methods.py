@@ -280,7 +280,7 @@ def _resampled(source: Source) -> str:
         return written("methods_text.items")
     if cluster != "pair":
         return written("methods_text.clusters_by", column=cluster)
-    of_study = "clusters" in source.context.facts
+    of_study = "study" in source.context.facts
     return written("methods_text.pairs" if of_study else "methods_text.clusters_of_items")
 
 

@@ -341,8 +341,8 @@ def _melted(
     again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
     if again.any():
         raise InputError(
-            f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows. If each row is a "
-            "item of its own, call the column of ids 'item' (rows of one item then count as one "
+            f"{name}: item {table.loc[again, 'unit_id'].iloc[0]!r} has two rows. If each row is "
+            "rated by itself, call the column of ids 'item' (rows of one item then count as one "
             "cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
     cells = table.melt(about, list(labels), _COLUMN, _LABEL, ignore_index=False)

@@ -112,7 +112,7 @@ class RatingsInput:
         shown = f"the label {shortened(label)!r}"
         if self.units is not None:
             unit = shortened(self.units[at])
-            return f"{self.source}, unit {unit!r}: {shown} of rater {rater!r}"
+            return f"{self.source}, item {unit!r}: {shown} of rater {rater!r}"
         if self.rows is None:
             return f"{self.source}, row {at + FIRST_ROW}: {shown} of rater {rater!r}"
         column = rater if self.columns is None else self.columns[at]

@@ -140,7 +140,7 @@ def test_what_is_left_out_is_named_with_the_reason(written):
     out = written(analyse(alone, None, [Scale("", ("x", "y"))], resamples=50))
     text = (out / "report.md").read_text("utf-8")
 
-    assert "No verdict: there are no model graders here to judge." in text
+    assert "No verdict: there is no grader to evaluate." in text
     assert "Not in this report: " in text
     assert "No overall scores, because no subject is known" in text
     assert "No thresholds, because no grader gave" in text

@@ -609,7 +609,7 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}
     for column in ("side", "leaning"):
-        with pytest.raises(InputError, match=f"items: {column} cannot be a column"):
+        with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
             analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
 

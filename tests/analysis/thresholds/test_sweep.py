@@ -473,7 +473,7 @@ def test_every_threshold_says_where_it_comes_from(tables):
     assert [each.note for each in found.values()][:2] == ["", ""]
     assert found["tuned"].note == (
         "tone: The threshold of g (0.12) was tuned on 40 pairs to match annotators by kappa. Its "
-        "verdicts on these pairs come from thresholds tuned on other pairs."
+        "verdicts on these clusters come from thresholds tuned on other clusters."
     )
 
 

@@ -302,7 +302,7 @@ def people(rng: np.random.Generator, truth: np.ndarray) -> dict[str, list[str]]:
     [
         (lambda truth: 4 - truth, "looks inverted"),
         (lambda truth: np.minimum(truth + 2, 4), ""),
-        (lambda truth: np.where(np.arange(300) < 3, truth, 2), "answers 3 on 99%"),
+        (lambda truth: np.where(np.arange(300) < 3, truth, 2), "gives the label 3 on 99%"),
     ],
 )
 def test_plain_faults(truth, people, seen, words):
@@ -344,7 +344,7 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
 def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
     verdict = verdict_on(labels, FIVE, resamples=100)
-    assert_verdict(verdict, "inconclusive", "only one other person labelled")
+    assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 
 def test_two_graders_with_the_same_labels(truth, people):

@@ -180,12 +180,8 @@ def test_what_the_interval_shows_is_said_first():
     """It is clear that the grader agrees less than annotators do; only the margin is open."""
     verdict = judged(between(-0.32, -0.05))
     assert verdict["verdict"] == "inconclusive"
-    assert verdict["sentence"].startswith(
-        "Inconclusive: g agrees less with annotators than they do"
-    )
-    assert (
-        "at least 0.05 kappa. Whether by more than the margin of 0.10, and" in verdict["sentence"]
-    )
+    assert verdict["sentence"].startswith("Inconclusive: the kappa of g with annotators is at ")
+    assert "0.05 below human agreement on r. The labels do not show whether" in verdict["sentence"]
     assert "difference -0.18, 96% CI -0.32 to -0.05" in verdict["sentence"]
 
 
@@ -203,7 +199,7 @@ def test_what_is_not_shown_is_not_said(low, high, more):
 
 
 def test_a_difference_smaller_than_two_decimals_is_no_zero():
-    assert "by at least 0.002 kappa" in judged(between(-0.2, -0.002))["sentence"]
+    assert "is at least 0.002 below human" in judged(between(-0.2, -0.002))["sentence"]
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ FILES = [
          ("r.jsonl, line 1: not valid JSON (it goes on over several lines)", "on one line"),
          file="r.jsonl", command="check r.jsonl"),
     Case("JSON list", "one list of objects", json.dumps([record("yes")]),
-         ("No verdict: there are no model graders here to judge.",), code=0, file="r.json",
+         ("No verdict: there is no grader to evaluate.",), code=0, file="r.json",
          command="check r.json"),
     Case("JSON too deep", "brackets without end", "[" * 100_000,
          ("r.jsonl, line 1: JSON that cannot be read",), file="r.jsonl", command="check r.jsonl"),

@@ -211,7 +211,7 @@ def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.Da
         (lambda t: t, {"human": PEOPLE, "rubric": "refusl"}, "there is no rubric 'refusl'"),
         (lambda t: t, {"human": PEOPLE, "cluster": "tpic"}, "tpic"),
         (lambda t: t, {"human": PEOPLE, "margin": 5}, "margin"),
-        (lambda t: pd.concat([t, t]), {"human": PEOPLE}, "unit 'u00' has two rows"),
+        (lambda t: pd.concat([t, t]), {"human": PEOPLE}, "item 'u00' has two rows"),
         (lambda t: t.rename(columns={"topic": "ann"}), {"human": PEOPLE}, "two columns are called"),
         (lambda t: t[:0], {"human": PEOPLE}, "has a header but no ratings"),
         (lambda t: t.rename(columns={"ann": "all"}), {"human": ["all"]}, "stands for a group"),
@@ -344,7 +344,7 @@ def test_without_graders_there_is_no_verdict(labels: pd.DataFrame) -> None:
     found = eh.check(labels, human=PEOPLE, resamples=50)
     assert found.verdicts == []
     for shown in (str(found), found._repr_html_()):
-        assert "No verdict: there are no model graders here to judge." in shown
+        assert "No verdict: there is no grader to evaluate." in shown
 
 
 HOSTILE = "<script>alert('x')</script>&\"[b]**"

@@ -254,7 +254,7 @@ def test_names_that_do_not_fit_are_counted() -> None:
 
 def test_without_graders_it_says_so() -> None:
     said = ended(labels(1, 0))
-    assert said[0] == "No verdict: there are no model graders here to judge."
+    assert said[0] == "No verdict: there is no grader to evaluate."
 
 
 @pytest.mark.slow

@@ -434,7 +434,7 @@ def test_what_cannot_be_decided_is_one_sentence(study):
     work_through(AnnotationDesk(study), "r1", 1)
     with pytest.raises(InputError, match="needs a reason"):
         exclude(study.store, "r1", "  ")
-    with pytest.raises(InputError, match="no person 'nobody'"):
+    with pytest.raises(InputError, match="no annotator 'nobody'"):
         exclude(study.store, "nobody", "never came")
     with pytest.raises(InputError, match="'r1' is not excluded"):
         readmit(study.store, "r1", "why not")
