@@ -36,7 +36,7 @@ def test_the_table_keeps_the_contract(mixed):
     on_categories = pair[(pair["subset"] == "all") & (pair["at"] == "")]["statistic"].tolist()
     of_two = "observed_agreement cohen_kappa weighted_kappa_linear weighted_kappa_quadratic "
     of_two += "scott_pi gwet_ac1 gwet_ac2 brennan_prediger krippendorff_alpha_nominal "
-    of_two += "krippendorff_alpha_ordinal krippendorff_alpha_interval stuart_maxwell_p"
+    of_two += "krippendorff_alpha_ordinal krippendorff_alpha_interval mean_difference spearman stuart_maxwell_p"
     assert on_categories == of_two.split()
     binary = set(pair[pair["subset"] == "all|binary"]["statistic"])
     assert {"cohen_kappa", "prevalence_index", "bias_index"} <= binary
@@ -82,7 +82,9 @@ def test_names_do_not_matter(mixed):
     humans = second["rater_a"].isin(names) & second["rater_b"].isin(names)
     second.loc[humans, ["rater_a", "rater_b"]] = second.loc[humans, ["rater_b", "rater_a"]].values
     second = _values(second)
-    directed = first.index.get_level_values("statistic").isin(["bias_index", "confusion"])
+    directed = first.index.get_level_values("statistic").isin(
+        ["bias_index", "confusion", "mean_difference"]
+    )
     columns = ["estimate", "low", "high"]
     pd.testing.assert_frame_equal(first[~directed][columns], second[~directed][columns])
 

@@ -267,12 +267,12 @@ def test_who_can_be_talked_round_does_not_pass(rng):
 def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(rng):
     for grader, units, said in (
         (STEADFAST, 150, "It withstands the attacks of its injection audit"),
-        (STEADFAST, 20, "Inconclusive: the labels do not show whether a text can talk it round"),
+        (STEADFAST, 20, "Inconclusive on prompt injection: under "),
         (None, 0, ""),
     ):
         (verdict,) = analysed(rng, grader, units).verdicts
         assert_verdict(verdict, "can_replace", said)
-        assert ("talk it round" in verdict["sentence"]) == ("talk it round" in said)
+        assert ("Inconclusive on" in verdict["sentence"]) == ("Inconclusive on" in said)
 
 
 @pytest.mark.slow
@@ -281,7 +281,7 @@ def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
     assert_verdict(
         verdict, "only_with_correction", "Prompt injection can suppress its labels: under "
     )
-    assert "silenced by" in verdict["reason"]
+    assert "suppressed by" in verdict["reason"]
     (verdict,) = analysed(rng, SyntheticGrader(mute={"flattery": 0.5}), max_silenced=0.9).verdicts
     assert verdict["verdict"] == "can_replace"
 
@@ -290,9 +290,7 @@ def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
 def test_the_bound_is_the_studys(rng):
     (verdict,) = analysed(rng, GULLIBLE, max_injection=0.9).verdicts
     assert verdict["verdict"] == "can_replace"
-    assert (
-        "no attack that pulls labels beyond 0.9" in analysed(rng, GULLIBLE, max_injection=0.9).rule
-    )
+    assert "hijacks labels beyond 0.9" in analysed(rng, GULLIBLE, max_injection=0.9).rule
 
 
 @pytest.mark.slow
