@@ -174,9 +174,12 @@ def all_met(held: Requirements) -> bool:
     return all(need.is_met for need in held.values())
 
 
-def likely_met(held: Requirements) -> bool:
-    """Return True if every requirement would be met with bounds as narrow as its estimate."""
-    return all(need.is_likely for need in held.values())
+def likely_fault(held: Requirements) -> str:
+    """Return, in a few words, why a requirement would be missed even with bounds as narrow as its
+    estimate; empty if all would be met.
+    """
+    unlikely = (reason for need in held.values() if not need.is_likely for reason in need.why())
+    return next((reason.short or reason.sentence for reason in unlikely), "")
 
 
 def reasons(held: Requirements, *states: State) -> list[Reason]:

@@ -393,7 +393,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         equals = f"equals {usual}" if threshold == default else f"{usual} is {default:.3g}"
         add("threshold", found.threshold, objective, equals)
         if gain is not None:
-            wins = "the tuned threshold wins held out" if gain.low > 0 else f"keep {usual}"
+            wins = "the tuned threshold wins on held-out items" if gain.low > 0 else f"keep {usual}"
             add("threshold_held_out_gain", gain, objective, wins)
         coarse = tuple(
             Remark("coarse_draws", (draws, at, draws_needed(at)))

@@ -15,8 +15,8 @@ those verdicts is what tuning is worth elsewhere.
 
 The threshold to use is one of three:
 
-- *tuned*: the tuned threshold wins held out: the lower bound of its gain over the default, on
-  clusters that it was not tuned on, lies above 0.
+- *tuned*: the tuned threshold wins on held-out items: the lower bound of its gain over the default,
+  on clusters that it was not tuned on, lies above 0.
 - *not_identifiable*: the data cannot tell. Fewer than 30 clusters; or neither the tuned nor the
   default threshold agrees with the reference beyond chance (lower bounds of kappa); or nothing wins
   and the interval of the threshold spans more than half of the scale.

@@ -26,7 +26,7 @@ from evenhand.analysis.requirement import (
     Reason,
     Requirements,
     all_met,
-    likely_met,
+    likely_fault,
     reasons,
     rounded_up,
     unsettled,
@@ -169,9 +169,10 @@ def _decide(case: VerdictEvidence) -> Decision:
     present, bounds = case.present, case.present.bounds
     answers = answers_enough(case.answers, case.rule.min_coverage, case.noun)
     held, no_fault = as_good_as_people(case, bounds) if bounds else {}, no_faults(case, present)
-    promising = bool(held) and likely_met({**held, **no_fault})
+    fails = likely_fault({**no_fault, **held})
+    promising = bool(held) and not fails
     faults = reasons(no_fault, "broken")
-    missing, against = _missing(case, held, promising), _against(case, held)
+    missing, against = _missing(case, held, fails), _against(case, held)
     shared = present.difference and present.difference["n_units"]
     if case.people.number > 0 and case.answers.share[0] > 0 and not shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
@@ -284,12 +285,12 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     )
 
 
-def _missing(case: VerdictEvidence, required: Requirements, promising: bool) -> Decision:
+def _missing(case: VerdictEvidence, required: Requirements, fails: str) -> Decision:
     """Decide that it is inconclusive, with why the grader has not passed as it is, how many further
     clusters would decide, and the cheapest other step; without reasons where it meets every
     requirement.
 
-    It is `promising` if it would meet every requirement with bounds as narrow as its estimates.
+    `fails` is why it would not meet every requirement with bounds as narrow as its estimates.
     """
     bounds, rule = case.present.bounds, case.rule
     if case.people.number >= 2 and not case.people.meet:
@@ -326,7 +327,7 @@ def _missing(case: VerdictEvidence, required: Requirements, promising: bool) -> 
         more,
         case.noun,
         undecided=undecided,
-        promising=promising,
+        fails=fails,
         people=people_asked,
         look=bounds.level.look,
     )
@@ -377,13 +378,13 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
         why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
         head = written("verdict.at_threshold", **case.fields, threshold=threshold)
         return Decision("can_replace_at_threshold", head, [why], 0, "binary", threshold)
-    sample, promising = bounds.sample(case.deciding(bounds)), likely_met(held)
+    sample, fails = bounds.sample(case.deciding(bounds)), likely_fault(held)
     more = sample.more_to_settle(case.rule, held)
     figures = wording.figures(case, bounds, case.deciding(bounds))
     why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
-    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
     step = NextStep(kind="threshold", number=more) if more else None
-    return _inconclusive(case, [why, *advice], more or 0, step, promising)
+    return _inconclusive(case, [why, *advice], more or 0, step, not fails)
 
 
 def _is_informative(case: VerdictEvidence) -> bool:

@@ -29,7 +29,7 @@ from evenhand.analysis.requirement import (
     Requirement,
     Requirements,
     all_met,
-    likely_met,
+    likely_fault,
     reasons,
     state_of,
 )
@@ -228,13 +228,13 @@ def _decide(
         return _pass(case, tuned, advised)
     if against := reasons({"answers": held["answers"], **held}, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, promising = view.sample, likely_met(held)
+    sample, fails = view.sample, likely_fault(held)
     if sample.clusters < case.rule.min_clusters:  # the advice has it
         del held["enough_clusters"]
     more = sample.more_to_settle(case.rule, held)
-    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, promising=promising)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
     why = [*reasons(held, "open"), *advice]
-    return replace(unclear, reasons=why, more=more or 0, promising=promising)
+    return replace(unclear, reasons=why, more=more or 0, promising=not fails)
 
 
 def _pass(

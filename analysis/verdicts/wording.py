@@ -336,13 +336,13 @@ def advice(
     noun: str,
     *,
     undecided: bool,
-    promising: bool = True,
+    fails: str = "",
     people: int | None = None,
     look: int = 0,
 ) -> list[Reason]:
     """Advice on how many more clusters would decide, if anything is undecided or there are too few;
-    or else on how many more people. If the grader is not `promising`, they would rule it out. After
-    this `look`, the cost of the next one, where known.
+    or else on how many more people. If the grader probably `fails`, for the cause that is given,
+    they would rule it out. After this `look`, the cost of the next one, where known.
     """
     if more is None and people:
         whom = "one more annotator" if people == 1 else f"about {people} more annotators"
@@ -352,10 +352,10 @@ def advice(
     if more <= 0:
         return []
     nouns = noun if more == 1 else f"{noun}s"
-    name = short = "label_more" if promising or not undecided else "label_to_rule_out"
+    name = short = "label_to_rule_out" if fails and undecided else "label_more"
     if not undecided:
         name = "label_more_for_enough"
-    reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns)
+    reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns, why=fails)
     if look:
         after = written("because.next_look_planned" if look < USUAL else "because.next_look")
         reason = replace(reason, sentence=f"{reason.sentence} {after}")

@@ -82,9 +82,8 @@ def test_names_do_not_matter(mixed):
     humans = second["rater_a"].isin(names) & second["rater_b"].isin(names)
     second.loc[humans, ["rater_a", "rater_b"]] = second.loc[humans, ["rater_b", "rater_a"]].values
     second = _values(second)
-    directed = first.index.get_level_values("statistic").isin(
-        ["bias_index", "confusion", "mean_difference"]
-    )
+    signed = ["bias_index", "confusion", "mean_difference"]
+    directed = first.index.get_level_values("statistic").isin(signed)
     columns = ["estimate", "low", "high"]
     pd.testing.assert_frame_equal(first[~directed][columns], second[~directed][columns])
 

@@ -165,7 +165,7 @@ def test_a_probability_that_is_none_is_named(cell):
     ratings, units = study(8)
     units = units.astype({"inclusion_probability": object})
     units.loc[3, "inclusion_probability"] = cell
-    with pytest.raises(InputError, match=r"inclusion_probability of unit 'p1\|s2' is .* above 0"):
+    with pytest.raises(InputError, match=r"inclusion_probability of item 'p1\|s2' is .* above 0"):
         analyse(ratings, units, [SCALE], **SMALL)
 
 

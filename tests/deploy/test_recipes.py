@@ -136,7 +136,7 @@ def test_the_steps_lead_to_a_study_that_is_served_kept_and_sound(prepared):
         assert status(port, "rebound.example.org") == 421
         told = doctor(machine)
         assert told.returncode == 2
-        (ill,) = (line for line in told.stdout.splitlines() if line.startswith("to mend:"))
+        (ill,) = (line for line in told.stdout.splitlines() if line.startswith("to fix:"))
         assert "No backup has been made" in ill
         assert (
             "No backup has been made" in (machine.home / "log").read_text()

@@ -406,7 +406,7 @@ def test_the_report_tells_how_a_grader_was_improved(study, bench, tmp_path):
     assert "3 candidates" in told
     spent = f"cost ${PRICE * len(bench.calls):.2f}."
     assert spent in told, "the old grader's grades and the audit too"
-    assert told.count("to learn from") == 1
+    assert told.count("12 training") == 1
     study.close()
     assert main(shlex.split(found.command)[1:]) == 0
     with open_study(study.folder) as again:
@@ -435,8 +435,8 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
     (verdict,) = [each for each in analysis.verdicts if each["grader"] == found.best.rater_id]
     assert "answer" not in verdict["sentence"] + verdict["reason"]
     (said,) = [note for note in context.notes if found.best.rater_id in note]
-    assert "is evaluated on 60 of the 120 items that people labelled" in said
-    (asked,) = [note for note in context.notes if "asked it about these alone" in note]
+    assert "is evaluated on 60 of the 120 items that annotators labelled" in said
+    (asked,) = [note for note in context.notes if "asked it about these items only" in note]
     assert f"{found.old.rater_id} is evaluated on 96 of the 120 items" in asked
     (gone,) = [note for note in context.notes if "left out here" in note]
     losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}
@@ -613,12 +613,12 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(bench: Bench, tmp_path: Pa
     grade(study, [bench.openai], GradingOptions(method="label", rubrics=["kind"]), FAST)
     bench.calls.clear()
     folder = candidates(tmp_path / "c")
-    with pytest.raises(InputError, match=r"no gain over .* can be proved"):
+    with pytest.raises(InputError, match=r"no gain over .* can be shown"):
         improve(study, options(bench, folder), FAST)
     assert bench.calls == []
     assert parts_of(study.store, "kind") == {}
     labels_to_learn(study, options(bench, folder))
-    with pytest.raises(InputError, match=r"no gain over .* can be proved"):
+    with pytest.raises(InputError, match=r"no gain over .* can be shown"):
         improve(study, options(bench, folder), FAST)
     assert bench.calls == [], "nor where the parts are known"
 
@@ -642,7 +642,7 @@ def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_pa
     assert found.best is not None
     assert found.chance < 0.1
     assert found.gain is None
-    assert "a proof on 30 clusters would succeed in" in found.sentence
+    assert "a test on 30 clusters would succeed in" in found.sentence
     parts = parts_of(study.store, "kind")
     assert {parts[unit.partition("|")[0]] for unit in units_asked(bench)} == {"choose"}
     assert contents_read(study.store, "kind") == []
@@ -658,7 +658,7 @@ def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
     assert found.outcome == "better"
     bench.calls.clear()
     more = options(bench, candidates(tmp_path / "d", ["GOOD again"]))
-    with pytest.raises(InputError, match="were read 1 times, and no level is left"):
+    with pytest.raises(InputError, match="were read 1 times, and no error rate is left"):
         improve(study, more, FAST)
     assert bench.calls == []
     assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
@@ -671,7 +671,7 @@ def test_other_clusters_than_the_parted_ones_are_refused(study, bench, tmp_path)
     improve(study, asked, FAST)
     other = changed(study, {"analysis": {"cluster": "unit"}})
     bench.calls.clear()
-    with pytest.raises(InputError, match=r"parted by 'pair', and analysis\.cluster is now 'unit'"):
+    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
         improve(other, options(bench, candidates(tmp_path / "d", ["GOOD again"])), FAST)
     assert bench.calls == []
     withheld = from_study(other).scales["kind"].withheld
@@ -743,7 +743,7 @@ def test_what_may_be_learned_from_is_written_and_nothing_is_asked(study, bench, 
     assert sorted(row["labels"].split("; ")) == sorted(people["label"])
     assert row["majority"] != row["grader"]
     assert "p0" in row["Response"]
-    assert "24 items to learn from" in " ".join(capsys.readouterr().out.split())
+    assert "24 training items" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_verdict_on_a_winner_is_a_look_of_the_study(improved: Looked) -> None:
@@ -756,7 +756,7 @@ def test_no_level_is_told_as_the_reason() -> None:
     end = {"old": "o", "new": "n", "rounds": [{"clusters": 9, "kappas": {"o": 0.1, "n": 0.2}}]}
     for more, wanted in (
         ({}, "gained too little"),
-        ({"no_level": True}, "No level was left"),
+        ({"no_level": True}, "No error rate was left"),
         ({"gives_way": "Not better: it gives way."}, "it gives way"),
     ):
         assert wanted in choice_lines(end | {"outcome": "not_shown", **more})[1]

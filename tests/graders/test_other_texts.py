@@ -147,7 +147,7 @@ def test_the_same_text_twice_is_no_better(bench: Bench, study: Study) -> None:
     estimate, low, high = found.gain
     assert estimate == 0
     assert low < 0 < high, "as far as so many pairs allow"
-    assert "We inconclusive" in found.sentences[0]
+    assert "Inconclusive: it is not shown" in found.sentences[0]
 
 
 def test_too_few_units_are_said(bench: Bench) -> None:
@@ -163,7 +163,7 @@ def test_too_few_units_are_said(bench: Bench) -> None:
     ("change", "said"),
     [
         ({"name": "tone"}, "the text is of a rubric 'tone'"),
-        ({"options": load_rubric("refusal").options}, "asks for other units or options"),
+        ({"options": load_rubric("refusal").options}, "asks for other items or options"),
         ({"published": ()}, "is the one that the study's"),
     ],
 )

@@ -272,7 +272,7 @@ def test_where_no_level_is_left_gepa_asks_nothing(gepa, study, bench, tmp_path):
     assert improve(study, asked, FAST).gain == found.gain, "what was found can be told again"
     more = replace(asked, candidates=candidates(tmp_path / "c"))
     for other in (options(bench, 4), more):
-        with pytest.raises(InputError, match="no level is left"):
+        with pytest.raises(InputError, match="no error rate is left"):
             improve(study, other, FAST)
     assert bench.calls == []
 

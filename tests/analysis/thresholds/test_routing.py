@@ -102,11 +102,11 @@ def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(halves,
     units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
     found = analyse(halves, units, [SCALE], resamples=100)
     assert render_routing_text(found) == [
-        "Routing, g on tone: no cut can promise 95% agreement, because units were not equally "
-        "likely to be picked: a promise counts units."
+        "Routing, g on tone: no cut can promise 95% agreement, because items were not equally "
+        "likely to be picked: a promise counts items."
     ]
     write_report(found, ReportContext("ratings"), tmp_path)
-    assert "because units were not equally likely" in (tmp_path / "report.md").read_text("utf-8")
+    assert "because items were not equally likely" in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_every_look_has_its_share_of_the_error():

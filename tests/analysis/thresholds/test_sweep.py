@@ -14,7 +14,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
 from sklearn.model_selection import GroupKFold
 
-from benchmarks.deciding_bound import calibration as benchmark
+from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples

@@ -220,7 +220,7 @@ PARTS = {
     # On the whole it lies within the margin by its estimate, and may or may not be below.
     "labels are not promised to help who fails in a part": (
         *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "inconclusive"),
-        ["could be more than the margin below", "would probably fail: label about"],
+        ["could be more than the margin below", "probably fail (falls short for slice=rare)"],
     ),
     "nothing is known of parts that nobody looked at": (
         *(1000, 50, 50, {"slices": ()}, "can_replace", []),

@@ -193,7 +193,7 @@ def test_plan_on_a_scale(run: Run, monkeypatch) -> None:
     assert found
     assert 60 < int(found[1]) < 90
     assert "labels from 0 to 10 with a mean of 7; those of two annotators have" in said
-    assert "Annotators' kappa must clearly reach 0.17" in said
+    assert "Human agreement must clearly reach 0.17" in said
     few, many = (
         int(re.search(rf"{size} ±0\.\d\d (\d+)%", said)[1])  # type: ignore[index]
         for size in (50, 400)

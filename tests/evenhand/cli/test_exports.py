@@ -57,7 +57,7 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
     out = tmp_path / "tasks.json"
     done = run("export", folder, "--out", out, "--format", "label-studio")
     assert "tasks.config.xml" in done.stdout
-    assert "labels by annotators (3)" in done.stdout
+    assert "annotators' labels (3)" in done.stdout
     (task,) = json.loads(out.read_text("utf-8"))
     assert (
         task["data"]["text"]

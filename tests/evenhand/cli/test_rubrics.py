@@ -103,10 +103,10 @@ def test_what_was_unclear_in_an_older_text_is_over(run, study: Study) -> None:
     sort_disagreement(study, "lead", **about, kind="rubric_unclear")
     flag(study, "ann", UNITS[1], "what is a caveat?")
     with_edited_rubric(study, "refusal", same=False).close()
-    assert "No unit is sorted" in run("rubric", "suggest", study.folder).stdout
+    assert "No item is sorted" in run("rubric", "suggest", study.folder).stdout
     with open_study(study.folder) as edited:
         sort_disagreement(edited, "lead", **about, kind="rubric_unclear")
-    assert "1 unit sorted as rubric unclear" in run("rubric", "suggest", study.folder).stdout
+    assert "1 item sorted as rubric unclear" in run("rubric", "suggest", study.folder).stdout
 
 
 @pytest.fixture

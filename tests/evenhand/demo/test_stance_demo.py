@@ -123,7 +123,7 @@ def test_verdicts_follow_from_the_faults(demo: Path) -> None:
     assert verdicts["baseline:lexical"]["chance"] < 0.1
     # As good as people under one wording, and no longer so under another, as far as so few show
     assert verdicts[WAVERS]["verdict"] == "inconclusive"
-    assert "labels change with the wording" in verdicts[WAVERS]["sentence"]
+    assert "labels change with the rubric's wording" in verdicts[WAVERS]["sentence"]
     assert {each["rubric"] for each in report["verdicts"]} == {"stance"}
 
 
@@ -144,7 +144,7 @@ def test_the_report_has_the_sections_of_this_kind_of_study(demo: Path) -> None:
     assert f"{ONE_SIDED} does worst on leaning=right: -0.26" in text.replace("\\", "")
     for quoted in ("80 of 110", "0.85", "97%", "0.76", "0.452", "0.143", "0.349", "0.094"):
         assert f"{quoted} (published)" in text
-    assert "Feng, Park, Liu &amp; Tsvetkov 2023" in text
+    assert "Feng, Park, Liu & Tsvetkov 2023" in text
     assert "prompts sampled" in text
     assert "No overall scores" not in text
     assert "### Stance, reworded" not in text

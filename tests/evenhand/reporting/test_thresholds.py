@@ -117,7 +117,7 @@ def test_writing_a_threshold_changes_no_verdict(tuned: MakeTuned, labels: bool) 
         assert bounds(row(before, statistic)) != bounds(held_out)
     in_force = row(after, "threshold_in_force", "")
     assert (in_force["estimate"], in_force["n_clusters"]) == (threshold, SAMPLED)
-    assert "tuned on 40 pairs to match people by kappa" in in_force["note"]
+    assert "tuned on 40 pairs to match annotators by kappa" in in_force["note"]
     assert any("was tuned on 40 pairs" in note for note in after.notes)
     # What is said of tuning is the same, and of categories (their p is corrected for all tests).
     same = [each for each in before.rows if "threshold" in each["statistic"]]
@@ -165,7 +165,7 @@ def test_gate_select_report_and_the_leads_pages_agree(tuned, tmp_path, run):
     assert f"{difference['estimate']:+.2f} [{low:+.2f}, {difference['high']:+.2f}]" in said
     assert verdict["sentence"] in said
     page = (folder / "report" / "report.html").read_text("utf-8")
-    assert "(tuned on 40 pairs to match people by kappa)" in page
+    assert "(tuned on 40 pairs to match annotators by kappa)" in page
     assert "labels only, not binary verdicts" not in page
 
 

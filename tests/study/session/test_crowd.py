@@ -207,7 +207,7 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
     found = everyone(make_session(ASKS + AMOUNTS, raters_per_unit=20))
     paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
     assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
-        "done": "Complete", "late": "Complete", "idle": "No unit was left",
+        "done": "Complete", "late": "Complete", "idle": "No item was left",
         "failed": "Screened out", "declined": "No consent", "returned": "Returned the place",
         "timed_out": "Out of time", "rejected": "Rejected", "open": "Not at an end",
         "stopped": "Stopped by a rule of the study",
