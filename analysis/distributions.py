@@ -5,12 +5,6 @@ few draws stray from these, so the plain distance to them is too long and their 
 low: the distances here are corrected for it, so that a grader looks no worse for being compared
 with few humans. `counts` (units, q) are the numbers of humans who chose each category of a unit.
 The noise ceiling is how far apart two groups of as many humans are.
-
-A label is right where a share of humans gave it, not only the most frequent. Forced to name one,
-humans who find two answers right may choose differently from a grader that finds the same two
-right, and agreement with the majority label then ranks graders wrongly (Guerdan, Barocas, Holstein,
-Wallach, Wu & Chouldechova 2025). Raters were not asked for all answers that they find right, so the
-set of right labels is taken from the humans' shares, at several cut-offs.
 """
 
 from __future__ import annotations
@@ -18,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import chain
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import category_shares, label_counts, majority_codes
+from evenhand.analysis.agreement.coefficients import category_shares, label_counts
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
@@ -158,48 +151,6 @@ def worth_people(distance: Array, one_person: Array) -> Array:
     return np.where(one_person > 0, worth, np.nan)
 
 
-RIGHT_SHARES = (0.1, 0.2, 0.3)
-"""The shares of people from which a label counts as right."""
-MIN_GIVEN = 2
-"""A label that only one human gave may be a slip, and is never right."""
-
-_ROUNDING = 1e-9
-
-
-def right_labels(counts: Array, share: float) -> Mask:
-    """Labels that such a share of humans gave, and at least two of them: (units, q).
-
-    >>> right_labels(np.array([[7.0, 2.0, 1.0]]), 0.1).tolist()
-    [[True, True, False]]
-    """
-    return counts >= _needed(counts.sum(axis=1, keepdims=True), share)
-
-
-def right_without_one(counts: Array, share: float) -> Array:
-    """Probability that each label is right by the labels of all humans but one, (units, q). A
-    grader is thereby compared with as many humans as each human is.
-    """
-    people = counts.sum(axis=1, keepdims=True)
-    needed = _needed(people - 1.0, share)
-    without_own = counts * (counts - 1.0 >= needed)
-    return np.asarray((without_own + (people - counts) * (counts >= needed)) / people)
-
-
-def right_by_others(counts: Array, share: float) -> Array:
-    """Probability that a human's label is right by the labels of the others, (units,).
-
-    >>> right_by_others(np.array([[3.0, 2.0]]), 0.1).tolist()
-    [0.6]
-    """
-    people = counts.sum(axis=1, keepdims=True)
-    right = counts - 1.0 >= _needed(people - 1.0, share)
-    return np.asarray((counts * right / people).sum(axis=1))
-
-
-def _needed(people: Array, share: float) -> Array:
-    return np.maximum(MIN_GIVEN, share * people - _ROUNDING)
-
-
 MIN_PEOPLE = 5
 """Humans who must label a unit: halves of fewer are not groups."""
 MIN_UNITS = 30
@@ -239,16 +190,14 @@ class People:
 
 @dataclass(frozen=True)
 class Stated:
-    """Probabilities and labels stated by a grader.
+    """Probabilities of the categories stated by a grader.
 
-    `shares` (units, q) are probabilities, NaN where there are none; `label` (units, q) is its one
-    label as probabilities too, NaN where there is none. `certain` (units,) marks units where the
-    label is used as the probabilities; `method` is the source of the probabilities.
+    `shares` (units, q) are probabilities, NaN where there are none. `certain` (units,) marks units
+    where a label is used as the probabilities; `method` is the source of the probabilities.
     """
 
     name: str
     shares: Array
-    label: Array
     certain: Mask
     method: Note = ""
 
@@ -256,11 +205,6 @@ class Stated:
     def known(self) -> Mask:
         """True where it gives probabilities or a label, (units,)."""
         return ~np.isnan(self.shares[:, 0])
-
-    @property
-    def labelled(self) -> Mask:
-        """True where it has a label, (units,)."""
-        return ~np.isnan(self.label[:, 0])
 
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
@@ -279,7 +223,7 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
         shares = np.where(total > 0, given / np.where(total > 0, total, 1.0), shares)
     certain = np.isnan(shares[:, 0]) & (code >= 0)
     shares = np.where(certain[:, None], label, shares)
-    return Stated(labels.raters[grader], shares, label, certain, labels.methods[grader])
+    return Stated(labels.raters[grader], shares, certain, labels.methods[grader])
 
 
 def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated]:
@@ -288,14 +232,12 @@ def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated
     """
     constant = np.eye(len(shares))[int(shares.argmax())]
     given = zip(names, (constant, shares), (True, False), strict=True)
-    tiled = ((name, np.tile(each, (units, 1)), hard) for name, each, hard in given)
-    return [Stated(name, each, each, np.full(units, hard)) for name, each, hard in tiled]
+    tiled = ((name, np.tile(stated, (units, 1)), hard) for name, stated, hard in given)
+    return [Stated(name, stated, np.full(units, hard)) for name, stated, hard in tiled]
 
 
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
 SQUARED, WORTH = "squared_distance", "people_worth"
-FORCED = "forced_choice_agreement"
-RIGHT, SEVERAL = "response_set_agreement", "response_set_several"
 HALVES = "halves"
 
 
@@ -303,12 +245,8 @@ def add_distribution_rows(view: RubricView) -> None:
     """Add rows for humans, every grader and the baselines.
 
     Nothing is added unless at least `MIN_PEOPLE` humans labelled each of at least `MIN_UNITS`
-    units, which alone count.
-
-    `total_variation`, `total_variation_excess`, `squared_distance` and `people_worth` compare
-    probabilities with shares; `forced_choice_agreement`, `response_set_agreement`,
-    `response_set_several` compare labels with one right answer and with
-    several.
+    units, which alone count. `total_variation`, `total_variation_excess`, `squared_distance` and
+    `people_worth` compare probabilities with shares.
     """
     coded, humans = view.coded, view.coded.members("human")
     everybody = People.of(coded, humans)
@@ -325,64 +263,42 @@ def add_distribution_rows(view: RubricView) -> None:
         _add_rows(view, everybody, baseline)
 
 
-def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
-    """Return means over the units of each part, (units,), of its features (units,): (rows,) each,
-    by one product with the resamples' weights, which is the most expensive step.
-    """
-    every = [
-        [*(np.where(units, each, 0.0) for each in features), units.astype(float)]
-        for units, features in parts
-    ]
-    sums = iter(out.sums(*chain.from_iterable(every)).T)
-    totals = [[next(sums) for _ in columns] for columns in every]
-    return [[ratio(each, count) for each in of_part] for *of_part, count in totals]
-
-
 def _add_people_rows(out: Writer, people: People) -> None:
     """Add rows of humans: the ceiling for graders."""
-    counts, units = people.counts, people.enough
-    several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
-    by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
-    distances = (units, [*people.groups.T, people.one_person])
-    means, several, by_others = _means(out, distances, (units, several), (units, by_others))
-    quarter, half, steps, one_person = means
+    units = people.enough
+    quarter, half, steps, one_person = _means(out, units, [*people.groups.T, people.one_person])
     add = partial(out.add, units=out.count(units), a="humans")
     whole = between_whole_groups(quarter, half, steps)
     add(TOTAL_VARIATION, whole, note="another group of as many annotators; carried on from halves")
     add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the annotators")
     add(SQUARED, one_person, note="one annotator's label")
-    for share, values, right in zip(RIGHT_SHARES, several, by_others, strict=True):
-        add(SEVERAL, values, at=f"{share:g}")
-        add(RIGHT, right, at=f"{share:g}", note="an annotator by the others")
+
+
+def _means(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[Array]:
+    """Return means over some units, (units,), of features (units,): (rows,) each, by one product
+    with the resamples' weights, which is the most expensive step.
+    """
+    sums = out.sums(*(np.where(units, feature, 0.0) for feature in features), units.astype(float))
+    *totals, count = sums.T
+    return [ratio(total, count) for total in totals]
 
 
 def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     """Add rows of a grader or baseline, compared with humans."""
-    label, counts, majority = stated.label, people.counts, majority_codes(people.counts)
-    both, labelled = people.enough & stated.known, people.enough & stated.labelled
-    untied = labelled & (majority >= 0)
-    # Probability that its label is the majority's: 0 or 1 for a grader.
-    is_majority = np.take_along_axis(label, majority[:, None].clip(0), axis=1)[:, 0]
-    right = [(label * right_without_one(counts, share)).sum(axis=1) for share in RIGHT_SHARES]
+    counts, both = people.counts, people.enough & stated.known
     distances = [of(stated.shares, counts) for of in (total_variation, squared_distance)]
-    compared = (both, [*distances, *people.groups.T, people.one_person])
-    means, [forced], right = _means(out, compared, (untied, [is_majority]), (labelled, right))
-    add = partial(out.add, reason="no_pairable_units", a="humans", b=stated.name)
+    means = _means(out, both, [*distances, *people.groups.T, people.one_person])
     apart, squared, quarter, half, steps, one_person = means
-    held, certain = out.count(both), out.count(both & stated.certain)[0]
+    add = partial(out.add, units=out.count(both), a="humans", b=stated.name)
+    units, certain = out.count(both)[0], out.count(both & stated.certain)[0]
     note: Note = stated.method
     if certain and stated.name not in BASELINES:
-        hard = Remark("hard_labels") if certain == held[0] else ""
+        hard = Remark("hard_labels") if certain == units else ""
         note = join_notes(note, hard or f"hard labels taken as certain on {certain} items")
     worth = worth_people(squared, one_person)
     capped = Remark("people_or_more", (MOST_PEOPLE,)) if worth[0] >= MOST_PEOPLE else ""
     excess = apart - between_whole_groups(quarter, half, steps)
     for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
-        add(statistic, values, units=held, note=note)
-    unclear: Code = "no_variation" if held[0] else "no_pairable_units"
-    add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
-    tied = out.count(labelled & ~untied)[0]
-    ties = f"{tied} tied items left out" if tied else ""
-    add(FORCED, forced, units=out.count(untied), note=ties)
-    for share, values in zip(RIGHT_SHARES, right, strict=True):
-        add(RIGHT, values, units=out.count(labelled), at=f"{share:g}")
+        add(statistic, values, note=note, reason="no_pairable_units")
+    unclear: Code = "no_variation" if units else "no_pairable_units"
+    add(WORTH, worth, note=join_notes(note, capped), reason=unclear)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.pairs import deciding_kappa
@@ -69,10 +69,9 @@ MINORITY = "rarer_clusters"
 EFFECTIVE = "clusters_worth"
 CHANCE = "chance_within_margin"
 NEEDED = "clusters_to_pass"
-WINNER = "best_grader_difference"
 STATISTICS = (
     *(NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA),
-    *(MINORITY, EFFECTIVE, CHANCE, NEEDED, WINNER),
+    *(MINORITY, EFFECTIVE, CHANCE, NEEDED),
 )
 """All that `add_deciding_rows` adds."""
 AT_THRESHOLD = "can_replace_at_threshold"
@@ -420,10 +419,9 @@ def add_deciding_rows(
     for people like these; `non_inferiority_unscored_as_disagreement`, the one that decides if every
     missing answer were wrong, where some are missing; `kappa_above_baseline`; `people_kappa`;
     `chance_within_margin`; `clusters_worth`, the effective number of clusters, `clusters_to_pass`,
-    and `rarer_clusters`, that of clusters with a label of a rarer category. For all graders
-    together `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once
-    more in each part of the sample that `parts` tell apart. What decides on each view of a grader's
-    labels is kept in `rows.compared`.
+    and `rarer_clusters`, that of clusters with a label of a rarer category. And `non_inferiority`
+    once more in each part of the sample that `parts` tell apart. What decides on each view of a
+    grader's labels is kept in `rows.compared`.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict, so that a wrong pass
     has at most the `error`, over all graders and looks. Of the `resamples` of the clusters only
@@ -460,7 +458,6 @@ def add_deciding_rows(
     rows.compared |= {
         view: View(bounds=bounds.get(view), parts=of_view) for view, of_view in tested.items()
     }
-    _add_winner(rows, [each for each in comparisons if not each.reading.at], level)
 
 
 def shared_level(
@@ -610,76 +607,6 @@ def add_part_rows(
             of_view.append(rows.added(PART, held, counts, **of_part.key))
         added[reading.view] = tuple(of_view)
     return added
-
-
-def _add_winner(rows: ResultRows, comparisons: Sequence[Comparison], level: Deciding) -> None:
-    """The best grader's difference without the luck of having been chosen, of several graders that
-    were compared on one reading, with the simultaneous bounds of all.
-    """
-    varying = [grader for grader in comparisons if np.ptp(grader.difference_influence) > 0]
-    for subset in dict.fromkeys(grader.reading.coded.subset for grader in varying):
-        among = [grader for grader in varying if grader.reading.coded.subset == subset]
-        together = np.column_stack([grader.difference_influence for grader in among])
-        if len(among) < 2 or not level.alpha or np.isnan(together).any():
-            continue
-        alpha = simultaneous_level(together)
-        covariance = np.cov(together, rowvar=False) / len(together)
-        estimates = np.array([grader.difference for grader in among])
-        best, value = winner_corrected(estimates, covariance, -float(ndtri(alpha)))
-        winner = among[best]
-        bounds = replace(winner.below_people.bounded(winner.difference, alpha), estimate=value)
-        note = f"the best of {len(among)} graders, corrected for having been chosen"
-        rows.add(WINNER, bounds, winner.counts, **winner.reading.key, note=note)
-
-
-def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple[int, float]:
-    """Return the winner, and its estimate corrected for having been chosen as the best, of jointly
-    normal estimates (graders,).
-
-    The best of many looks better than it is. Given that it is the best, its estimate is normal with
-    the tail below the runner-up cut off; the corrected estimate is the value under which the
-    observed one would be the median (Andrews, Kitagawa & McCloskey 2024, section 3). It is kept
-    within the reach of the simultaneous interval, as their hybrid estimator is: far from a tie it
-    is the plain estimate, and near one it is not carried away.
-
-    `covariance` (graders, graders) is theirs; `reach` is how many standard errors the simultaneous
-    interval reaches to each side, within which the corrected value is kept.
-
-    >>> far = winner_corrected(np.array([0.5, 0.0]), np.diag([0.01, 0.01]), 2.5)
-    >>> near = winner_corrected(np.array([0.05, 0.0]), np.diag([0.01, 0.01]), 2.5)
-    >>> far[0], round(far[1], 3), near[0], round(near[1], 3)
-    (0, 0.5, 0, -0.057)
-    """
-    from scipy.optimize import brentq
-    from scipy.stats import truncnorm
-
-    best = int(np.argmax(estimates))
-    value, spread = float(estimates[best]), float(np.sqrt(covariance[best, best]))
-    if len(estimates) < 2 or not spread > 0:
-        return best, value
-    # The values with which it wins, with the independent part of the others held fixed.
-    slope = covariance[:, best] / covariance[best, best]
-    lowest, highest = -np.inf, np.inf
-    for other in np.flatnonzero((np.arange(len(estimates)) != best) & (slope != 1.0)):
-        end = float((estimates[other] - slope[other] * value) / (1.0 - slope[other]))
-        if slope[other] < 1.0:
-            lowest = max(lowest, end)
-        else:
-            highest = min(highest, end)
-    low, high = value - reach * spread, value + reach * spread
-
-    def too_likely(mean: float) -> float:
-        """Return the probability of a value up to the observed one, minus a half: of one that is
-        normal about `mean` and known to lie between the ends.
-        """
-        at = ((end - mean) / spread for end in (lowest, highest))
-        return float(truncnorm.cdf((value - mean) / spread, *at)) - 0.5
-
-    if too_likely(low) <= 0:
-        return best, low
-    if too_likely(high) >= 0:
-        return best, value
-    return best, float(brentq(too_likely, low, high))
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:

@@ -1,6 +1,5 @@
 """Distances from people's shares: by enumeration, and on average over synthetic people.
 
-Which labels are right, with every person left out in turn.
 The rows on people's distribution: who is compared, on which units, by what was stated.
 """
 
@@ -16,16 +15,12 @@ from scipy import stats
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis import distributions as distances
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
-from evenhand.analysis.distributions import (
-    add_distribution_rows,
-    right_by_others,
-    right_without_one,
-)
+from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.registry import views_of
 from evenhand.analysis.report import ReportContext, files
-from evenhand.analysis.report.blocks import Items, ReportSection
+from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -140,22 +135,6 @@ def test_the_shares_of_m_people_are_worth_m_people(m):
     assert found == pytest.approx([m], rel=0.08)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.2, 0.3, 0.5])
-@pytest.mark.parametrize("counts", [(4, 1, 0), (7, 2, 1), (5, 5, 0), (60, 25, 15), (1, 2, 2)])
-def test_one_person_is_left_out_at_a_time(counts, share):
-    people = np.repeat(np.arange(3), counts)
-    right = np.zeros((len(people), 3))
-    for at in range(len(people)):
-        rest = np.delete(people, at)
-        for label in range(3):
-            given = int((rest == label).sum())
-            right[at, label] = given >= 2 and given / len(rest) >= share - 1e-9
-    given_counts = np.array([counts], dtype=float)
-    assert right_without_one(given_counts, share)[0] == pytest.approx(right.mean(axis=0))
-    own = right[np.arange(len(people)), people].mean()
-    assert right_by_others(given_counts, share) == pytest.approx([own])
-
-
 NAMES = ("no", "unsure", "yes")
 THREE = Scale("", NAMES)
 VERDICT = Scale("", NAMES, affirmative=frozenset({"yes"}))
@@ -224,9 +203,8 @@ def test_units_that_too_few_people_labelled_do_not_count():
     rows = rows_of(fewer, grader("g", given))
     alone = rows_of(some[some["unit_id"] >= "u00010"], grader("g", given))
     assert row_of(rows, "total_variation", "g")["n_units"] == 30
-    for statistic in ("squared_distance", "forced_choice_agreement"):
-        first, second = (row_of(each, statistic, "g")["estimate"] for each in (rows, alone))
-        assert first == pytest.approx(second)
+    first, second = (row_of(each, "squared_distance", "g")["estimate"] for each in (rows, alone))
+    assert first == pytest.approx(second)
 
 
 def test_by_hand_in_numpy():
@@ -249,11 +227,6 @@ def test_by_hand_in_numpy():
     apart = row_of(rows, "total_variation")["estimate"]
     excess = row_of(rows, "total_variation_excess", "g")["estimate"]
     assert excess == pytest.approx(expected["total_variation"] - apart)
-    most = seen.max(axis=1, keepdims=True)
-    clear = (seen == most).sum(axis=1) == 1
-    row = row_of(rows, "forced_choice_agreement", "g")
-    assert row["estimate"] == (stated.argmax(axis=1) == seen.argmax(axis=1))[clear].mean()
-    assert (row["n_units"], row["note"]) == (clear.sum(), f"{(~clear).sum()} tied items left out")
 
 
 def test_a_hard_label_counts_as_certain_and_a_part_of_the_probability_as_the_whole():
@@ -316,9 +289,8 @@ def test_a_grader_of_other_units():
     given = shares(40)
     elsewhere = grader("g", given).assign(unit_id=lambda rows: "x" + rows["unit_id"])
     rows = rows_of(people(given, 6), elsewhere)
-    for statistic in ("total_variation", "people_worth", "response_set_agreement"):
-        at = "0.1" if statistic == "response_set_agreement" else ""
-        row = row_of(rows, statistic, "g", at)
+    for statistic in ("total_variation", "people_worth"):
+        row = row_of(rows, statistic, "g")
         assert np.isnan(row["estimate"])
         assert codes(row) == {"no_pairable_units"}
 
@@ -344,17 +316,6 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
 def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | None:
     found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
     return files.section_of(Source(found, ReportContext("A study")), "distributions")
-
-
-def test_the_report_says_on_how_many_units_several_answers_are_right():
-    given = shares(60)
-    tables = people(given, 20), grader("g", given)
-    section = section_of(*tables)
-    said = " ".join(
-        each for block in section.every_block() if isinstance(block, Items) for each in block.items
-    )
-    several = row_of(rows_of(*tables), "response_set_several", at="0.2")["estimate"]
-    assert f"On {several:.0%} of items, two labels or more" in said
 
 
 def test_the_report_says_nothing_where_few_people_label():

@@ -22,7 +22,7 @@ NOT_SUMS = (
     # Chosen on folds, which copies of a pair are spread over.
     "held_out", "recalibrated", "threshold_recommended",
     # The spread of resamples, of which there are others; counts, and lists of units.
-    "best_grader_difference", "rarer_clusters", "clusters_worth", "clusters_to_pass",
+    "rarer_clusters", "clusters_worth", "clusters_to_pass",
     # Of weights that differ less is known than of copies.
     "chance_within_margin", "effective_clusters", "disagreement",
     # At cuts and in bins that part the units, not what they stand for.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis import distributions as named
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
-from evenhand.analysis.distributions import MOST_PEOPLE, RIGHT_SHARES
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.notes import Code
 from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
@@ -78,24 +77,13 @@ def clarity_layers(figures: RubricFigures) -> Part:
 
 
 def distribution_layers(figures: RubricFigures) -> Part:
-    """Probabilities and people's shares, and labels where one or several answers are right."""
+    """Probabilities and people's shares."""
     folded: list[Block] = []
-    appendix: list[Block] = []
     for subset, reading in READINGS.items():
         raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(each), ("humans", each)) for each in raters]
         folded += figures.table("distributions.distances", who, on=subset, reading=reading)
-        lines = []
-        # Units on which several answers are right, at the middle cut-off.
-        at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
-        if several := figures.get(named.SEVERAL, "humans", "", subset, at):
-            units, line = several.bounds[1], several.line
-            lines.append(written("distributions.several", units=units, share=float(at), line=line))
-        lines += [_closeness(figures, subset, each) for each in raters if each not in BASELINES]
-        title = figures.caption(written("distributions.what", reading=reading))
-        folded += items(title, filter(None, lines))
-        appendix += _right_answers(figures, subset, raters)
     distances = (each for each in figures.select(named.TOTAL_VARIATION) if each.grader)
     near = defined(each for each in distances if each.grader not in BASELINES)
     answers = []
@@ -105,44 +93,7 @@ def distribution_layers(figures: RubricFigures) -> Part:
         beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=best.grader, distance=best)
         answers.append(sentences(shares, beyond))
-    return Part(answers=answers, folded=folded, appendix=appendix)
-
-
-def _right_answers(figures: RubricFigures, subset: str, raters: list[str]) -> list[Table]:
-    """Tabulate how often one answer is right, and one of several, by the share that makes it so."""
-
-    def forced(key: Key) -> Figure | None:
-        of_rater = key.statistic != named.SEVERAL
-        return figures.by_key(key._replace(statistic=named.FORCED)) if of_rater else None
-
-    places = [(written("distributions.several_units"), named.SEVERAL, "")]
-    places += [(written("distributions.one_annotator"), named.RIGHT, "")]
-    places += [(rater_title(rater), named.RIGHT, rater) for rater in raters]
-    rows = [(title, figures.key(name, "humans", rater, subset)) for title, name, rater in places]
-    columns: list[str | tuple[str, Column]] = [(entry_for(named.FORCED).label, forced)]
-    for share in RIGHT_SHARES:
-        columns.append((written("distributions.right_from", share=share), {"at": f"{share:g}"}))
-    about = {"reading": READINGS[subset]}
-    return figures.table("distributions.right_answers", rows, columns, **about)
-
-
-def _closeness(figures: RubricFigures, subset: str, grader: str) -> str:
-    """State if a grader is closer to people's distribution than other people are."""
-    statistics = (named.TOTAL_VARIATION, named.EXCESS, named.WORTH)
-    distance, excess, worth = figures.row(statistics, ("humans", grader), subset)
-    if not (distance and excess and excess.interval):
-        return ""
-    low, _, high = excess.bounds
-    status = "further" if low > 0 else "closer" if high < 0 else "not_apart"
-    about = {"distance": distance.estimate, "difference": excess.text}
-    about |= {"lines": f"{distance.line}, {excess.line}"}
-    shown_in = written("distributions.figures", **about)
-    sentence = written(f"distributions.{status}", grader=grader, figures=shown_in)
-    if not worth or worth.reason:
-        return sentence
-    if worth.says("people_or_more"):
-        return f"{sentence} {written('distributions.worth_most', most=MOST_PEOPLE)}"
-    return f"{sentence} {written('distributions.worth', annotators=worth.text)}"
+    return Part(answers=answers, folded=folded)
 
 
 def confidence_layers(figures: RubricFigures) -> Part:
