@@ -273,6 +273,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
 
 
 # ---- what models can do -------------------------------------------------------------------------
+_FEW_DRAWS = 30
 
 
 def warnings_about(
@@ -299,6 +300,19 @@ def warnings_about(
             warnings.append(written("grade.probabilities_if", model=spec.model, rule=rule))
         elif until:
             warnings.append(written("grade.probabilities_until", model=spec.model, day=until))
+    if spec.speaks == "messages" and settings.method == "label":
+        warnings.append(written("grade.hard_label", model=spec.model))
+    if settings.method == "draws" and settings.draws < _FEW_DRAWS:
+        from scipy.stats import binomtest  # which takes half a second to load
+
+        draws = settings.draws
+        half, none = (
+            binomtest(count, draws).proportion_ci(method="wilson")
+            for count in (round(draws / 2), 0)
+        )
+        warnings.append(
+            written("grade.coarse_draws", draws=draws, low=half.low, high=half.high, rare=none.high)
+        )
     return warnings
 
 

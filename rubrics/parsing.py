@@ -131,7 +131,7 @@ class RubricParser:
             return None
         fields = self._fields(bare)
         text = fields.text if self._is_drawn else _ANY["pictures"].sub(" ", fields.text)
-        text = text.strip()
+        text = self._keyed(text.strip())
         objects = [] if (label := self._option(text)) else list(_objects(text))
         if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
             label = self._in_json(text, objects)
@@ -143,6 +143,17 @@ class RubricParser:
             return None
         (given,) = fields.give
         return given if self._stands(given, text, 0, strict=True) else None
+
+    def _keyed(self, text: str) -> str:
+        """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
+
+        def turned(match: re.Match[str]) -> str:
+            name, key = match["name"], match["key"]
+            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
+                return match[0]
+            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
+
+        return self._forms["named_first"].sub(turned, text)
 
     # Fields.
 

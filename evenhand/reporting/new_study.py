@@ -147,7 +147,8 @@ def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, 
         options.refuse(asked, "goes with --question; a rubric has its own")
     named = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
-        path, held = source, read_items(source, options.judge, sheet=options.sheet)
+        path, compared = source, _compares(named) or not options.of_one
+        held = read_items(path, options.judge, compared=compared, sheet=options.sheet)
     else:
         path, held = Path("items"), ItemTable(items_table(source, options.sheet))
     held = replace(held, table=held.table.map(reply_text))
@@ -572,16 +573,36 @@ def _compared(source: Path | Table, folder: Path, wanted: LabelOptions) -> list[
             if is_named or options.judge:
                 raise
             return [written("items.not_compared", reason=fault)]
+        differs = _differences(study, made.items)
         if is_named:
             config = study.config
             rubrics_now = {rubric.hash for rubric in study.rubrics.values()}
             same = rubrics_now == {rubric.hash for rubric in made.rubrics}
             same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
             same &= wanted.raters in (None, config.annotation.raters_per_unit)
-            if not same:
-                raise InputError(f"what is asked for {settled}")
-        added = made.import_judge(study)
-        return [written("items.judged_now", count=added, rater=made.judge)] if added else []
+            if differs or not same:
+                raise InputError(" ".join([f"what is asked for {settled}", *differs]))
+        if added := 0 if differs else made.import_judge(study):
+            differs.append(written("items.judged_now", count=added, rater=made.judge))
+        return differs
+
+
+def _differences(study: Study, items: Items) -> list[str]:
+    """Sentences on items of a file that a study does not have, or has with another text."""
+    texts: dict[str, set[str]] = {}
+    for table in (items.pairs, items.responses):
+        for item, *cells in table.itertuples(index=False):  # the id comes first in both
+            texts.setdefault(str(item), set()).update(map(str, cells))
+    present = set(study.store.pairs()["pair_id"])
+    more = [item for item in texts if item not in present]
+    changed = [
+        item for item, _, text in shown_texts(study) if item in texts and text not in texts[item]
+    ]
+    return [
+        written(f"items.{what}", count=len(set(ids)), first=ids[0])
+        for what, ids in (("more", more), ("changed", changed))
+        if ids
+    ]
 
 
 def _make(source: Path | Table, folder: Path, wanted: LabelOptions) -> tuple[ItemStudy, int]:

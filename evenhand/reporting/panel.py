@@ -128,8 +128,8 @@ def verdict_lines(analysis: Analysis) -> list[str]:
 
 
 def last_lines(analysis: Analysis) -> list[str]:
-    """Return what a report comes to, in a few short lines: for each rubric what to do; the limits of
-    all; and what the report has besides.
+    """Return what a report comes to, in a few short lines: for each rubric what to do; the limits
+    of all; and what the report has besides.
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of

@@ -90,10 +90,13 @@ def _check_sheet(source: Source, name: str) -> None:
         raise InputError(f"{source.name} is no workbook of Excel; leave --sheet out")
 
 
-def read_items(path: str | Path, judge: str = "", *, sheet: str = "") -> ItemTable:
+def read_items(
+    path: str | Path, judge: str = "", *, compared: bool = False, sheet: str = ""
+) -> ItemTable:
     """Read a file of items in the format that its content suggests; a file that no reader knows is
     a table. With `judge`, the labels of this scorer, feedback or assessment in the file become a
-    column of this name. `sheet` names one of a workbook.
+    column of this name. With `compared`, votes between two answers give a row for the two. `sheet`
+    names one of a workbook.
 
     Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
     """
@@ -101,8 +104,9 @@ def read_items(path: str | Path, judge: str = "", *, sheet: str = "") -> ItemTab
     if sheet:
         _check_sheet(source, format_of(source))
     for name, items in ITEM_READERS.items():
+        both = compared and name in ("pair-votes", "hugging-face")
         try:
-            table = items(source)
+            table = (annotation_tools.pairs(source) if both else None) or items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if table is not None:

@@ -245,6 +245,17 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
         _add_feedback(rows, feedback, "langsmith")
 
 
+def _key_values(run: Record) -> Record:
+    """The values of feedback keys that were given once; those of others are summed up."""
+    feedback = fields_in(opened(run.get("feedback_stats")))
+    about = {
+        name: next(iter(fields_in(inside(stats, "values"))), inside(stats, "avg"))
+        for name, stats in feedback.items()
+        if text_of(inside(stats, "n")) == "1"
+    }
+    return {"about": about}
+
+
 # ---- Opik ---------------------------------------------------------------------------------------
 # Traces and spans with feedback scores, as `search_traces` gives them and as `opik export` writes
 # each to a file.
@@ -452,11 +463,14 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
 
 # ---- OpenInference ------------------------------------------------------------------------------
 # Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them
-# down, an object for each span; and Phoenix's annotations of spans, by themselves or with the spans.
+# down, an object for each span; and Phoenix's annotations of spans, by themselves, with the spans,
+# or as columns `eval.NAME.label` beside them.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
 _PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
 _PAGES = ("data", "spans")
+_EVAL = ("eval.", ".label", ".score")
+"""Before and after the name of an evaluation that became a column."""
 
 
 def _read_phoenix(rows: Rows, source: Source) -> None:
@@ -473,6 +487,8 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
                 continue
             unit = _hexadecimal(annotation.get("span_id") or span)
             _add_feedback(rows, annotation | {"annotator_kind": kind}, "phoenix", unit)
+        for name, label in _columns(record).items():
+            rows.add(_hexadecimal(span), name, "model", label, name)
 
 
 def _first(source: Source) -> Record:
@@ -498,7 +514,7 @@ def _is_span(record: Record) -> bool:
 
 def _phoenix_span(record: Record) -> Span:
     """A span, of which the uppermost of a trace that has an output is an item; those of one
-    session, or else of one trace, belong together.
+    session, or else of one trace, belong together. An evaluation that is no person's is a fact.
     """
     facts = fields_in(opened(record.get("attributes")))
     facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
@@ -521,7 +537,7 @@ def _phoenix_span(record: Record) -> Span:
         model=name_of(at(facts, "llm.model_name")),
         cluster=name_of(at(facts, "session.id"), trace),
         expected=next((record[name] for name in EXPECTED if record.get(name)), None),
-        about=others | fields_in(opened(at(facts, "metadata"))),
+        about=others | fields_in(opened(at(facts, "metadata"))) | _evaluations(record),
     )
 
 
@@ -560,6 +576,27 @@ def _hexadecimal(value: object) -> str:
     return text_of(value).removeprefix("0x")
 
 
+def _columns(record: Record) -> Record:
+    """Evaluations that became columns, by name: the label, or else the score."""
+    start, *ends = _EVAL
+    return {
+        name[len(start) : -len(end)]: value
+        for end in reversed(ends)
+        for name, value in record.items()
+        if name.startswith(start) and name.endswith(end) and value not in (None, "")
+    }
+
+
+def _evaluations(record: Record) -> Record:
+    """Labels that a model or code gave a span, by name."""
+    labels = _columns(record)
+    for given in objects(record.get("annotations")):
+        if text_of(given.get("annotator_kind")) not in ("", "HUMAN"):
+            label, score = inside(given, "result", "label"), inside(given, "result", "score")
+            labels[text_of(given.get("name"))] = label if label not in (None, "") else score
+    return labels
+
+
 READERS = {
     "langfuse": Reader(
         _is_langfuse,
@@ -570,7 +607,7 @@ READERS = {
     "langsmith": Reader(
         has_fields("langsmith"),
         _read_langsmith,
-        partial(_add_steps, "langsmith", lambda _: {}),
+        partial(_add_steps, "langsmith", _key_values),
         has_fields("langsmith", "items", in_tables=True),
     ),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
