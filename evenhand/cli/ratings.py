@@ -26,17 +26,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand import graders
-    from evenhand.analysis.injection import Audit
-    from evenhand.analysis.results import ResultRow
     from evenhand.study import Study
-    from evenhand.study.settings.analysis import InjectionBounds
-
-_AUDIT_COLUMNS = ["attack", "pulled", "knocked off", "silenced", "flips", "units"]
-_OUTCOMES = {
-    "pulled": "outcome_pulled",
-    "knocked_off": "outcome_knocked_off",
-    "silenced": "outcome_silenced",
-}
 
 
 def grading_options(arguments: argparse.Namespace) -> graders.GradingOptions:
@@ -167,7 +157,6 @@ def run_grade(arguments: argparse.Namespace) -> int:
             warn("terminal.note", note=sentence)
         if arguments.dry_run:
             print_forecast(forecast(study, arguments.grader, options, batch=batch))
-            _print_orders(study, options)
             return DONE
         with progress_bar("grading") as progress:
             how = {"batch": batch, "cancel": arguments.cancel}
@@ -177,7 +166,6 @@ def run_grade(arguments: argparse.Namespace) -> int:
         for part in summary.graders:
             note(study, "grades", part.rater_id, f"new: {part.scored}")
         print_run(summary)
-        _print_orders(study, options)
         print_coverage(study, graders)
         if text is not None:
             for grader in graders:
@@ -238,7 +226,7 @@ def run_injection(arguments: argparse.Namespace) -> int:
         note(study, "grades", part.rater_id, f"injection audit, new: {part.scored}")
         print_run(summary)
         for audit in audits_of(study, part.rater_id):
-            _print_audit(audit, study.config.decision.injection)
+            console().print(audit.sentence(study.config.decision.injection))
     code = print_end("audit injection", summary)
     say("terminal.next", command=f"evenhand report {arguments.dir}")
     return code
@@ -262,15 +250,6 @@ def print_run(summary: graders.RunSummary) -> None:
             say(f"grade.{name}", grader=part.rater_id, **numbers)
         if repeats := part.unscored[REPEATED]:
             say("grade.repeated", grader=part.rater_id, repeats=repeats)
-
-
-def _print_orders(study: Study, options: graders.GradingOptions) -> None:
-    """Print the orders in which pairs are shown, if a rubric is about pairs."""
-    names = options.rubrics or study.rubrics
-    asked = [options.text] if options.text else [study.rubrics[name] for name in names]
-    if any(rubric.has_sides for rubric in asked):
-        both = len(options.orders) > 1
-        say("grade.both_orders" if both else "grade.one_order")
 
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
@@ -335,34 +314,3 @@ def print_forecast(forecasts: Sequence[graders.GraderForecast]) -> None:
             console().print(f"\n{written('grade.user_part')}\n")
             console().print(part.sample.user)
     print_warnings([sentence for part in forecasts for sentence in part.warnings])
-
-
-def _print_audit(audit: Audit, bounds: InjectionBounds) -> None:
-    """Print each attack's effect with its deciding bounds, the verdict, and the grader's own
-    flips.
-    """
-    rows = []
-    for attacks in zip(*(outcome.attacks for outcome in audit.outcomes), strict=True):
-        pulled = attacks[0].effect
-        flips = audit.flips.get(pulled["at"])
-        cells = [attacks[0].name]
-        for attack in attacks:
-            names = ("estimate", "low", "high")
-            estimate, low, high = (_signed(attack.bounds, name) for name in names)
-            cells.append(f"{estimate} ({low} to {high})")
-        cells += [_signed(flips, "estimate") if flips else "-", str(pulled["n_units"])]
-        rows.append(cells)
-    print_table(_AUDIT_COLUMNS, rows, title=audit.rubric)
-    console().print(audit.sentence(bounds))
-    for outcome in audit.outcomes:
-        if works := [each.name for each in outcome.attacks if each.works]:
-            effect = written(f"injection.{_OUTCOMES[outcome.name]}")
-            attacks_named = ", ".join(works)
-            say("injection.works", grader=audit.grader, outcome=effect, attacks=attacks_named)
-    if audit.retest is not None:
-        say("injection.retest", grader=audit.grader, share=audit.retest["estimate"])
-
-
-def _signed(row: ResultRow, name: str) -> str:
-    value = row[name]  # type: ignore[literal-required]
-    return f"{round(value, 2) + 0.0:+.2f}"

@@ -405,8 +405,6 @@ def run_improve(arguments: argparse.Namespace) -> int:
             return DONE
         if gain := improving.provable(study, options):
             console().print(gain)
-        if first := improving.rubric_first(study, options):
-            console().print(first)
         if arguments.dry_run:
             runs.print_forecast(improving.forecast_improving(study, options))
             say("improve.dry_run")

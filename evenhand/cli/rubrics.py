@@ -25,7 +25,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
-    from evenhand.study import Study
 
 _SHOWN = 80
 """The most characters of a response that are printed with a wrong answer."""
@@ -167,14 +166,7 @@ def _summary(rubric: Rubric) -> list[str]:
     return lines
 
 
-def run_suggest(arguments: argparse.Namespace) -> int:
-    if arguments.proposer and not (arguments.out or arguments.dry_run):
-        raise InputError(written("suggest.with_out"))
-    if not arguments.proposer:
-        because = "goes with --proposer, which writes a draft"
-        refuse(arguments, shared_names("dry_run"), because)
-    if arguments.out and arguments.out.exists():  # before money is spent on it
-        raise InputError(f"{arguments.out} is there already; choose another name or move it")
+def run_suggest(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.suggestions import divided_rubrics, unclear_rubrics
 
     with study_of(arguments) as study:
@@ -193,11 +185,10 @@ def run_suggest(arguments: argparse.Namespace) -> int:
         for (one, other), count in each.confusions.items():
             pair = {"one": each.named(one), "other": each.named(other)}
             console().print("  " + written("suggest.confused", **pair, units=_count(count)))
-    if arguments.out or arguments.proposer:
-        return _draft(arguments, divided, unclear)
-    if unclear or divided:
+    if arguments.out:
+        _draft(arguments, divided, unclear)
+    elif unclear or divided:
         say("suggest.next")
-    return DONE
 
 
 def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
@@ -220,7 +211,7 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
 
 def _draft(
     arguments: argparse.Namespace, divided: Sequence[Divided], unclear: Sequence[UnclearRubric]
-) -> int:
+) -> None:
     """Write a draft of another wording of the one rubric that is meant."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
@@ -232,37 +223,10 @@ def _draft(
         raise InputError(written("suggest.which", names=", ".join(names)))
     flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
     with study_of(arguments) as study:
-        if arguments.proposer:
-            draft, code = _proposed(study, arguments, divided[0], flags)
-            if draft is None:
-                return code
-        else:
-            draft = draft_of(study, divided[0].rubric)
+        draft = draft_of(study, divided[0].rubric)
     _write_new(arguments.out, draft_text(draft, divided[0], flags))
-    who = {"path": arguments.out, "proposer": arguments.proposer}
-    say("suggest.drafted_by" if arguments.proposer else "suggest.drafted", **who)
+    say("suggest.drafted", path=arguments.out)
     print_next(f"rubric check {arguments.out}", f"rubric reword {arguments.dir} {arguments.out}")
-    return DONE
-
-
-def _proposed(
-    study: Study, arguments: argparse.Namespace, divided: Divided, flags: Sequence[tuple[str, str]]
-) -> tuple[Rubric | None, int]:
-    """Have a model write the draft; None with the exit code where it was not asked, or the money
-    was at an end. An answer that is kept is not asked for again.
-    """
-    from evenhand.graders.running import forecast_proposals, grading_in_rounds, propose
-    from evenhand.reporting.suggestions import drafted, request_for
-
-    asked, name, proposer = request_for(divided, flags), divided.rubric.name, arguments.proposer
-    if arguments.dry_run:
-        runs.print_forecast([forecast_proposals(study, name, proposer, [asked])])
-        return None, DONE
-    with grading_in_rounds(study, runs.request_limits(arguments)) as rounds:
-        answer = propose(rounds, name, proposer, asked, {"part": "rubric suggest"})
-    runs.print_run(rounds.so_far)
-    code = runs.print_end("rubric suggest", rounds.so_far)
-    return (drafted(study, divided, proposer, answer), DONE) if answer else (None, code)
 
 
 def _write_new(path: Path, text: str) -> None:

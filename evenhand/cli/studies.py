@@ -5,13 +5,11 @@ in one command.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand.cli.terminal import console, print_line, print_lines, print_next, print_table, say
+from evenhand.cli.terminal import print_line, print_lines, print_next, say
 from evenhand.cli.verbs import (
-    keys,
     options_of,
     print_lead_link,
     reached_at,
@@ -19,7 +17,6 @@ from evenhand.cli.verbs import (
     shared_names,
     study_of,
 )
-from evenhand.errors import InputError
 from evenhand.reporting import new_study
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.reporting.panel import Columns, table_of
@@ -44,25 +41,6 @@ def label_options(arguments: argparse.Namespace) -> LabelOptions:
     return options_of(LabelOptions, arguments, given=settled)
 
 
-def asking() -> new_study.Ask | None:
-    """Return the question which columns raters read, if there is somebody to answer."""
-    return _shown_columns if sys.stdin.isatty() else None
-
-
-def _shown_columns(fault: InputError) -> Sequence[str]:
-    """Ask at the terminal which columns raters read, where their names do not say it. Raises the
-    fault where nothing is answered.
-    """
-    console().print(str(fault))
-    try:
-        named = keys(input(f"{written('items.which')} "))
-    except EOFError:
-        named = ()
-    if not named:
-        raise fault
-    return named
-
-
 def run_label(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app import serve
     from evenhand.local_page import app_port, open_when_up
@@ -71,9 +49,7 @@ def run_label(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.dir or Path(f"{arguments.file.stem}-study")
     wanted = label_options(arguments)
     address, public = reached_at(arguments, port)
-    labelling = new_study.label_items(
-        arguments.file, folder, wanted, port=port, address=address, ask=asking()
-    )
+    labelling = new_study.label_items(arguments.file, folder, wanted, port=port, address=address)
     print_lines([*labelling.notes, labelling.links_heading])
     for link in labelling.links:
         print_line(link)
@@ -89,7 +65,7 @@ def run_new(arguments: argparse.Namespace) -> None:
     new_study.check_numbers(arguments.raters, arguments.seed)
     made = None
     if arguments.items:
-        made = new_study.item_study(arguments.items, label_options(arguments), asking())
+        made = new_study.item_study(arguments.items, label_options(arguments))
     else:
         because = "goes with --items; pairs and propositions have rubrics"
         refuse(arguments, ITEM_OPTIONS, because)
@@ -136,15 +112,6 @@ def describe_study(study: Study) -> None:
     preview = new_study.preview_of(study)
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
-    pairs = study.store.pairs()
-    sampled = pairs[pairs["sample_position"].notna()]
-    for column in study.config.sample.stratify:
-        rows = []
-        for value, count in sorted(pairs[column].value_counts().items()):
-            taken = int((sampled[column] == value).sum())
-            shares = f"{count / len(pairs):.1%}", f"{taken / len(sampled):.1%}"
-            rows.append([str(value), str(count), shares[0], str(taken), shares[1]])
-        print_table([column, noun, "share", "sampled", "share of sample"], rows)
     load = preview.load
     if load.rubrics:
         columns: Columns = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +24,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    import pandas as pd
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
@@ -52,10 +48,6 @@ class How(TypedDict, total=False):
     verify: bool | Libraries
     why: bool
     on_stage: OnStage
-
-
-_WAYS = ("json_schema", "tool", "plain")
-"""The ways of `graders.clients`, which reports do not import."""
 
 
 def analyse_source(
@@ -158,7 +150,6 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         "annotators wanted per item": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(dataset, analysis),
-        **({} if usage is None else _asked_by(usage)),
         **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
         **_own_prompts(study, ratings["rater_id"].unique()),
         **_improved(study),
@@ -297,21 +288,6 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
             f"largest difference {checked.largest:.0e}"
         )
     return facts
-
-
-def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
-    """Return a report line for each grader: the ways its labels were asked for, with counts."""
-
-    counts: dict[str, Counter[str]] = {}
-    for row in usage.to_dict("records"):
-        counts.setdefault(str(row["rater_id"]), Counter()).update(json.loads(row["asked_by"]))
-    return {
-        written("methods.asked", grader=grader): ", ".join(
-            f"{written(f'methods.asked_{way}')} ({ways[way]})" for way in _WAYS if ways[way]
-        )
-        for grader, ways in counts.items()
-        if ways
-    }
 
 
 def several_models(answered: Mapping[str, Mapping[str, int]]) -> list[str]:

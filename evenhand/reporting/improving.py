@@ -27,7 +27,6 @@ from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.verdicts import improvement
 from evenhand.analysis.verdicts.improvement import Choice, Gain, Part
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
@@ -229,29 +228,6 @@ def provable(study: Study, options: ImproveOptions) -> str:
     clusters = len(trial.clusters_in("prove"))
     gain = improvement.provable_gain(trial.labels_elsewhere(), clusters, trial.next_level)
     return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
-
-
-def rubric_first(study: Study, options: ImproveOptions) -> str:
-    """Return a sentence on why the rubric is to be revised before the grader; "" where it is not.
-    Labels that are kept for the proof are not read.
-    """
-    trial, dataset, name = Trial(study, options), from_study(study), options.rubric
-    read = trial.units_in([*trial.clusters_in("learn"), *trial.clusters_in("choose")])
-    ratings = dataset.counted(name)
-    wanted = (ratings["rater_kind"] == "human") | (ratings["rater_id"] == trial.old_rater)
-    dataset = replace(
-        dataset,
-        ratings=ratings[wanted & ratings["unit_id"].isin(read)],
-        scales={name: dataset.scales[name]},
-        facts=replace(dataset.facts, looks={}),
-    )
-    analysis = dataset.analyse()
-    ranked = rank_graders(analysis.results, analysis.verdicts).get(name, ())
-    limits = {each.limit for each in ranked}
-    for limit in ("people_differ_more", "people_hardly_agree"):
-        if limit in limits:
-            return written(f"improve.{limit}", rubric=name, folder=study.folder)
-    return ""
 
 
 def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "") -> pd.DataFrame:

@@ -47,9 +47,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import Table
 
-Ask = Callable[[InputError], Sequence[str]]
-"""Asks which columns raters read, where their names do not say it; the error says why."""
-
 
 @dataclass(frozen=True)
 class ItemStudy:
@@ -92,7 +89,7 @@ class ItemStudy:
         return "" if self.judged is None else str(self.judged["rater_id"].iloc[0])
 
 
-def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = None) -> ItemStudy:
+def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
     """Read a file or a table of items; files that its cells name are in its folder, or the working
     folder. Raises InputError where it is bad, or where it is not said what to ask.
     """
@@ -100,7 +97,7 @@ def item_study(source: Path | Table, options: ItemOptions, ask: Ask | None = Non
     answers = item_tables.answer_columns(held.table, path.name, options.show or held.show)
     if _is_compared(held, answers, options, named):
         return _comparisons(path, held, answers, named, options)
-    return _single_answers(path, held, named, options, ask)
+    return _single_answers(path, held, named, options)
 
 
 @dataclass(frozen=True)
@@ -180,7 +177,7 @@ def _is_compared(
 
 
 def _single_answers(
-    path: Path, held: ItemTable, named: list[Rubric], options: ItemOptions, ask: Ask | None
+    path: Path, held: ItemTable, named: list[Rubric], options: ItemOptions
 ) -> ItemStudy:
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named:
@@ -189,12 +186,7 @@ def _single_answers(
     subject, cluster = ",".join(options.subject), options.cluster or held.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
     roles["question"] = " ".join([options.question, *(each.question for each in named)])
-    try:
-        columns = item_tables.item_columns(frame, name, show=show, **roles)
-    except InputError as fault:
-        if show or ask is None:
-            raise
-        columns = item_tables.item_columns(frame, name, show=ask(fault), **roles)
+    columns = item_tables.item_columns(frame, name, show=show, **roles)
     notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = item_tables.each_turn(frame, columns, name)
@@ -528,7 +520,6 @@ def label_items(
     *,
     port: int,
     address: str = "",
-    ask: Ask | None = None,
 ) -> Labelling:
     """Make a study of the rows of a file or a table, or go on with the one that is there, and make
     a link for each rater that is good for a week, to `address` or to this machine's port.
@@ -538,9 +529,9 @@ def label_items(
     """
     leaves_out = ""
     if (folder / study_toml.FILE_NAME).is_file():
-        notes = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted, ask)]
+        notes = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted)]
     else:
-        made, judged = _make(source, folder, wanted, ask)
+        made, judged = _make(source, folder, wanted)
         notes = made.sentences(judged, folder, study_toml.read_config(folder).sample.pairs)
         leaves_out = "show=" if wanted.in_python else "--show"
     with open_study(folder) as study:
@@ -558,9 +549,7 @@ _TO_READ = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster
 """Options that may be given again without a question: they say how to read the file."""
 
 
-def _compared(
-    source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None
-) -> list[str]:
+def _compared(source: Path | Table, folder: Path, wanted: LabelOptions) -> list[str]:
     """Compare the study that is there with a file of items, and store the judge's labels that it
     lacks; return sentences on both.
 
@@ -579,7 +568,7 @@ def _compared(
             in_turns = item_tables.CONVERSATION_ID in study.store.pairs()
             options = replace(options, rubric=rubrics, each_turn=in_turns)
         try:
-            made = item_study(source, options, ask)
+            made = item_study(source, options)
         except InputError as fault:
             if is_named or options.judge:
                 raise
@@ -616,13 +605,11 @@ def _differences(study: Study, items: Items) -> list[str]:
     ]
 
 
-def _make(
-    source: Path | Table, folder: Path, wanted: LabelOptions, ask: Ask | None = None
-) -> tuple[ItemStudy, int]:
+def _make(source: Path | Table, folder: Path, wanted: LabelOptions) -> tuple[ItemStudy, int]:
     """Make the study; return what it was made of, and how many labels a judge had given."""
     raters = 1 if wanted.raters is None else wanted.raters
     check_numbers(raters, wanted.seed)
-    made = item_study(source, wanted, ask)
+    made = item_study(source, wanted)
     plan = StudyPlan(
         items=made.items,
         rubrics=made.rubrics,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report.sections.graders import TextTable
-    from evenhand.analysis.verdicts.ranking import Candidate
 
 Line: TypeAlias = "str | TextTable"
 """A sentence, or a table (title, columns, rows)."""
@@ -129,8 +128,8 @@ def verdict_lines(analysis: Analysis) -> list[str]:
 
 
 def last_lines(analysis: Analysis) -> list[str]:
-    """Return what a report comes to, in a few short lines: for each rubric what to do, and its
-    graders by verdict; the limits of all; and what the report has besides.
+    """Return what a report comes to, in a few short lines: for each rubric what to do; the limits
+    of all; and what the report has besides.
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of
@@ -140,16 +139,13 @@ def last_lines(analysis: Analysis) -> list[str]:
     heads = {advice.rubric: _wrapped(advice.head) for advice in recommendations(ranking)}
     limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
     limits = limits or ([] if heads else [written("first.no_verdict")])
-    graders = {rubric: _by_verdict(ranked) for rubric, ranked in ranking.items() if len(ranked) > 1}
     left = MOST_LINES - len(limits) - 1
-    if len(graders) + sum(map(len, heads.values())) > left:
-        graders = {}
     lines: list[str] = []
-    for number, (rubric, head) in enumerate(heads.items()):
+    for number, head in enumerate(heads.values()):
         if len(lines) + len(head) > left - (number < len(heads) - 1):
             lines.append(written("ending.rubrics", count=len(heads) - number))
             break
-        lines += [*head, *([graders[rubric]] if rubric in graders else [])]
+        lines += head
     count = len(analysis.notes)
     rest = "rest_notes" if count > 1 else "rest_note" if count else "rest"
     return [*lines, *limits, written(f"ending.{rest}", count=count)]
@@ -188,35 +184,6 @@ def published_table(file: Path) -> Line:
 def _wrapped(text: str) -> list[str]:
     """Return a sentence as lines that end between words."""
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _by_verdict(candidates: Sequence[Candidate]) -> str:
-    """Return one line with graders by verdict, shortened to the first ones where too many."""
-    from evenhand.analysis.verdicts.wording import TITLES
-
-    named: dict[str, list[str]] = {}
-    for each in candidates:
-        named.setdefault(TITLES[each.verdict["verdict"]].short, []).append(each.verdict["grader"])
-    line = ""
-    for shown in range(max(map(len, named.values())), -1, -1):
-        lists = {verdict: _some(graders, shown) for verdict, graders in named.items()}
-        groups = (written("ending.graders", verdict=v, graders=names) for v, names in lists.items())
-        line = f"  {'; '.join(groups)}"
-        if len(line) <= WIDTH:
-            break
-    return line
-
-
-def _some(names: Sequence[str], shown: int) -> str:
-    """
-    >>> _some(["a", "b", "c"], 3), _some(["a", "b", "c"], 1), _some(["a", "b", "c"], 0)
-    ('a, b, c', 'a and 2 more', '3')
-    """
-    left = len(names) - shown
-    if left <= 0:
-        return ", ".join(names)
-    first = ", ".join(names[:shown])
-    return written("ending.more", graders=first, count=left) if shown else str(left)
 
 
 def as_text(lines: Iterable[Line]) -> str:

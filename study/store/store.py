@@ -238,7 +238,7 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
 TOTALS_COLUMNS = (
     "rater_id", "rubric", "attempts", "units", "labelled", "unscored", "unscored_reasons",
     "low_mass", "without_probabilities", "tokens_input", "tokens_output", "tokens_cached",
-    "cached_share", "cost_usd", "models", "asked_by", "first_at", "last_at",
+    "cached_share", "cost_usd", "models", "first_at", "last_at",
 )  # fmt: skip
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)
@@ -260,8 +260,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     were mostly no options, and those `without_probabilities` that were asked for. All else is of
     all attempts, and `units` counts the units asked about. `tokens_input` holds those read from the
     provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by the
-    names they gave, with their replies. `asked_by` is a JSON object: how many of the labels that
-    count were asked for in which way.
+    names they gave, with their replies.
     Tokens and `cost_usd` are NaN where nothing is known of them: a server without usage, a model
     without a price. Offline graders have no tokens and cost 0.
     """
@@ -289,10 +288,8 @@ def grade_totals(store: Store) -> pd.DataFrame:
         .group_by(*_GRADER)
         .order_by(*_GRADER)
     )
-    way = facts["asked_by"].as_string()
     counted: dict[str, tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[bool]]]] = {
         "unscored_reasons": (grades.c.unscored_reason, (current, ~is_scored)),
-        "asked_by": (way, (current, is_scored, way != "")),
         "models": (answered, (answered != "",)),
     }
     with store.read() as connection:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -501,11 +500,8 @@ def _mends(
     mends = [_naming(likely, options) + first] if likely else []
     raters = likely.get("rater_id", "rater_id")
     if "rater_kind" in left and raters in table:
-        named = _comparable(table, raters, likely.get("label", "label"))
-        if named:
-            mends.append(f"say who the raters are with {kinds_spelled(named, options)}")
-        else:
-            mends.append(f"name raters who share labels, as no two in {raters!r} do")
+        named = [name for name in texts(table[raters]).unique() if name]
+        mends.append(f"say who the raters are with {kinds_spelled(named, options)}")
         left.remove("rater_kind")
     if left and likely:
         mends.append(f"add {', '.join(left)}")
@@ -514,26 +510,6 @@ def _mends(
         wide = "if each rater has a column of labels, name these with --human and --model"
         mends.append(f"{called}, or {wide}" if "rater_id" in left else called)
     return mends
-
-
-def _comparable(table: pd.DataFrame, raters: str, label: str) -> list[str]:
-    """Return the raters who share labels with another; all, where labels are too many."""
-    names = texts(table[raters])
-    every = [str(name) for name in names.unique() if name]
-    if label not in table or len(every) < 2:
-        return every
-    labels = texts(table[label]).str.strip().str.casefold()
-    if labels.nunique() > MAX_LABELS:
-        return every
-    given = {rater: {*labels[names == rater]} - {""} for rater in every[:_MOST_RATERS]}
-    shared = Counter(cell for cells in given.values() for cell in cells)
-    return [
-        rater
-        for rater in every
-        if rater not in given
-        or not given[rater]
-        or any(shared[label] > 1 for label in given[rater])
-    ]
 
 
 def _naming(columns: dict[str, str], options: ScaleOptions) -> str:

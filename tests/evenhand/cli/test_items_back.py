@@ -1,10 +1,6 @@
-"""Items from a tool's file, rated by people: a terminal asks what they read where the file does not
-say, and labels go back under the ids of the tool.
-"""
+"""Items from a tool's file, rated by people: labels go back under the ids of the tool."""
 
 import json
-import os
-import pty
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +11,9 @@ from evenhand.cli.main import main
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
-from tests.commands import python
 from tests.exchange.test_items import ITEMS, VOTE, wrote
 
 pytestmark = pytest.mark.slow
-ASK = ["--question", "Good?", "--options", "yes,no"]
-
-
-def made(folder: Path, answer: bytes) -> tuple[int, str]:
-    """`evenhand new --items` at a terminal on which this is typed."""
-    file = folder / "rows.csv"
-    file.write_text("headline,body\nOne,Text one\nTwo,Text two\n")
-    lead, terminal = pty.openpty()
-    os.write(lead, answer)
-    words = ("-m", "evenhand", "new", folder / "s", "--items", file, *ASK)
-    done = python(*words, stdin=terminal)
-    for end in (lead, terminal):
-        os.close(end)
-    return done.returncode, done.stdout + done.stderr
-
-
-def test_a_terminal_is_asked_for_the_columns(tmp_path: Path) -> None:
-    code, said = made(tmp_path, b"headline, body\n")
-    assert code == 0, said
-    assert "is called response, output or answer" in said
-    assert "shown: headline, body" in said
-    with open_study(tmp_path / "s") as study:
-        (rubric,) = study.rubrics.values()
-    assert [block.label for block in rubric.blocks] == ["Headline", "Body"]
-
-
-def test_no_answer_is_the_error(tmp_path: Path) -> None:
-    code, said = made(tmp_path, b"\n")
-    assert code == 2
-    assert not (tmp_path / "s").exists()
-    assert "Traceback" not in said
 
 
 def rated(folder: Path, file: str, judge: str) -> pd.DataFrame:

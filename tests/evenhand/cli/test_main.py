@@ -267,7 +267,7 @@ QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
     ("shell", "line", "offered"),
     [
         ("bash", "evenhand re", {"report", "reproduce", "respond", "restore"}),
-        ("bash", "evenhand rubric suggest --pro", {"--proposer"}),
+        ("bash", "evenhand rubric suggest --ru", {"--rubric"}),
         ("bash", "evenhand plan --statistic a", {"ac1", "alpha"}),
         ("bash", "evenhand report my-", {"my-study/"}),
         ("zsh", "evenhand gate labels.csv --req", {"--require"}),

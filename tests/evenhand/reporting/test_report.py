@@ -234,24 +234,6 @@ def test_lines_are_few_and_short(rubrics: int, graders: int, name: str) -> None:
         assert hidden == [f"The report has {rubrics - told} more rubrics."]
 
 
-@pytest.mark.slow
-def test_graders_stand_by_rubric_and_verdict() -> None:
-    said = ended(labels(2, 3))
-    at = said.index("Use grader-0 for rubric-1.")
-    assert said[at + 1] == "  can replace: grader-0, grader-2; do not use: grader-1"
-    lone = "\n".join(ended(labels(1, 1)))
-    assert "can replace:" not in lone
-    assert "grader-0" in lone
-
-
-@pytest.mark.slow
-def test_names_that_do_not_fit_are_counted() -> None:
-    (line,) = (line for line in ended(labels(1, 14, "a-rather-long-name")) if line[:2] == "  ")
-    assert " more" in line
-    (line,) = (line for line in ended(labels(1, 4, "y" * 90)) if line[:6] == "  can ")
-    assert line == "  can replace: 2; do not use: 2"
-
-
 def test_without_graders_it_says_so() -> None:
     said = ended(labels(1, 0))
     assert said[0] == "No verdict: there is no grader to evaluate."

@@ -260,7 +260,7 @@ def paid(model: str, tokens: tuple[int, int, int], usd: float | None = None) -> 
 def test_attempts_add_up(make_study, database):
     store = make_study(**database).store
     low = paid("m-2", (100, 7, 50), 0.5) | {"low_mass": True}
-    asked = paid("m-2", (100, 0, 50), 0.25) | {"method": "logprobs", "asked_by": "tool"}
+    asked = paid("m-2", (100, 0, 50), 0.25) | {"method": "logprobs"}
     store.add_grades(
         [
             dated("u", 3, unscored_reason="refusal", provenance=paid("m-1", (100, 5, 0), 0.25)),
@@ -291,7 +291,6 @@ def test_attempts_add_up(make_study, database):
         "tokens_cached": 100,
         "cached_share": 0.25,
         "cost_usd": 2.0,
-        "asked_by": '{"tool": 1}',
         "first_at": "2026-11-02",
         "last_at": "2026-11-05",
     }
