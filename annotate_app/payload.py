@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages, offered
-from evenhand.annotate_app.text_trees import Node, by_place, coloured, folded, rendered
+from evenhand.annotate_app.text_trees import Node, by_place, coloured, folded, in_passages, rendered
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
@@ -36,6 +36,7 @@ from evenhand.study.desk.desk import (
 )
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
+from evenhand.texts import written
 
 _LONGEST_ID = 128
 _LONGEST_LABEL = 1000
@@ -283,7 +284,8 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     rubric, evidence = task.rubric.in_language(reader.code), {}
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
     is_whole = people.instructions == rubric.instructions
-    guide = rendered(people.instructions, links=True) if is_whole else None
+    instructions = own_words(people.instructions)
+    guide = rendered(instructions, links=True) if is_whole else None
     if task.rubric.evidence:
         marks = written_marks(task.given.evidence) if task.given else None
         evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
@@ -292,9 +294,9 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "task": task.task_id,
         "lang": rubric.language,
         "wording": task.rubric.hash,
-        "title": people.title,
+        "title": own_words(people.title),
         "question": people.question,
-        "instructions": "" if guide else people.instructions,
+        "instructions": "" if guide else instructions,
         "guide": guide,
         "options": [
             option.model_dump(mode="json", include={"key", "name", "description", "examples"})
@@ -303,6 +305,12 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         **people.kind.widget(reader.say),
         "given": _given(task),
     }
+
+
+def own_words(text: str) -> str:
+    """A rubric's text; "" for one that was filled in where nobody wrote any."""
+    filled = ("title", "instructions", "instructions_comparison")
+    return "" if text in [written(f"items.{name}") for name in filled] else text
 
 
 def _given(task: Task) -> dict[str, str] | None:
@@ -320,7 +328,7 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     return {
         "task": task.task_id,
         "number": row.number,
-        "title": task.people_in(reader.code).title[:_LONGEST_LINE],
+        "title": own_words(task.people_in(reader.code).title)[:_LONGEST_LINE],
         "lang": rubric.language,
         "answer": str(answer)[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
@@ -337,6 +345,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     is_markdown = _is_markdown(block, display)
     tree = by_place(block.text) if is_markdown else None
     text = reader.say("panel.image_missing") if block.is_missing else block.text
+    drawn = drawn_code(block, reader)
     turns = [
         {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
         for turn in block.turns
@@ -345,9 +354,9 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "name": block.variable,
         "label": block_label(block, reader),
         "kind": block.kind,
-        "code": _declared_kind(block) in ("code", "json"),
+        "code": _declared_kind(block) in ("code", "json") and not (drawn and drawn[0][0] == "section"),
         **({"turns": turns} if turns else {}),
-        **({"drawn": code} if (code := drawn_code(block)) else {}),
+        **({"drawn": drawn} if drawn else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": text,
@@ -370,12 +379,15 @@ def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
     return rendered(block.text) if _is_markdown(block, display) else None
 
 
-def drawn_code(block: TextBlock) -> tuple[Node, ...] | None:
-    """Code in colours, or JSON that folds; None for any other text."""
+def drawn_code(block: TextBlock, reader: Language) -> tuple[Node, ...] | None:
+    """Passages, code in colours, or JSON that folds; None for any other text."""
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
         return coloured(block.text, block.declared.language)
-    return folded(block.text) if kind == "json" else None
+    passages = None
+    if block.kind != "response" and kind in ("json", ""):
+        passages = in_passages(block.text, reader.say("panel.passage", at="{at}", of="{of}"))
+    return passages or (folded(block.text) if kind == "json" else None)
 
 
 def turn_label(turn: Turn, reader: Language) -> str:

@@ -1,5 +1,5 @@
 """Texts as trees of plain data, from which the panel and the other pages build what is shown:
-Markdown, code in colours, JSON that folds.
+Markdown, code in colours, passages, JSON that folds.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
 no address of a response can be followed, no image is loaded, and formulas stay as they are. What
@@ -21,6 +21,8 @@ from markdown_it.rules_block.table import escapedSplit, getLine
 from markdown_it.rules_inline import StateInline
 from markdown_it.tree import SyntaxTreeNode
 
+from evenhand.rubrics.rendering import passages_of
+
 # Code in colours and JSON that folds: trees of plain data like those of Markdown. What is shown is
 # the text itself, character by character for code; of JSON the same values as they are written, set
 # out in lines. A text that cannot be drawn so is shown as it is.
@@ -34,8 +36,7 @@ MOST_PARTS = 20_000
 """More are too many for a page."""
 
 _DEEPEST_JSON = 40
-_OPEN_TO = 2
-"""How deep objects and lists of JSON stand open at first."""
+_LONGEST_SOURCE = 200
 
 
 @lru_cache(maxsize=64)
@@ -70,9 +71,9 @@ class _Written(str):
 
 
 @lru_cache(maxsize=64)
-def folded(text: str) -> tuple[Node, ...] | None:
-    """A JSON text as lines, objects and lists within others folded; None where it is no object or
-    list, or too long or too deep.
+def folded(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
+    """A JSON text as lines, objects and lists from `open_to` levels on folded; None where it is no
+    object or list, or too long or too deep.
 
     >>> folded('{"a": [1.50, "b"]}')[0][:3]
     ['details', {'start': 1}, ['summary', {}, '{ 1 }']]
@@ -81,14 +82,33 @@ def folded(text: str) -> tuple[Node, ...] | None:
         return None
     try:
         held = json.loads(text, parse_int=_Written, parse_float=_Written, object_pairs_hook=tuple)
-        nodes = [_node(held, "", 0)]
+        nodes = [_node(held, "", 0, open_to)]
     except (ValueError, RecursionError):
         return None
     parts = sum(1 for _ in _all(nodes))
     return tuple(nodes) if isinstance(held, (tuple, list)) and parts <= MOST_PARTS else None
 
 
-def _node(value: Any, key: str, depth: int) -> Node:
+@lru_cache(maxsize=64)
+def in_passages(text: str, heading: str) -> tuple[Node, ...] | None:
+    """A list of passages, each under its number and source, and with what else is said of it
+    folded; None where it is none. `heading` has the fields `at` and `of`.
+
+    >>> in_passages('["It rained."]', "{at} of {of}")
+    (['section', {'class': 'passage'}, ['h3', {}, '1 of 1'], ['div', {}, 'It rained.']],)
+    """
+    passages = passages_of(text) if len(text) <= 4 * LONGEST else ()
+    nodes: list[Node] = []
+    for at, passage in enumerate(passages, 1):
+        source = f" - {passage.source[:_LONGEST_SOURCE]}" if passage.source else ""
+        title = f"{heading.format(at=at, of=len(passages))}{source}"
+        rest = folded(json.dumps(passage.rest), 0) if passage.rest else ()
+        parts = [["h3", {}, title], ["div", {}, passage.text], *(rest or ())]
+        nodes.append(["section", {"class": "passage"}, *parts])
+    return tuple(nodes) if nodes and sum(1 for _ in _all(nodes)) <= MOST_PARTS else None
+
+
+def _node(value: Any, key: str, depth: int, open_to: int) -> Node:
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
@@ -97,8 +117,8 @@ def _node(value: Any, key: str, depth: int) -> Node:
             size, entries = f"{{ {len(value)} }}", value
         else:
             size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
-        inside = [_node(content, entry, depth + 1) for entry, content in entries]
-        is_open = {"start": int(depth < _OPEN_TO)}
+        inside = [_node(content, entry, depth + 1, open_to) for entry, content in entries]
+        is_open = {"start": int(depth < open_to)}
         return ["details", is_open, ["summary", {}, *name, size], *inside]
     look, text = "is-number", str(value) if isinstance(value, _Written) else json.dumps(value)
     if isinstance(value, str) and not isinstance(value, _Written):
@@ -339,14 +359,13 @@ _COLOURED = {
 _MOST_COLOURED = 6_000
 """What code in Markdown is coloured: of these languages, so many characters of a response. It names
 them itself, and lexers take long for some texts."""
-_ABOVE, _LOWEST = 2, 6
-"""The page's own headings are of the levels 1 and 2; there are six."""
+_LOWEST = 6
 
 
 @lru_cache(maxsize=256)
-def rendered(text: str, *, links: bool = False) -> tuple[Node, ...] | None:
+def rendered(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, ...] | None:
     """The text as the nodes of its blocks; None where it must be shown as its source. `links` are
-    for what the study's lead wrote.
+    for what the study's lead wrote, `under` is the level of the heading above it.
 
     >>> rendered("See [the law](https://example.org/law).", links=True)[0][3]
     ['a', {'href': 'https://example.org/law'}, 'the law']
@@ -358,7 +377,7 @@ def rendered(text: str, *, links: bool = False) -> tuple[Node, ...] | None:
     deepest = max((token.level for token in (*tokens, *inner)), default=0)
     if deepest > DEEPEST or len(tokens) + len(inner) > MOST_PARTS:
         return None
-    return tuple(_Tree(links).nodes(SyntaxTreeNode(tokens))) or None
+    return tuple(_Tree(links, under).nodes(SyntaxTreeNode(tokens))) or None
 
 
 @lru_cache(maxsize=256)
@@ -391,8 +410,8 @@ def by_place(text: str) -> tuple[Node, ...] | None:
 class _Tree:
     """The nodes that a text is turned into, part by part."""
 
-    def __init__(self, links: bool) -> None:
-        self.links = links
+    def __init__(self, links: bool, under: int) -> None:
+        self.links, self.under = links, under
         self.headings: list[int] = []
         """The levels of the headings above the part at hand."""
         self.to_colour = _MOST_COLOURED
@@ -434,7 +453,7 @@ class _Tree:
         while self.headings and self.headings[-1] >= level:
             self.headings.pop()
         self.headings.append(level)
-        return f"h{min(_ABOVE + len(self.headings), _LOWEST)}", f"h{level}"
+        return f"h{min(self.under + len(self.headings), _LOWEST)}", f"h{level}"
 
     def _code(self, part: SyntaxTreeNode) -> tuple[Node, ...]:
         text, (language, *_) = part.content.removesuffix("\n"), (*part.info.lower().split(), "")

@@ -250,7 +250,10 @@ SEPARATORS = ";,#|"
 """What stands between options in files of others."""
 MOST_SEVERAL = 30
 """Options of which several may apply, at most: each has figures of its own."""
-_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
+_ITEM = re.compile(
+    r"""\s*+('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|-?\d+(?:\.\d*)?)\s*+,?""", re.DOTALL
+)
+_LIST = re.compile(rf"(?:{_ITEM.pattern})*+\s*", re.DOTALL)
 
 
 def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
@@ -267,7 +270,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     if text in ("", NONE):
         return ()
     if text[0] in "[{":
-        listed = _listed(text)
+        listed = listed_texts(text)
         if listed is None:
             return None
     else:
@@ -276,13 +279,13 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     return named if all(named) and len(set(named)) == len(named) else None
 
 
-def _listed(text: str) -> list[str] | None:
+def listed_texts(text: str) -> list[str] | None:
     """The texts and numbers of a list or set, as JSON, Python or NumPy write it; else None."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         inner = text[1:-1]
-        if text[0] + text[-1] not in ("[]", "{}") or _ITEM.sub("", inner).strip():
+        if text[0] + text[-1] not in ("[]", "{}") or not _LIST.fullmatch(inner):
             return None
         try:
             values = [ast.literal_eval(item) for item in _ITEM.findall(inner)]

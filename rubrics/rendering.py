@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
-from evenhand.rubrics.options import Block, LabelKind, Option
+from evenhand.rubrics.options import Block, LabelKind, Option, listed_texts
 
 # ---- conversations ------------------------------------------------------------------------------
 ROLES = {
@@ -164,6 +164,53 @@ def _shown(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(v, Mapping) and "text" in v for v in value):
         return "\n".join(str(v["text"]) for v in value)
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+# ---- passages -----------------------------------------------------------------------------------
+_TEXTS_OF_PASSAGES = ("page_content", "text", "content", "passage")
+_SOURCES = ("source", "title", "url", "file_name", "name", "id")
+_ABOUT = ("metadata", "meta")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text that was found, where it is from, and what else its record holds, by name."""
+
+    text: str
+    source: str = ""
+    rest: Mapping[str, Any] = field(default_factory=dict)
+
+
+def passages_of(cell: str) -> tuple[Passage, ...]:
+    """Return the passages that a list holds, as texts or as records with a text; none where it is
+    no such list.
+
+    >>> passages_of("['It rained.']")[0].text
+    'It rained.'
+    >>> passages_of('[{"page_content": "It rained.", "metadata": {"source": "a.pdf", "page": 3}}]')
+    (Passage(text='It rained.', source='a.pdf', rest={'page': 3}),)
+    """
+    if not cell.lstrip().startswith("["):
+        return ()
+    try:
+        held = json.loads(cell)
+    except (ValueError, RecursionError):
+        held = listed_texts(cell.strip())
+    passages = [_passage(entry) for entry in held or ()]
+    return tuple(each for each in passages if each) if all(passages) else ()
+
+
+def _passage(entry: Any) -> Passage | None:
+    if isinstance(entry, str):
+        return Passage(entry)
+    if not isinstance(entry, Mapping) or "role" in entry:
+        return None
+    named = next((name for name in _TEXTS_OF_PASSAGES if isinstance(entry.get(name), str)), "")
+    rest = {name: value for name, value in entry.items() if name not in (named, *_ABOUT)}
+    for about in filter(None, map(entry.get, _ABOUT)):
+        rest |= about if isinstance(about, Mapping) else {"metadata": about}
+    source = next((name for name in _SOURCES if isinstance(rest.get(name), str)), "")
+    return Passage(entry[named], rest.pop(source, ""), rest) if named else None
 
 
 # ---- images -------------------------------------------------------------------------------------

@@ -4,16 +4,22 @@
 const TAGS = new Set(
   (
     "p h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s pre code hr br div span " +
-    "details summary a"
+    "details summary section a"
   ).split(" "),
 );
 const LOOKS =
-  /^(h[1-6]|wide|link|image|address|left|center|right|is-(comment|keyword|string|number|name))$/;
-const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
-// Of these "auto" sees no text: what is inside has a direction of its own.
-const HOLDS_PARTS = /^(ul|ol|li|blockquote|table)$/;
+  /^(h[1-6]|wide|link|image|address|left|center|right|passage|is-(comment|keyword|string|number|name))$/;
+const A_LETTER = /\p{L}/gu;
 const RIGHT_TO_LEFT =
-  /^\P{L}*[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{sc=Rohg}\p{sc=Samr}\p{sc=Mand}]/u;
+  /[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{sc=Rohg}\p{sc=Samr}\p{sc=Mand}]/gu;
+const ENOUGH_LETTERS = 4000;
+
+// The way in which most of a text runs: its paragraphs, lists and tables stand on that side.
+function directionOf(text) {
+  const some = text.slice(0, ENOUGH_LETTERS);
+  const count = (letters) => some.match(letters)?.length ?? 0;
+  return 2 * count(RIGHT_TO_LEFT) > count(A_LETTER) ? "rtl" : "ltr";
+}
 
 // Most texts come as a place in the response: [first, beyond].
 function spelled(nodes, text) {
@@ -34,9 +40,9 @@ function renderedNodes(nodes, words, controls) {
 
 function partView([tag, { class: look, start, href }, ...children], words, controls) {
   const made = element(TAGS.has(tag) ? tag : "span");
-  if (OWN_WAY.test(tag)) made.dir = "auto";
   if (LOOKS.test(look)) made.className = look;
-  if (tag === "pre") made.className = "wide";
+  if (tag === "pre") [made.className, made.dir] = ["wide", "ltr"];
+  if (look === "passage") made.tabIndex = -1;
   if (tag === "details") made.open = start === 1;
   if (tag === "a" && /^(https?:|mailto:)/.test(href)) {
     for (const [name, value] of Object.entries({ href, target: "_blank", rel: "noopener noreferrer" })) made.setAttribute(name, value);
@@ -50,8 +56,46 @@ function partView([tag, { class: look, start, href }, ...children], words, contr
         ? [` (${children.join("")})`]
         : children;
   made.append(...renderedNodes(inside, words, controls));
-  if (HOLDS_PARTS.test(tag)) made.dir = RIGHT_TO_LEFT.test(made.textContent) ? "rtl" : "ltr";
   return made;
+}
+
+// JSON opens level by level, each from its top, as far as its box has room.
+function openToFill(text) {
+  const folds = [...text.querySelectorAll("details")];
+  for (const fold of folds) fold.open = false;
+  const depth = new Map();
+  for (const fold of folds) depth.set(fold, (depth.get(fold.parentElement) ?? 0) + 1);
+  const levels = Map.groupBy(folds, (fold) => depth.get(fold));
+  for (const level of levels.values()) {
+    const show = (count) => level.forEach((fold, at) => (fold.open = at < count));
+    let [fits, most] = [0, level.length];
+    for (let tried = most; fits < most; tried = Math.ceil((fits + most) / 2)) {
+      show(tried);
+      if (isFull(text)) most = tried - 1;
+      else fits = tried;
+    }
+    show(fits);
+    if (fits === level.length) continue;
+    const room = heightOf(text);
+    show(fits + 1);
+    if (room > roomOf(text) / 2) show(fits); // else a long list would leave the box empty
+    break;
+  }
+}
+
+function isFull(text) {
+  return heightOf(text) > roomOf(text) + 1;
+}
+
+function heightOf(text) {
+  return text.lastElementChild.getBoundingClientRect().bottom - text.firstElementChild.getBoundingClientRect().top;
+}
+
+// Where texts do not scroll by themselves, half of the window is enough for one.
+function roomOf(text) {
+  const { overflowY, paddingBlockStart, paddingBlockEnd } = getComputedStyle(text);
+  const padding = parseFloat(paddingBlockStart) + parseFloat(paddingBlockEnd);
+  return overflowY === "auto" ? text.clientHeight - padding : innerHeight / 2;
 }
 
 // An image that is a unit's own: only what the message itself holds is ever shown.
