@@ -198,7 +198,7 @@ def _element(node: Node, reader: Language) -> str:
     if attributes.get("class") == "address":
         inside = f" ({inside})"
     if attributes.get("class") == "image":
-        inside = html.escape(reader.say("panel.image", alt="".join(_texts(node))))
+        inside = html.escape(reader.say("panel.image", alt=children[0]))
     return f"<{tag}{written}>{inside}</{tag}>"
 
 
@@ -215,14 +215,6 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
     address = str(attributes.get("href", ""))
     if tag == "a" and address.startswith(FOLLOWED):
         yield f' href="{html.escape(address)}" target="_blank" rel="noopener noreferrer"'
-
-
-def _texts(node: Node) -> Iterable[str]:
-    if isinstance(node, str):
-        yield node
-    else:
-        for child in node[2:]:
-            yield from _texts(child)
 
 
 def _direction(text: str) -> str:

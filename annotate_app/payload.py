@@ -354,7 +354,8 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "name": block.variable,
         "label": block_label(block, reader),
         "kind": block.kind,
-        "code": _declared_kind(block) in ("code", "json") and not (drawn and drawn[0][0] == "section"),
+        "code": _declared_kind(block) in ("code", "json")
+        and not (drawn and drawn[0][0] == "section"),
         **({"turns": turns} if turns else {}),
         **({"drawn": drawn} if drawn else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
@@ -386,7 +387,7 @@ def drawn_code(block: TextBlock, reader: Language) -> tuple[Node, ...] | None:
         return coloured(block.text, block.declared.language)
     passages = None
     if block.kind != "response" and kind in ("json", ""):
-        passages = in_passages(block.text, reader.say("panel.passage", at="{at}", of="{of}"))
+        passages = in_passages(block.text, reader.say("block.passage", at="{at}", of="{of}"))
     return passages or (folded(block.text) if kind == "json" else None)
 
 
@@ -469,11 +470,35 @@ _STYLE = (
 # One module: the parts share its scope.
 _CODE = (
     *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js"),
-    *("turns.js", "markdown.js", "dialogs.js", "reading.js", "copying.js", "drawing.js"),
+    *(
+        "turns.js",
+        "formulas.js",
+        "markdown.js",
+        "dialogs.js",
+        "reading.js",
+        "copying.js",
+        "drawing.js",
+    ),
     *("differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
     *("earlier.js", "pause.js", "marks.js"),
     "panel.js",
 )
+
+
+def module_path(name: str, text: str) -> str:
+    """Return the path of a script that a browser may keep: it changes with the text."""
+    return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
+
+
+def app_files(*names: str) -> str:
+    """Return the app's own files of these names, one after the other."""
+    folder = Path(__file__).parent
+    return "\n".join((folder / name).read_text("utf-8") for name in names)
+
+
+TYPESETTER = app_files("panel/temml.min.js")
+"""Temml, which makes MathML of formulas; fetched with the first one."""
+TYPESETTER_PATH = module_path("temml", TYPESETTER)
 
 
 @cache
@@ -481,6 +506,7 @@ def panel_module() -> str:
     """The module: `MARKUP` and `STYLE` as strings, then the code."""
     style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
     texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
+    texts["TYPESETTER"] = f"./{Path(TYPESETTER_PATH).name}"
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
     return "\n".join([*lines, app_files(*code)])
 
@@ -493,17 +519,6 @@ def panel_path() -> str:
     return module_path("panel", panel_module())
 
 
-def module_path(name: str, text: str) -> str:
-    """Return the path of a script that a browser may keep: it changes with the text."""
-    return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
-
-
 def fetching_code() -> str:
     """Return the component's inline code: it fetches the module, or reloads the page."""
     return app_files("panel/fetching.js").replace("PANEL_PATH", json.dumps(panel_path()))
-
-
-def app_files(*names: str) -> str:
-    """Return the app's own files of these names, one after the other."""
-    folder = Path(__file__).parent
-    return "\n".join((folder / name).read_text("utf-8") for name in names)

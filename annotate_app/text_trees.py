@@ -2,8 +2,8 @@
 Markdown, code in colours, passages, JSON that folds.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
-no address of a response can be followed, no image is loaded, and formulas stay as they are. What
-the study's lead wrote - guidelines, consent - may have links.
+no address of a response can be followed, no image is loaded. What the study's lead wrote -
+guidelines, consent - may have links.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from markdown_it.tree import SyntaxTreeNode
 
 from evenhand.rubrics.rendering import passages_of
 
-# Code in colours and JSON that folds: trees of plain data like those of Markdown. What is shown is
-# the text itself, character by character for code; of JSON the same values as they are written, set
-# out in lines. A text that cannot be drawn so is shown as it is.
+# What is shown of code is the text itself, character by character; of JSON the same values as they
+# are written, set out in lines. A text that cannot be drawn so is shown as it is.
 
 Node = str | list[Any]
 """A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
@@ -36,7 +35,6 @@ MOST_PARTS = 20_000
 """More are too many for a page."""
 
 _DEEPEST_JSON = 40
-_LONGEST_SOURCE = 200
 
 
 @lru_cache(maxsize=64)
@@ -97,14 +95,14 @@ def in_passages(text: str, heading: str) -> tuple[Node, ...] | None:
     >>> in_passages('["It rained."]', "{at} of {of}")
     (['section', {'class': 'passage'}, ['h3', {}, '1 of 1'], ['div', {}, 'It rained.']],)
     """
-    passages = passages_of(text) if len(text) <= 4 * LONGEST else ()
     nodes: list[Node] = []
-    for at, passage in enumerate(passages, 1):
-        source = f" - {passage.source[:_LONGEST_SOURCE]}" if passage.source else ""
-        title = f"{heading.format(at=at, of=len(passages))}{source}"
-        rest = folded(json.dumps(passage.rest), 0) if passage.rest else ()
-        parts = [["h3", {}, title], ["div", {}, passage.text], *(rest or ())]
-        nodes.append(["section", {"class": "passage"}, *parts])
+    passages = passages_of(text) if len(text) <= 4 * LONGEST else []
+    for at, (said, source, rest) in enumerate(passages, 1):
+        title = f"{heading.format(at=at, of=len(passages))}{' - ' * bool(source)}{source[:200]}"
+        about = folded(json.dumps(rest), 0) or () if rest else ()
+        nodes.append(
+            ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, said], *about]
+        )
     return tuple(nodes) if nodes and sum(1 for _ in _all(nodes)) <= MOST_PARTS else None
 
 
@@ -138,10 +136,10 @@ def _all(nodes: list[Any]) -> Iterator[Node]:
             yield from _all(node[2:])
 
 
-# Formulas in a response's Markdown, kept verbatim: annotators judge the signs that graders read. A
-# formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`, `\begin{X} \end{X}`, and on one
-# line `$ $`, where neither touches a space on its inner side and no digit follows, so that $5 and
-# $6 are prices (as Pandoc takes them).
+# Formulas in Markdown are kept whole and verbatim; the panel typesets them, and shows the signs
+# that graders read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
+# `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
+# digit follows, so that $5 and $6 are prices (as Pandoc takes them).
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
@@ -155,16 +153,12 @@ def _closer(text: str, at: int) -> str:
 
 
 def _in_a_line(state: StateInline, silent: bool) -> bool:
-    """Take a formula as text, if one begins at the state's place."""
+    """Take a formula as a whole, if one begins at the state's place."""
     end = _end_of_formula(state)
     if end < 0:
         return False
     if not silent:
-        first, *others = state.src[state.pos : end].split("\n")
-        state.pending += first
-        for line in others:
-            state.push("softbreak", "br", 0)
-            state.pending += line
+        state.push("formula", "span", 0).content = state.src[state.pos : end]
     state.pos = end
     return True
 
@@ -427,8 +421,8 @@ class _Tree:
                 return [["code", {}, part.content]]
             case "fence" | "code_block":
                 return [["pre", {}, ["code", {}, *self._code(part)]]]
-            case "image":
-                return [["span", {"class": "image"}, part.content]]
+            case "image" | "formula":
+                return [["span", {"class": part.type}, part.content]]
             case "heading":
                 tag, look = self._heading(int(part.tag[1]))
                 return [[tag, {"class": look}, *self.nodes(part)]]

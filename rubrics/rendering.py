@@ -169,48 +169,37 @@ def _shown(value: Any) -> str:
 # ---- passages -----------------------------------------------------------------------------------
 _TEXTS_OF_PASSAGES = ("page_content", "text", "content", "passage")
 _SOURCES = ("source", "title", "url", "file_name", "name", "id")
-_ABOUT = ("metadata", "meta")
 
 
-@dataclass(frozen=True)
-class Passage:
-    """A text that was found, where it is from, and what else its record holds, by name."""
+def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the passages of a list of texts, or of records with a text, as (text, source, what
+    else its record holds); none where it is no such list.
 
-    text: str
-    source: str = ""
-    rest: Mapping[str, Any] = field(default_factory=dict)
-
-
-def passages_of(cell: str) -> tuple[Passage, ...]:
-    """Return the passages that a list holds, as texts or as records with a text; none where it is
-    no such list.
-
-    >>> passages_of("['It rained.']")[0].text
-    'It rained.'
+    >>> passages_of("['It rained.']")
+    [('It rained.', '', {})]
     >>> passages_of('[{"page_content": "It rained.", "metadata": {"source": "a.pdf", "page": 3}}]')
-    (Passage(text='It rained.', source='a.pdf', rest={'page': 3}),)
+    [('It rained.', 'a.pdf', {'page': 3})]
     """
-    if not cell.lstrip().startswith("["):
-        return ()
     try:
-        held = json.loads(cell)
+        held = json.loads(cell) if cell.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
         held = listed_texts(cell.strip())
-    passages = [_passage(entry) for entry in held or ()]
-    return tuple(each for each in passages if each) if all(passages) else ()
-
-
-def _passage(entry: Any) -> Passage | None:
-    if isinstance(entry, str):
-        return Passage(entry)
-    if not isinstance(entry, Mapping) or "role" in entry:
-        return None
-    named = next((name for name in _TEXTS_OF_PASSAGES if isinstance(entry.get(name), str)), "")
-    rest = {name: value for name, value in entry.items() if name not in (named, *_ABOUT)}
-    for about in filter(None, map(entry.get, _ABOUT)):
-        rest |= about if isinstance(about, Mapping) else {"metadata": about}
-    source = next((name for name in _SOURCES if isinstance(rest.get(name), str)), "")
-    return Passage(entry[named], rest.pop(source, ""), rest) if named else None
+    passages = []
+    for entry in held or ():
+        record = {"text": entry} if isinstance(entry, str) else entry
+        if not isinstance(record, dict) or "role" in record:
+            return []
+        about = record.get("metadata", record.get("meta"))
+        if isinstance(about, dict):
+            record = about | {name: value for name, value in record.items() if value is not about}
+        texts, sources = (
+            [name for name in names if isinstance(record.get(name), str)]
+            for names in (_TEXTS_OF_PASSAGES, _SOURCES)
+        )
+        if not texts:
+            return []
+        passages.append((record.pop(texts[0]), record.pop(sources[0]) if sources else "", record))
+    return passages
 
 
 # ---- images -------------------------------------------------------------------------------------

@@ -123,6 +123,7 @@ class DrawnPanel {
   // Rendered, or as they were written.
   drawTexts() {
     const { controls } = this.data;
+    formulasLeft = MOST_FORMULAS;
     for (const { text, block } of this.texts) {
       const rendered = Boolean(block.tree) && !this.source && this.marking === null;
       text.classList.toggle("rendered", rendered);

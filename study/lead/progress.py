@@ -200,8 +200,7 @@ def rater_progress(study: Study) -> pd.DataFrame:
     item is left for them) or "away"; `hours` is the time spent on answers, without idle time;
     repeats count among `answers`.
     """
-    settings = study.config.annotation
-    most, enough = settings.raters_per_unit, settings.units_per_rater or math.inf
+    most, enough = study.config.annotation.raters_per_unit, study.config.annotation.units_per_rater
     free = {key for key, held in _holders(study).items() if sum(held.values()) < most}
     running = sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0)
     query = sa.select(claims.c.rater_id, sa.func.sum(running)).group_by(claims.c.rater_id)
@@ -211,8 +210,8 @@ def rater_progress(study: Study) -> pd.DataFrame:
     rows = []
     for rater in sorted({*labelled["rater_id"], *opened}):
         answers, waiting = labelled[labelled["rater_id"] == rater], opened.get(rater, 0)
-        units, rubrics = answers["unit_id"], answers["rubric"]
-        is_over = units.nunique() >= enough or free <= {*zip(units, rubrics, strict=True)}
+        given = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
+        is_over = free <= given or 0 < enough <= answers["unit_id"].nunique()
         state = "excluded" if rater in excluded else "working" if waiting else "away"
         state = "finished" if state == "away" and is_over else state
         counts = len(answers), int((answers["label"] == "").sum()), waiting

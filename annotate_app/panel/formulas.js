@@ -1,0 +1,36 @@
+// Formulas as MathML, which Temml makes. Until it is here, and where it cannot read one, a formula
+// stands as it was written; links and images are none of its commands.
+
+const LONGEST_FORMULA = 2000; // characters
+const MOST_FORMULAS = 300; // of an item; more are too many for a page
+const FORMULAS = [
+  [/^\$\$(.*)\$\$$/s, true],
+  [/^\\\[(.*)\\\]$/s, true],
+  [/^\\\((.*)\\\)$/s, false],
+  [/^\$(.*)\$$/s, false],
+  [/^(\\begin.*)$/s, true],
+];
+let typesetter = null; // once it is here
+let formulasLeft = MOST_FORMULAS;
+
+function typeset(place, source) {
+  const [pattern, displayMode] = FORMULAS.find(([shape]) => shape.test(source)) ?? [];
+  if (!pattern || source.length > LONGEST_FORMULA || formulasLeft-- <= 0) return;
+  const draw = () => {
+    const made = document.createElement("span");
+    try {
+      const bounds = { throwOnError: true, trust: false, maxSize: [20, 20], maxExpand: 200 };
+      typesetter.render(pattern.exec(source)[1], made, { displayMode, ...bounds });
+    } catch {
+      return; // as it was written
+    }
+    place.replaceChildren(...made.childNodes);
+    place.classList.add("typeset");
+    place.title = source;
+  };
+  if (typesetter) return draw();
+  import(new URL(TYPESETTER, import.meta.url)).then((module) => {
+    typesetter = module.default;
+    draw();
+  }, () => {});
+}
