@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages, offered
-from evenhand.annotate_app.text_trees import Node, by_place, coloured, folded, in_passages, rendered
+from evenhand.annotate_app.text_trees import Node, coloured, folded, in_passages, rendered
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
@@ -343,9 +343,8 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     have one but cannot.
     """
     is_markdown = _is_markdown(block, display)
-    tree = by_place(block.text) if is_markdown else None
+    tree = rendered(block.text) if is_markdown else None
     text = reader.say("panel.image_missing") if block.is_missing else block.text
-    drawn = drawn_code(block, reader)
     turns = [
         {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
         for turn in block.turns
@@ -354,10 +353,9 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "name": block.variable,
         "label": block_label(block, reader),
         "kind": block.kind,
-        "code": _declared_kind(block) in ("code", "json")
-        and not (drawn and drawn[0][0] == "section"),
+        "code": _declared_kind(block) in ("code", "json"),
         **({"turns": turns} if turns else {}),
-        **({"drawn": drawn} if drawn else {}),
+        **({"drawn": drawn} if (drawn := drawn_code(block, reader)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": text,
@@ -385,9 +383,9 @@ def drawn_code(block: TextBlock, reader: Language) -> tuple[Node, ...] | None:
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
         return coloured(block.text, block.declared.language)
-    passages = None
-    if block.kind != "response" and kind in ("json", ""):
-        passages = in_passages(block.text, reader.say("block.passage", at="{at}", of="{of}"))
+    heading = reader.say("turn.passage", at="{at}", of="{of}")
+    may_be = block.kind != "response" and kind in ("json", "")
+    passages = in_passages(block.text, heading) if may_be else None
     return passages or (folded(block.text) if kind == "json" else None)
 
 
@@ -470,35 +468,11 @@ _STYLE = (
 # One module: the parts share its scope.
 _CODE = (
     *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js"),
-    *(
-        "turns.js",
-        "formulas.js",
-        "markdown.js",
-        "dialogs.js",
-        "reading.js",
-        "copying.js",
-        "drawing.js",
-    ),
-    *("differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
+    *("turns.js", "formulas.js", "markdown.js", "dialogs.js", "reading.js", "copying.js"),
+    *("drawing.js", "differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
     *("earlier.js", "pause.js", "marks.js"),
     "panel.js",
 )
-
-
-def module_path(name: str, text: str) -> str:
-    """Return the path of a script that a browser may keep: it changes with the text."""
-    return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
-
-
-def app_files(*names: str) -> str:
-    """Return the app's own files of these names, one after the other."""
-    folder = Path(__file__).parent
-    return "\n".join((folder / name).read_text("utf-8") for name in names)
-
-
-TYPESETTER = app_files("panel/temml.min.js")
-"""Temml, which makes MathML of formulas; fetched with the first one."""
-TYPESETTER_PATH = module_path("temml", TYPESETTER)
 
 
 @cache
@@ -506,7 +480,7 @@ def panel_module() -> str:
     """The module: `MARKUP` and `STYLE` as strings, then the code."""
     style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
     texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
-    texts["TYPESETTER"] = f"./{Path(TYPESETTER_PATH).name}"
+    texts["TYPESETTER"] = f"./{Path(typesetter()[0]).name}"
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
     return "\n".join([*lines, app_files(*code)])
 
@@ -519,6 +493,24 @@ def panel_path() -> str:
     return module_path("panel", panel_module())
 
 
+@cache
+def typesetter() -> tuple[str, str]:
+    """Return path and text of Temml, which makes MathML; a page fetches it with a first formula."""
+    text = app_files("panel/temml.min.js")
+    return module_path("temml", text), text
+
+
+def module_path(name: str, text: str) -> str:
+    """Return the path of a script that a browser may keep: it changes with the text."""
+    return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
+
+
 def fetching_code() -> str:
     """Return the component's inline code: it fetches the module, or reloads the page."""
     return app_files("panel/fetching.js").replace("PANEL_PATH", json.dumps(panel_path()))
+
+
+def app_files(*names: str) -> str:
+    """Return the app's own files of these names, one after the other."""
+    folder = Path(__file__).parent
+    return "\n".join((folder / name).read_text("utf-8") for name in names)

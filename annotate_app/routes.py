@@ -33,8 +33,6 @@ from evenhand.annotate_app.html_texts import in_every_language
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, fitting, offered
 from evenhand.annotate_app.logins import FIRST_PLACE, PLACES, browser_of
 from evenhand.annotate_app.payload import (
-    TYPESETTER,
-    TYPESETTER_PATH,
     app_files,
     lightened,
     module_path,
@@ -44,6 +42,7 @@ from evenhand.annotate_app.payload import (
     read_navigation,
     read_sent,
     read_states,
+    typesetter,
     unread_ids,
 )
 from evenhand.annotate_app.rater_pages import panel_data
@@ -73,8 +72,7 @@ _log = logging.getLogger(__name__)
 
 def routes(base: str) -> list[Route]:
     """Return our own addresses below that of the app; every other one is Streamlit's."""
-    scripts = {panel_path(): panel_module(), _front_path(): _front_script()}
-    scripts[TYPESETTER_PATH] = TYPESETTER
+    scripts = dict([(panel_path(), panel_module()), (_front_path(), _front_script()), typesetter()])
     return [
         Route(f"{base}/", _front_page),
         *(Route(f"{base}/{place}", _page) for place in PLACES),

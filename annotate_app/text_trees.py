@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -27,7 +26,7 @@ from evenhand.rubrics.rendering import passages_of
 # are written, set out in lines. A text that cannot be drawn so is shown as it is.
 
 Node = str | list[Any]
-"""A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
+"""A text, or [tag, attributes, child, child, ...]."""
 
 LONGEST = 50_000
 """Characters; a longer text is shown as it is written."""
@@ -328,9 +327,6 @@ source; so is one that is too long, or has too many parts for a page."""
 FOLLOWED = ("https://", "http://", "mailto:")
 """Addresses that a link may have; each opens in a new window."""
 
-_WORTH_A_PLACE = 12
-_AHEAD = 2_000
-"""Characters after the last text in which the next is searched; one further on is sent twice."""
 _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
@@ -372,33 +368,6 @@ def rendered(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, .
     if deepest > DEEPEST or len(tokens) + len(inner) > MOST_PARTS:
         return None
     return tuple(_Tree(links, under).nodes(SyntaxTreeNode(tokens))) or None
-
-
-@lru_cache(maxsize=256)
-def by_place(text: str) -> tuple[Node, ...] | None:
-    """`rendered`, with texts by their place in the response, which then travels only once.
-
-    Places count UTF-16 units, as browsers do.
-
-    >>> by_place("a **rather important** thing")
-    (['p', {}, 'a ', ['strong', {}, [4, 20]], ' thing'],)
-    """
-    nodes = rendered(text)
-    astral = [at for at, sign in enumerate(text) if sign > "\uffff"]
-    read = 0
-
-    def placed(node: Node) -> Node:
-        nonlocal read
-        if not isinstance(node, str):
-            return [*node[:2], *map(placed, node[2:])]
-        beyond = read + len(node) + _AHEAD
-        start = text.find(node, read, beyond) if len(node) >= _WORTH_A_PLACE else -1
-        if start < 0:
-            return node
-        read = start + len(node)
-        return [at + bisect_left(astral, at) for at in (start, read)]
-
-    return nodes and tuple(map(placed, nodes))
 
 
 class _Tree:

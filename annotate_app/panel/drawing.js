@@ -302,5 +302,9 @@ function folds(block) {
 }
 
 function steps(block) {
-  return Boolean(block.turns) || block.drawn?.[0]?.[0] === "section";
+  return Boolean(block.turns) || hasPassages(block);
+}
+
+function hasPassages({ drawn }) {
+  return drawn?.[0]?.[0] === "section";
 }

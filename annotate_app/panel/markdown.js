@@ -21,16 +21,6 @@ function directionOf(text) {
   return 2 * count(RIGHT_TO_LEFT) > count(A_LETTER) ? "rtl" : "ltr";
 }
 
-// Most texts come as a place in the response: [first, beyond].
-function spelled(nodes, text) {
-  return nodes.map((node) => {
-    if (typeof node === "string") return node;
-    if (typeof node[0] === "number") return text.slice(...node);
-    const [tag, attributes, ...children] = node;
-    return [tag, attributes, ...spelled(children, text)];
-  });
-}
-
 function renderedNodes(nodes, words, controls) {
   return nodes.flatMap((node) => {
     if (typeof node === "string") return textNodes(node, words, controls);

@@ -32,7 +32,7 @@ function lastMark(words) {
 // What is to be rated of a conversation: its last answer, or the text after it. Of what leads there
 // the end is in view.
 function toJudged(material) {
-  const turns = [...material.querySelectorAll(".text:has(> .turn)")];
+  const turns = [...material.querySelectorAll(".block:not(.response) > .text:has(> .turn), .text:has(> .judged)")];
   for (const text of turns) {
     const last = text.querySelector(":scope > .judged") ?? text.lastElementChild;
     if (text.scrollHeight <= text.clientHeight + 1) continue;

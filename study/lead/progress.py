@@ -182,7 +182,7 @@ def rubric_progress(study: Study) -> pd.DataFrame:
 
 
 def _holders(study: Study) -> dict[Key, dict[str, int]]:
-    """Return how many raters hold each question that is asked, by state; excluded ones do not."""
+    """Return how many raters, without excluded ones, hold each question that is asked, by state."""
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
     counts = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
     raters = sa.func.count(sa.distinct(claims.c.rater_id))

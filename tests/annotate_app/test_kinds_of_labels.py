@@ -92,8 +92,13 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
         assert field.get_attribute("aria-invalid") == "true"
         field.press("Enter")
         assert "from 0 to 100" in notice.inner_text()
+    # A track for who points says nothing until a number is given.
     field.fill("")
-    page.locator(".material").focus()
+    track = page.locator(".track")
+    assert track.evaluate("node => node.className") == "track unset"
+    track.click()
+    assert field.input_value() == "50"
+    page.keyboard.press("Escape")
     page.keyboard.type("0")
     page.keyboard.press("Enter")
     answered(page, 2)

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from PIL import Image as Pictures
 from PIL.PngImagePlugin import PngInfo
-from playwright.sync_api import Error
+from playwright.sync_api import Error, expect
 
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
+from evenhand.study.store.logs.answers import answers_table
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
@@ -117,13 +118,45 @@ def ends(page, count, key):
 def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     page = opened(browser, labelling("chats.jsonl", "--question", "Did it help?", "--scale", "1-3"))
     turns = page.locator(".turn")
-    assert turns.locator("> :is(h3, summary)").all_inner_texts() == ["System", "User", "Assistant"]
+    speakers = turns.locator("> :is(h3, summary)").all_inner_texts()
+    assert [each.split("\n")[0] for each in speakers] == ["System", "User", "Assistant"]
     assert not turns.nth(0).locator(".said").is_visible()
     assert turns.nth(1).locator(".said").inner_text() == "<b>Which</b> train?"
     turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
     assert turns.nth(0).locator(".said").is_visible()
     axe(page, "a conversation")
     ends(page, "1 of 3", "3")
+
+
+def test_the_last_answer_of_a_conversation_is_in_view(labelling, browser, tmp_path):
+    (tmp_path / "ends.jsonl").write_text(json.dumps({"messages": LONG_CHAT + CHAT}) + "\n")
+    page = opened(browser, labelling("ends.jsonl", *YES_NO))
+    last = page.locator(".judged")
+    expect(last).to_be_in_viewport()
+    assert "The IC 8." in last.inner_text()
+    page.keyboard.press("Home")
+    expect(last).not_to_be_in_viewport()
+    page.keyboard.press("$")
+    expect(last).to_be_in_viewport()
+    ends(page, "1 of 1", "1")
+
+
+def test_what_was_retrieved_is_read_in_passages(labelling, browser, axe, tmp_path):
+    found = [{"text": "So it is.", "source": "a.pdf"}, {"text": "No.", "score": 0.5}]
+    (tmp_path / "rag.jsonl").write_text(json.dumps({"contexts": json.dumps(found), "output": "So"}))
+    page = opened(browser, labelling("rag.jsonl", *YES_NO))
+    titles = page.locator(".passage h3").all_inner_texts()
+    assert titles == ["Passage 1 of 2 - a.pdf", "Passage 2 of 2"]
+    assert page.locator(".passage > div").all_inner_texts() == ["So it is.", "No."]
+    font = "node => getComputedStyle(node).fontFamily"
+    fonts = {page.locator(part).first.evaluate(font) for part in (".passage", ".response .text")}
+    assert len(fonts) == 1
+    press_keys(page, ";", ";")
+    assert "No." in page.locator(".passage:focus").inner_text()
+    # What nobody wrote does not stand there.
+    assert page.locator(".rubric, .guidelines").count() == 0
+    axe(page, "passages")
+    ends(page, "1 of 1", "1")
 
 
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
@@ -245,7 +278,9 @@ def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path,
 
 
 def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
-    call = {"tool": "search", "arguments": {"query": {"text": "the needle", "limit": 1.50}}}
+    hits = [{"body": f"hit {n}"} for n in range(99)]
+    call = {"tool": "search", "arguments": {"query": {"limit": 1.50}}, "hits": hits}
+    call["hits"][-1]["deep"] = {"text": "the needle"}
     rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
     (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
     (tmp_path / "code.toml").write_text(yes_or_no("call", "response code python"))
@@ -254,8 +289,9 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     )
     first, second = (page.locator(".text").nth(at) for at in range(2))
     folds = first.locator("details")
-    assert folds.evaluate_all("all => all.map((each) => each.open)") == [True, True, False]
-    assert "the needle" not in first.inner_text()
+    opened_to = folds.evaluate_all("all => all.map((each) => each.open)")
+    assert opened_to[:4] == [True, True, True, True]  # level by level, as far as there is room
+    assert not any(opened_to[50:])
     assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
     axe(page, "JSON and code")
@@ -264,7 +300,11 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     assert page.locator(".places").inner_text() == "1 of 1"
     assert "the needle" in first.inner_text()
     page.keyboard.press("Escape")
+    page.keyboard.press("*")
+    assert folds.evaluate_all("all => all.every((each) => each.open)")
     ends(page, "1 of 1", "1")
+    with open_study(tmp_path / "calls-study") as study:
+        assert answers_table(study.store)["display"].tolist() == ["opened"]
 
 
 @pytest.mark.parametrize(
