@@ -102,8 +102,6 @@ def show_complaint(complaint: str) -> None:
 
 
 _EMPTY = ("br", "hr")
-_ENOUGH = 4_000
-"""Characters that tell a text's direction."""
 
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
@@ -219,5 +217,5 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
 
 def _direction(text: str) -> str:
     """The direction in which most of a text runs, by its letters; its parts stand on that side."""
-    kinds = Counter(map(unicodedata.bidirectional, text[:_ENOUGH]))
+    kinds = Counter(map(unicodedata.bidirectional, text[:4_000]))
     return "rtl" if kinds["R"] + kinds["AL"] > kinds["L"] else "ltr"

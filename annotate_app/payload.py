@@ -47,6 +47,7 @@ _LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
 _ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
 _NONE: Mapping[str, str] = {}
+_FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
 _MOST_AT_ONCE = 100
 """Answers in a message at most. The panel sends those without a receipt again."""
 
@@ -309,8 +310,7 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
 
 def own_words(text: str) -> str:
     """A rubric's text; "" for one that was filled in where nobody wrote any."""
-    filled = ("title", "instructions", "instructions_comparison")
-    return "" if text in [written(f"items.{name}") for name in filled] else text
+    return "" if text in map(written, _FILLED_IN) else text
 
 
 def _given(task: Task) -> dict[str, str] | None:

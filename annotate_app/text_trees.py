@@ -141,6 +141,7 @@ def _all(nodes: list[Any]) -> Iterator[Node]:
 # digit follows, so that $5 and $6 are prices (as Pandoc takes them).
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
+_DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
 
 
@@ -169,7 +170,8 @@ def _end_of_formula(state: StateInline) -> int:
         return -1
     closer = _closer(text, at)
     if not closer:
-        return _end_of_dollars(text, at, state.posMax) if text[at] == "$" else -1
+        closed = _DOLLARS.match(text, at, state.posMax)
+        return closed.end() if closed else -1
     # Searched once for each closer: unclosed formulas would cost the square of the length.
     missing = state.env.setdefault("unclosed formulas", set())
     if (text, closer) in missing:
@@ -179,26 +181,6 @@ def _end_of_formula(state: StateInline) -> int:
         missing.add((text, closer))
         return -1
     return end + len(closer)
-
-
-def _end_of_dollars(text: str, at: int, limit: int) -> int:
-    line_end = text.find("\n", at, limit)
-    stop = limit if line_end < 0 else line_end
-    if at + 1 >= stop or text[at + 1].isspace():
-        return -1
-    end = text.find("$", at + 1, stop)
-    while end > 0 and _is_escaped(text, end):
-        end = text.find("$", end + 1, stop)
-    if end < 0 or text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
-        return -1
-    return end + 1
-
-
-def _is_escaped(text: str, at: int) -> bool:
-    first = at
-    while first and text[first - 1] == "\\":
-        first -= 1
-    return (at - first) % 2 == 1
 
 
 def _over_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -292,9 +274,9 @@ def _formulas(line: str) -> Iterator[tuple[str, str]]:
             yield line[at:beyond], ""
         elif line[at] == "\\":
             beyond = at + 2
-        elif line[at] == "$" and (end := _end_of_dollars(line, at, len(line))) > 0:
-            beyond = end
-            yield line[at:beyond], ""
+        elif closed := _DOLLARS.match(line, at):
+            beyond = closed.end()
+            yield closed[0], ""
         at = beyond
 
 

@@ -250,10 +250,7 @@ SEPARATORS = ";,#|"
 """What stands between options in files of others."""
 MOST_SEVERAL = 30
 """Options of which several may apply, at most: each has figures of its own."""
-_ITEM = re.compile(
-    r"""\s*+('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|-?\d+(?:\.\d*)?)\s*+,?""", re.DOTALL
-)
-_LIST = re.compile(rf"(?:{_ITEM.pattern})*+\s*", re.DOTALL)
+_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
 
 
 def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
@@ -285,7 +282,9 @@ def listed_texts(text: str) -> list[str] | None:
         values = json.loads(text)
     except (ValueError, RecursionError):
         inner = text[1:-1]
-        if text[0] + text[-1] not in ("[]", "{}") or not _LIST.fullmatch(inner):
+        if text[0] + text[-1] not in ("[]", "{}") or not re.fullmatch(
+            rf"(?:{_ITEM.pattern})*+\s*", inner, re.DOTALL
+        ):
             return None
         try:
             values = [ast.literal_eval(item) for item in _ITEM.findall(inner)]

@@ -10,6 +10,10 @@ const FORMULAS = [
   [/^\$(.*)\$$/s, false],
   [/^(\\begin.*)$/s, true],
 ];
+const MATH = "http://www.w3.org/1998/Math/MathML";
+const OF_MATH =
+  /^(class|style|display(style)?|scriptlevel|math(variant|color|background|size)|stretchy|symmetric|fence|separator|form|[lr]space|movablelimits|accent(under)?|largeop|linebreak|(column|row)(align|spacing|lines|span)|(min|max)size|width|height|depth|voffset|linethickness|notation|encoding|xmlns)$/;
+const ELSEWHERE = /url\(|position:|z-index/i; // of no formula's style
 let typesetter = null; // once it is here
 let formulasLeft = MOST_FORMULAS;
 
@@ -21,6 +25,8 @@ function typeset(place, source) {
     try {
       const bounds = { throwOnError: true, trust: false, maxSize: [20, 20], maxExpand: 200 };
       typesetter.render(pattern.exec(source)[1], made, { displayMode, ...bounds });
+      for (const number of made.querySelectorAll(".tml-eqn:empty")) number.remove();
+      if (![...made.querySelectorAll("*")].every(isMath)) return;
     } catch {
       return; // as it was written
     }
@@ -33,4 +39,10 @@ function typeset(place, source) {
     typesetter = module.default;
     draw();
   }, () => {});
+}
+
+// Nothing but MathML is ever put into the page, and no attribute that is not listed here.
+function isMath({ namespaceURI, attributes }) {
+  const known = ({ name, value }) => OF_MATH.test(name) && !(name === "style" && ELSEWHERE.test(value));
+  return namespaceURI === MATH && [...attributes].every(known);
 }

@@ -212,5 +212,5 @@ function isSingle(key) {
 }
 
 function isTyping(node) {
-  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
+  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox], [type=range])");
 }

@@ -86,7 +86,7 @@ class Panel extends MarkingPanel {
 
   // The focus stays with the texts: what was clicked must not take the next Enter for itself.
   afterClick(event) {
-    const pressed = event.target.closest("button, summary, .option");
+    const pressed = event.target.closest("button, summary, .option, .track");
     if (!event.target.closest(".more, .smaller, .larger, .language")) this.openTools(false);
     const option = pressed?.matches(".option");
     const byArrows = option && event.detail === 0;
@@ -301,6 +301,8 @@ class Panel extends MarkingPanel {
     this.moveTo(this.openQuestion(0), false);
     this.root.scrollTop = 0; // where all scrolls as one, a unit begins with its texts
     toJudged(this.find(".material"));
+    const arrived = () => this.sheet === sheet && this.phase === "showing" && toJudged(this.find(".material"));
+    if (document.fonts.status !== "loaded") document.fonts.ready.then(arrived); // lines break anew
     this.takeKeys();
   }
 

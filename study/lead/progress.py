@@ -212,8 +212,8 @@ def rater_progress(study: Study) -> pd.DataFrame:
         answers, waiting = labelled[labelled["rater_id"] == rater], opened.get(rater, 0)
         given = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
         is_over = free <= given or 0 < enough <= answers["unit_id"].nunique()
-        state = "excluded" if rater in excluded else "working" if waiting else "away"
-        state = "finished" if state == "away" and is_over else state
+        idle = "finished" if is_over else "away"
+        state = "excluded" if rater in excluded else "working" if waiting else idle
         counts = len(answers), int((answers["label"] == "").sum()), waiting
         seconds = answers["seconds"].median(), answers["seconds"].sum() / 3600
         last = answers["created_at"].max() if len(answers) else ""

@@ -170,6 +170,7 @@ def item_columns(
             f"see; take it "
             "out of --show, or name another column with --subject"
         )
+    row = frame.iloc[0]
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
     response = first("response") or next((each for each in shown[::-1] if each not in others), "")
     return ItemColumns(
@@ -182,12 +183,10 @@ def item_columns(
         cluster=cluster,
         id=own_id,
         judge=judge,
-        conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
+        conversations=tuple(each for each in shown if is_conversation(row[each])),
         images=tuple(each for each in shown if _holds_images(frame[each])),
-        json=tuple(each for each in shown if _is_json(frame[each].iloc[0])),
-        passages=tuple(
-            each for each in shown if each != response and passages_of(frame[each].iloc[0])
-        ),
+        json=tuple(each for each in shown if _is_json(row[each])),
+        passages=tuple(each for each in shown if each != response and passages_of(row[each])),
         hidden=tuple(
             each for each in texts if each not in shown and each.removesuffix("_alt") not in shown
         ),

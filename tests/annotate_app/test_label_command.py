@@ -44,7 +44,7 @@ CHAT = [
 ]
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
-    for n in range(1, 30)
+    for n in range(1, 31)
 ]
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
@@ -128,19 +128,6 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     ends(page, "1 of 3", "3")
 
 
-def test_the_last_answer_of_a_conversation_is_in_view(labelling, browser, tmp_path):
-    (tmp_path / "ends.jsonl").write_text(json.dumps({"messages": LONG_CHAT + CHAT}) + "\n")
-    page = opened(browser, labelling("ends.jsonl", *YES_NO))
-    last = page.locator(".judged")
-    expect(last).to_be_in_viewport()
-    assert "The IC 8." in last.inner_text()
-    page.keyboard.press("Home")
-    expect(last).not_to_be_in_viewport()
-    page.keyboard.press("$")
-    expect(last).to_be_in_viewport()
-    ends(page, "1 of 1", "1")
-
-
 def test_what_was_retrieved_is_read_in_passages(labelling, browser, axe, tmp_path):
     found = [{"text": "So it is.", "source": "a.pdf"}, {"text": "No.", "score": 0.5}]
     (tmp_path / "rag.jsonl").write_text(json.dumps({"contexts": json.dumps(found), "output": "So"}))
@@ -162,15 +149,19 @@ def test_what_was_retrieved_is_read_in_passages(labelling, browser, axe, tmp_pat
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
     page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
-    assert turn.count() == 29
+    assert turn.count() == 30
+    expect(page.locator(".judged")).to_be_in_viewport()  # the answer at its end
+    page.keyboard.press("Home")
+    expect(page.locator(".judged")).not_to_be_in_viewport()
 
     def here() -> str:
         return page.locator(".turn:focus").get_attribute("aria-label") or ""
 
     for press, at in ((";", 1), (";", 2), (";", 3), (":", 2)):
         page.keyboard.press(press)
-        assert here().startswith(f"Turn {at} of 29: ")
-    assert turn.nth(2).locator("h3").is_visible()
+        assert here().startswith(f"Turn {at} of 30: ")
+    page.keyboard.press("$")
+    expect(page.locator(".judged")).to_be_in_viewport()
     # A long turn is cut off; the button shows all of it, and submits nothing.
     whole = turn.nth(19).locator(".whole")
     assert whole.inner_text() == "Show all 2,419 characters"
@@ -290,7 +281,7 @@ def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
     first, second = (page.locator(".text").nth(at) for at in range(2))
     folds = first.locator("details")
     opened_to = folds.evaluate_all("all => all.map((each) => each.open)")
-    assert opened_to[:4] == [True, True, True, True]  # level by level, as far as there is room
+    assert opened_to[:4] == [True, True, False, True]  # level by level, as far as there is room
     assert not any(opened_to[50:])
     assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"

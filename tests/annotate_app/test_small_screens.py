@@ -100,7 +100,7 @@ def texts_have_half_of_the_height(page) -> None:
     texts, jumps = (page.locator(part).bounding_box() for part in (".material", ".jumps"))
     seen = texts["y"] + texts["height"] - jumps["y"] - jumps["height"]
     assert seen >= page.viewport_size["height"] / 2
-    for part in page.locator(".option, .go").evaluate_all(STAYING):
+    for part in page.locator(".ask:first-child .option, .go").evaluate_all(STAYING):
         assert part["inside"] and part["hit"], part
     tools = page.get_by_role("button", name="Tools")
     assert not page.locator(".ways").is_visible()
