@@ -50,28 +50,42 @@ function partView([tag, { class: look, start, href }, ...children], words, contr
   return made;
 }
 
+const MOST_ROWS = 150; // more than any window has
+const CORRECTIONS = 3; // of an estimate by rows, as lines that wrap are higher
+
 // JSON opens level by level, each from its top, as far as its box has room.
 function openToFill(text) {
-  const folds = [...text.querySelectorAll("details")];
-  for (const fold of folds) fold.open = false;
+  const folds = inLevels([...text.querySelectorAll("details")]);
+  openRows(folds, MOST_ROWS);
+  if (!isFull(text)) return;
+  const row = folds[0].firstElementChild.getBoundingClientRect().height || 1;
+  let rows = Math.floor(roomOf(text) / row);
+  for (let n = 0; n < CORRECTIONS; n++) {
+    if (openRows(folds, rows) || !isFull(text)) return;
+    rows = Math.floor((rows * roomOf(text)) / heightOf(text));
+  }
+}
+
+function inLevels(folds) {
   const depth = new Map();
   for (const fold of folds) depth.set(fold, (depth.get(fold.parentElement) ?? 0) + 1);
-  const levels = Map.groupBy(folds, (fold) => depth.get(fold));
-  for (const level of levels.values()) {
-    const show = (count) => level.forEach((fold, at) => (fold.open = at < count));
-    let [fits, most] = [0, level.length];
-    for (let tried = most; fits < most; tried = Math.ceil((fits + most) / 2)) {
-      show(tried);
-      if (isFull(text)) most = tried - 1;
-      else fits = tried;
-    }
-    show(fits);
-    if (fits === level.length) continue;
-    const room = heightOf(text);
-    show(fits + 1);
-    if (room > roomOf(text) / 2) show(fits); // else a long list would leave the box empty
-    break;
+  return folds.sort((one, other) => depth.get(one) - depth.get(other));
+}
+
+// Opens what has room in so many rows; what would leave them half empty opens too, and is told of.
+function openRows(folds, rows) {
+  let left = rows - 1;
+  let [isOver, overfull] = [false, false];
+  for (const fold of folds) {
+    const own = fold.childElementCount - 1;
+    if (!isOver && own > left) {
+      isOver = true;
+      overfull = left > rows / 2;
+      fold.open = overfull;
+    } else fold.open = !isOver;
+    left -= own;
   }
+  return overfull;
 }
 
 function isFull(text) {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image as Pictures
 from PIL.PngImagePlugin import PngInfo
-from playwright.sync_api import Error, expect
+from playwright.sync_api import expect
 
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import dump_rubric
@@ -23,6 +23,7 @@ from evenhand.study.store.logs.answers import answers_table
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
+from harness.served import answers, holds
 from harness.studies import response_rubric
 from tests.annotate_app.participants import frames_of
 from tests.exchange.test_items import ITEMS
@@ -98,12 +99,8 @@ def opened(browser, link):
 
 
 def enter(page, link):
-    for _ in range(60):
-        try:
-            page.goto(link)
-            break
-        except Error:  # the server is not up yet
-            time.sleep(0.5)
+    assert holds(lambda: answers(link), 60)
+    page.goto(link)
     page.wait_for_selector(READY, timeout=60_000)
 
 
@@ -128,24 +125,6 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     ends(page, "1 of 3", "3")
 
 
-def test_what_was_retrieved_is_read_in_passages(labelling, browser, axe, tmp_path):
-    found = [{"text": "So it is.", "source": "a.pdf"}, {"text": "No.", "score": 0.5}]
-    (tmp_path / "rag.jsonl").write_text(json.dumps({"contexts": json.dumps(found), "output": "So"}))
-    page = opened(browser, labelling("rag.jsonl", *YES_NO))
-    titles = page.locator(".passage h3").all_inner_texts()
-    assert titles == ["Passage 1 of 2 - a.pdf", "Passage 2 of 2"]
-    assert page.locator(".passage > div").all_inner_texts() == ["So it is.", "No."]
-    font = "node => getComputedStyle(node).fontFamily"
-    fonts = {page.locator(part).first.evaluate(font) for part in (".passage", ".response .text")}
-    assert len(fonts) == 1
-    press_keys(page, ";", ";")
-    assert "No." in page.locator(".passage:focus").inner_text()
-    # What nobody wrote does not stand there.
-    assert page.locator(".rubric, .guidelines").count() == 0
-    axe(page, "passages")
-    ends(page, "1 of 1", "1")
-
-
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
     page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
@@ -153,6 +132,7 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     expect(page.locator(".judged")).to_be_in_viewport()  # the answer at its end
     page.keyboard.press("Home")
     expect(page.locator(".judged")).not_to_be_in_viewport()
+    assert page.locator(".rubric, .guidelines").count() == 0  # which nobody wrote
 
     def here() -> str:
         return page.locator(".turn:focus").get_attribute("aria-label") or ""
@@ -268,30 +248,36 @@ def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path,
     assert "winner" in capsys.readouterr().out
 
 
-def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
+def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browser, axe, tmp_path):
     hits = [{"body": f"hit {n}"} for n in range(99)]
     call = {"tool": "search", "arguments": {"query": {"limit": 1.50}}, "hits": hits}
     call["hits"][-1]["deep"] = {"text": "the needle"}
-    rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
-    (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
-    (tmp_path / "code.toml").write_text(yes_or_no("call", "response code python"))
+    found = [{"text": "So it is.", "source": "a.pdf"}, {"text": "No.", "score": 0.5}]
+    row = {"id": "j1", "call": call, "output": "def f():\n    return 1  # <b>\n", "context": found}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "code.toml").write_text(yes_or_no("context", "call", "response code python"))
     page = opened(
-        browser, labelling("calls.jsonl", "--rubric", "code.toml", "--show", "call,output")
+        browser, labelling("calls.jsonl", "--rubric", "code.toml", "--show", "context,call,output")
     )
-    first, second = (page.locator(".text").nth(at) for at in range(2))
+    retrieved, first, second = (page.locator(".text").nth(at) for at in range(3))
+    assert retrieved.locator("h3").all_inner_texts() == [
+        "Passage 1 of 2 - a.pdf", "Passage 2 of 2"
+    ]  # fmt: skip
+    assert retrieved.locator(".passage > div").all_inner_texts() == ["So it is.", "No."]
+    press_keys(page, ";", ";")
+    assert "No." in page.locator(".passage:focus").inner_text()
     folds = first.locator("details")
     opened_to = folds.evaluate_all("all => all.map((each) => each.open)")
     assert opened_to[:4] == [True, True, False, True]  # level by level, as far as there is room
     assert not any(opened_to[50:])
     assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
-    axe(page, "JSON and code")
+    axe(page, "JSON, code and passages")
     page.keyboard.press("!")
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"
     assert "the needle" in first.inner_text()
-    page.keyboard.press("Escape")
-    page.keyboard.press("*")
+    press_keys(page, "Escape", "*")
     assert folds.evaluate_all("all => all.every((each) => each.open)")
     ends(page, "1 of 1", "1")
     with open_study(tmp_path / "calls-study") as study:
