@@ -136,18 +136,14 @@ def test_a_draft_survives_the_window(annotator, asked):
 
 
 def test_a_comma_and_two_places(annotator, share):
-    page = annotator("comma", share, locale="de-DE").page
-    field = page.locator(".number")
+    person = annotator("comma", share, locale="de-DE")
+    page, field = person.page, person.page.locator(".number")
     assert field.get_attribute("inputmode") == "decimal"
     for typed in ("0,50", ".07", "1.00"):
         page.wait_for_selector(READY)
         field.fill(typed)
         field.press("Enter")
-        field.wait_for()
-        page.wait_for_function(
-            "() => document.querySelector('[data-testid=stBidiComponentIsolated]')"
-            ".shadowRoot.querySelector('.number')?.value === ''"
-        )
+        person.in_panel("panel.querySelector('.number')?.value === ''")
     assert share.comes_to_hold("comma", ["0.5", "0.07", "1"])
 
 
