@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import streamlit as st
@@ -20,7 +21,7 @@ from evenhand.annotate_app.languages import (
     known_languages,
     language,
 )
-from evenhand.annotate_app.payload import block_label, drawn_code, tree_of, turn_label
+from evenhand.annotate_app.payload import block_label, drawn_code, own_words, tree_of, turn_label
 from evenhand.annotate_app.text_trees import FOLLOWED, Node, rendered
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
@@ -68,11 +69,13 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
     """A list of terms, each with its descriptions."""
+    described = [(term, [*filter(None, texts)]) for term, texts in terms]
+    kind, name = ("dl", "dt") if any(texts for _, texts in described) else ("ul", "li")
     lines = []
-    for term, texts in terms:
-        lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
-        lines += [f'<dd dir="auto">{html.escape(text)}</dd>' for text in texts if text]
-    return f'<dl class="evenhand-items"{lang_attribute(lang)}>{"".join(lines)}</dl>'
+    for term, texts in described:
+        lines.append(f'<{name} dir="auto">{html.escape(term)}</{name}>')
+        lines += [f'<dd dir="auto">{html.escape(text)}</dd>' for text in texts]
+    return f'<{kind} class="evenhand-items"{lang_attribute(lang)}>{"".join(lines)}</{kind}>'
 
 
 def in_every_language(key: str, tag: str = "p") -> str:
@@ -98,15 +101,12 @@ def show_complaint(complaint: str) -> None:
     st.html(f'<p class="evenhand-complaint" role="alert">{html.escape(sentence)}</p>')
 
 
-_OWN_WAY = ("p", "h3", "h4", "h5", "h6", "th", "td")
-_HOLDS_PARTS = ("ul", "ol", "li", "blockquote", "table")
-"""Of these "auto" sees no text: what is inside has a direction of its own."""
 _EMPTY = ("br", "hr")
 
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
     """A text of the study's lead, its Markdown drawn; links open in a new window."""
-    nodes = rendered(text, links=True)
+    nodes = rendered(text, links=True, under=1)
     reader = language(lang) if lang in known_languages() else ENGLISH
     inside = _html(nodes, reader) if nodes else html.escape(text)
     look = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
@@ -124,10 +124,11 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
     for option in rubric.kind.listed:
         examples = [reader.say("session.example", text=text) for text in option.examples]
         options.append((option.name, [option.description, *examples]))
+    title = own_words(people.title)
     return (
-        heading(people.title, 1, lang)
-        + heading(people.question, lang=lang)
-        + drawn_text(people.instructions, lang=lang)
+        heading(title or people.question, 1, lang)
+        + (heading(people.question, lang=lang) if title else "")
+        + drawn_text(own_words(people.instructions), lang=lang)
         + heading(reader.say("session.options"))
         + (items(options, lang) if options else block(rubric.kind.permitted_in(reader.say)))
     )
@@ -159,8 +160,9 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
         source, alt = html.escape(block.image.uri), html.escape(block.image.alt)
         image = f'<img src="{source}" alt="{alt}">'
         return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
-    if code := drawn_code(block):
-        inside, look = _html(code, reader), "evenhand-drawn evenhand-code-block"
+    if code := drawn_code(block, reader):
+        is_code = code[0][0] != "section"
+        inside, look = _html(code, reader), "evenhand-drawn" + " evenhand-code-block" * is_code
     elif nodes := tree_of(block, display):
         inside, look = _html(nodes, reader), "evenhand-drawn"
     elif block.turns:
@@ -174,7 +176,8 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
         inside = f"<em>{html.escape(reader.say(f'panel.{why}'))}</em>"
     else:
         inside = html.escape(block.text)
-    quote = f'<div class="evenhand-quote {look}" dir="auto" lang="">{inside}</div>'
+    way = "ltr" if look.endswith("code-block") else _direction(block.text)
+    quote = f'<div class="evenhand-quote {look}" dir="{way}" lang="">{inside}</div>'
     return f"<div>{label}{quote}</div>"
 
 
@@ -190,18 +193,16 @@ def _element(node: Node, reader: Language) -> str:
     if tag in _EMPTY:
         return f"<{tag}>"
     inside, written = _html(children, reader), "".join(_attributes(tag, attributes))
-    if tag in _HOLDS_PARTS:
-        written += f' dir="{_direction("".join(_texts(node)))}"'
     if attributes.get("class") == "address":
         inside = f" ({inside})"
     if attributes.get("class") == "image":
-        inside = html.escape(reader.say("panel.image", alt="".join(_texts(node))))
+        inside = html.escape(reader.say("panel.image", alt=children[0]))
     return f"<{tag}{written}>{inside}</{tag}>"
 
 
 def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
-    if tag in _OWN_WAY:
-        yield ' dir="auto"'
+    if tag == "pre":
+        yield ' dir="ltr"'
     if look := attributes.get("class"):
         yield f' class="{look}"'
     start = attributes.get("start")
@@ -214,17 +215,7 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
         yield f' href="{html.escape(address)}" target="_blank" rel="noopener noreferrer"'
 
 
-def _texts(node: Node) -> Iterable[str]:
-    if isinstance(node, str):
-        yield node
-    else:
-        for child in node[2:]:
-            yield from _texts(child)
-
-
 def _direction(text: str) -> str:
-    """The direction in which a text runs, by its first letter that has one."""
-    kinds = (unicodedata.bidirectional(letter) for letter in text)
-    return (
-        "rtl" if next((kind for kind in kinds if kind in ("L", "R", "AL")), "L") != "L" else "ltr"
-    )
+    """The direction in which most of a text runs, by its letters; its parts stand on that side."""
+    kinds = Counter(map(unicodedata.bidirectional, text[:4_000]))
+    return "rtl" if kinds["R"] + kinds["AL"] > kinds["L"] else "ltr"

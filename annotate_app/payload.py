@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages, offered
-from evenhand.annotate_app.text_trees import Node, by_place, coloured, folded, rendered
+from evenhand.annotate_app.text_trees import Node, coloured, folded, in_passages, rendered
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
@@ -36,6 +36,7 @@ from evenhand.study.desk.desk import (
 )
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
+from evenhand.texts import written
 
 _LONGEST_ID = 128
 _LONGEST_LABEL = 1000
@@ -46,6 +47,7 @@ _LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
 _ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
 _NONE: Mapping[str, str] = {}
+_FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
 _MOST_AT_ONCE = 100
 """Answers in a message at most. The panel sends those without a receipt again."""
 
@@ -283,7 +285,8 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     rubric, evidence = task.rubric.in_language(reader.code), {}
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
     is_whole = people.instructions == rubric.instructions
-    guide = rendered(people.instructions, links=True) if is_whole else None
+    instructions = own_words(people.instructions)
+    guide = rendered(instructions, links=True) if is_whole else None
     if task.rubric.evidence:
         marks = written_marks(task.given.evidence) if task.given else None
         evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
@@ -292,9 +295,9 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "task": task.task_id,
         "lang": rubric.language,
         "wording": task.rubric.hash,
-        "title": people.title,
+        "title": own_words(people.title),
         "question": people.question,
-        "instructions": "" if guide else people.instructions,
+        "instructions": "" if guide else instructions,
         "guide": guide,
         "options": [
             option.model_dump(mode="json", include={"key", "name", "description", "examples"})
@@ -303,6 +306,11 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         **people.kind.widget(reader.say),
         "given": _given(task),
     }
+
+
+def own_words(text: str) -> str:
+    """A rubric's text; "" for one that was filled in where nobody wrote any."""
+    return "" if text in map(written, _FILLED_IN) else text
 
 
 def _given(task: Task) -> dict[str, str] | None:
@@ -320,7 +328,7 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     return {
         "task": task.task_id,
         "number": row.number,
-        "title": task.people_in(reader.code).title[:_LONGEST_LINE],
+        "title": own_words(task.people_in(reader.code).title)[:_LONGEST_LINE],
         "lang": rubric.language,
         "answer": str(answer)[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
@@ -335,7 +343,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     have one but cannot.
     """
     is_markdown = _is_markdown(block, display)
-    tree = by_place(block.text) if is_markdown else None
+    tree = rendered(block.text) if is_markdown else None
     text = reader.say("panel.image_missing") if block.is_missing else block.text
     turns = [
         {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
@@ -347,7 +355,7 @@ def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
         "kind": block.kind,
         "code": _declared_kind(block) in ("code", "json"),
         **({"turns": turns} if turns else {}),
-        **({"drawn": code} if (code := drawn_code(block)) else {}),
+        **({"drawn": drawn} if (drawn := drawn_code(block, reader)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": text,
@@ -370,12 +378,15 @@ def tree_of(block: TextBlock, display: str) -> tuple[Node, ...] | None:
     return rendered(block.text) if _is_markdown(block, display) else None
 
 
-def drawn_code(block: TextBlock) -> tuple[Node, ...] | None:
-    """Code in colours, or JSON that folds; None for any other text."""
+def drawn_code(block: TextBlock, reader: Language) -> tuple[Node, ...] | None:
+    """Passages, code in colours, or JSON that folds; None for any other text."""
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
         return coloured(block.text, block.declared.language)
-    return folded(block.text) if kind == "json" else None
+    heading = reader.say("turn.passage", at="{at}", of="{of}")
+    may_be = block.kind != "response" and kind in ("json", "")
+    passages = in_passages(block.text, heading) if may_be else None
+    return passages or (folded(block.text) if kind == "json" else None)
 
 
 def turn_label(turn: Turn, reader: Language) -> str:
@@ -457,8 +468,8 @@ _STYLE = (
 # One module: the parts share its scope.
 _CODE = (
     *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js"),
-    *("turns.js", "markdown.js", "dialogs.js", "reading.js", "copying.js", "drawing.js"),
-    *("differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
+    *("turns.js", "formulas.js", "markdown.js", "dialogs.js", "reading.js", "copying.js"),
+    *("drawing.js", "differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
     *("earlier.js", "pause.js", "marks.js"),
     "panel.js",
 )
@@ -469,6 +480,7 @@ def panel_module() -> str:
     """The module: `MARKUP` and `STYLE` as strings, then the code."""
     style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
     texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
+    texts["TYPESETTER"] = f"./{Path(typesetter()[0]).name}"
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
     return "\n".join([*lines, app_files(*code)])
 
@@ -479,6 +491,13 @@ def panel_path() -> str:
     module's content, so that a browser may keep the file for good.
     """
     return module_path("panel", panel_module())
+
+
+@cache
+def typesetter() -> tuple[str, str]:
+    """Return path and text of Temml, which makes MathML; a page fetches it with a first formula."""
+    text = app_files("panel/temml.min.js")
+    return module_path("temml", text), text
 
 
 def module_path(name: str, text: str) -> str:

@@ -42,6 +42,7 @@ from evenhand.annotate_app.payload import (
     read_navigation,
     read_sent,
     read_states,
+    typesetter,
     unread_ids,
 )
 from evenhand.annotate_app.rater_pages import panel_data
@@ -71,7 +72,7 @@ _log = logging.getLogger(__name__)
 
 def routes(base: str) -> list[Route]:
     """Return our own addresses below that of the app; every other one is Streamlit's."""
-    scripts = {panel_path(): panel_module(), _front_path(): _front_script()}
+    scripts = dict([(panel_path(), panel_module()), (_front_path(), _front_script()), typesetter()])
     return [
         Route(f"{base}/", _front_page),
         *(Route(f"{base}/{place}", _page) for place in PLACES),

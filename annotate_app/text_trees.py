@@ -1,16 +1,15 @@
 """Texts as trees of plain data, from which the panel and the other pages build what is shown:
-Markdown, code in colours, JSON that folds.
+Markdown, code in colours, passages, JSON that folds.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
-no address of a response can be followed, no image is loaded, and formulas stay as they are. What
-the study's lead wrote - guidelines, consent - may have links.
+no address of a response can be followed, no image is loaded. What the study's lead wrote -
+guidelines, consent - may have links.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -21,12 +20,13 @@ from markdown_it.rules_block.table import escapedSplit, getLine
 from markdown_it.rules_inline import StateInline
 from markdown_it.tree import SyntaxTreeNode
 
-# Code in colours and JSON that folds: trees of plain data like those of Markdown. What is shown is
-# the text itself, character by character for code; of JSON the same values as they are written, set
-# out in lines. A text that cannot be drawn so is shown as it is.
+from evenhand.rubrics.rendering import passages_of
+
+# What is shown of code is the text itself, character by character; of JSON the same values as they
+# are written, set out in lines. A text that cannot be drawn so is shown as it is.
 
 Node = str | list[Any]
-"""A text, or [tag, attributes, child, child, ...]; by place, a text may be [first, beyond]."""
+"""A text, or [tag, attributes, child, child, ...]."""
 
 LONGEST = 50_000
 """Characters; a longer text is shown as it is written."""
@@ -34,8 +34,6 @@ MOST_PARTS = 20_000
 """More are too many for a page."""
 
 _DEEPEST_JSON = 40
-_OPEN_TO = 2
-"""How deep objects and lists of JSON stand open at first."""
 
 
 @lru_cache(maxsize=64)
@@ -70,9 +68,9 @@ class _Written(str):
 
 
 @lru_cache(maxsize=64)
-def folded(text: str) -> tuple[Node, ...] | None:
-    """A JSON text as lines, objects and lists within others folded; None where it is no object or
-    list, or too long or too deep.
+def folded(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
+    """A JSON text as lines, objects and lists from `open_to` levels on folded; None where it is no
+    object or list, or too long or too deep.
 
     >>> folded('{"a": [1.50, "b"]}')[0][:3]
     ['details', {'start': 1}, ['summary', {}, '{ 1 }']]
@@ -81,14 +79,33 @@ def folded(text: str) -> tuple[Node, ...] | None:
         return None
     try:
         held = json.loads(text, parse_int=_Written, parse_float=_Written, object_pairs_hook=tuple)
-        nodes = [_node(held, "", 0)]
+        nodes = [_node(held, "", 0, open_to)]
     except (ValueError, RecursionError):
         return None
     parts = sum(1 for _ in _all(nodes))
     return tuple(nodes) if isinstance(held, (tuple, list)) and parts <= MOST_PARTS else None
 
 
-def _node(value: Any, key: str, depth: int) -> Node:
+@lru_cache(maxsize=64)
+def in_passages(text: str, heading: str) -> tuple[Node, ...] | None:
+    """A list of passages, each under its number and source, and with what else is said of it
+    folded; None where it is none. `heading` has the fields `at` and `of`.
+
+    >>> in_passages('["It rained."]', "{at} of {of}")
+    (['section', {'class': 'passage'}, ['h3', {}, '1 of 1'], ['div', {}, 'It rained.']],)
+    """
+    nodes: list[Node] = []
+    passages = passages_of(text) if len(text) <= 4 * LONGEST else []
+    for at, (said, source, rest) in enumerate(passages, 1):
+        title = f"{heading.format(at=at, of=len(passages))}{' - ' * bool(source)}{source[:200]}"
+        about = folded(json.dumps(rest), 0) or () if rest else ()
+        nodes.append(
+            ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, said], *about]
+        )
+    return tuple(nodes) if nodes and sum(1 for _ in _all(nodes)) <= MOST_PARTS else None
+
+
+def _node(value: Any, key: str, depth: int, open_to: int) -> Node:
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
@@ -97,8 +114,8 @@ def _node(value: Any, key: str, depth: int) -> Node:
             size, entries = f"{{ {len(value)} }}", value
         else:
             size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
-        inside = [_node(content, entry, depth + 1) for entry, content in entries]
-        is_open = {"start": int(depth < _OPEN_TO)}
+        inside = [_node(content, entry, depth + 1, open_to) for entry, content in entries]
+        is_open = {"start": int(depth < open_to)}
         return ["details", is_open, ["summary", {}, *name, size], *inside]
     look, text = "is-number", str(value) if isinstance(value, _Written) else json.dumps(value)
     if isinstance(value, str) and not isinstance(value, _Written):
@@ -118,12 +135,13 @@ def _all(nodes: list[Any]) -> Iterator[Node]:
             yield from _all(node[2:])
 
 
-# Formulas in a response's Markdown, kept verbatim: annotators judge the signs that graders read. A
-# formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`, `\begin{X} \end{X}`, and on one
-# line `$ $`, where neither touches a space on its inner side and no digit follows, so that $5 and
-# $6 are prices (as Pandoc takes them).
+# Formulas in Markdown are kept whole and verbatim; the panel typesets them, and shows the signs
+# that graders read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
+# `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
+# digit follows, so that $5 and $6 are prices (as Pandoc takes them).
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
+_DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
 
 
@@ -135,16 +153,12 @@ def _closer(text: str, at: int) -> str:
 
 
 def _in_a_line(state: StateInline, silent: bool) -> bool:
-    """Take a formula as text, if one begins at the state's place."""
+    """Take a formula as a whole, if one begins at the state's place."""
     end = _end_of_formula(state)
     if end < 0:
         return False
     if not silent:
-        first, *others = state.src[state.pos : end].split("\n")
-        state.pending += first
-        for line in others:
-            state.push("softbreak", "br", 0)
-            state.pending += line
+        state.push("formula", "span", 0).content = state.src[state.pos : end]
     state.pos = end
     return True
 
@@ -156,7 +170,8 @@ def _end_of_formula(state: StateInline) -> int:
         return -1
     closer = _closer(text, at)
     if not closer:
-        return _end_of_dollars(text, at, state.posMax) if text[at] == "$" else -1
+        closed = _DOLLARS.match(text, at, state.posMax)
+        return closed.end() if closed else -1
     # Searched once for each closer: unclosed formulas would cost the square of the length.
     missing = state.env.setdefault("unclosed formulas", set())
     if (text, closer) in missing:
@@ -166,26 +181,6 @@ def _end_of_formula(state: StateInline) -> int:
         missing.add((text, closer))
         return -1
     return end + len(closer)
-
-
-def _end_of_dollars(text: str, at: int, limit: int) -> int:
-    line_end = text.find("\n", at, limit)
-    stop = limit if line_end < 0 else line_end
-    if at + 1 >= stop or text[at + 1].isspace():
-        return -1
-    end = text.find("$", at + 1, stop)
-    while end > 0 and _is_escaped(text, end):
-        end = text.find("$", end + 1, stop)
-    if end < 0 or text[end - 1].isspace() or text[end + 1 : end + 2].isdigit():
-        return -1
-    return end + 1
-
-
-def _is_escaped(text: str, at: int) -> bool:
-    first = at
-    while first and text[first - 1] == "\\":
-        first -= 1
-    return (at - first) % 2 == 1
 
 
 def _over_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -279,9 +274,9 @@ def _formulas(line: str) -> Iterator[tuple[str, str]]:
             yield line[at:beyond], ""
         elif line[at] == "\\":
             beyond = at + 2
-        elif line[at] == "$" and (end := _end_of_dollars(line, at, len(line))) > 0:
-            beyond = end
-            yield line[at:beyond], ""
+        elif closed := _DOLLARS.match(line, at):
+            beyond = closed.end()
+            yield closed[0], ""
         at = beyond
 
 
@@ -314,9 +309,6 @@ source; so is one that is too long, or has too many parts for a page."""
 FOLLOWED = ("https://", "http://", "mailto:")
 """Addresses that a link may have; each opens in a new window."""
 
-_WORTH_A_PLACE = 12
-_AHEAD = 2_000
-"""Characters after the last text in which the next is searched; one further on is sent twice."""
 _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
@@ -339,14 +331,13 @@ _COLOURED = {
 _MOST_COLOURED = 6_000
 """What code in Markdown is coloured: of these languages, so many characters of a response. It names
 them itself, and lexers take long for some texts."""
-_ABOVE, _LOWEST = 2, 6
-"""The page's own headings are of the levels 1 and 2; there are six."""
+_LOWEST = 6
 
 
 @lru_cache(maxsize=256)
-def rendered(text: str, *, links: bool = False) -> tuple[Node, ...] | None:
+def rendered(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, ...] | None:
     """The text as the nodes of its blocks; None where it must be shown as its source. `links` are
-    for what the study's lead wrote.
+    for what the study's lead wrote, `under` is the level of the heading above it.
 
     >>> rendered("See [the law](https://example.org/law).", links=True)[0][3]
     ['a', {'href': 'https://example.org/law'}, 'the law']
@@ -358,41 +349,14 @@ def rendered(text: str, *, links: bool = False) -> tuple[Node, ...] | None:
     deepest = max((token.level for token in (*tokens, *inner)), default=0)
     if deepest > DEEPEST or len(tokens) + len(inner) > MOST_PARTS:
         return None
-    return tuple(_Tree(links).nodes(SyntaxTreeNode(tokens))) or None
-
-
-@lru_cache(maxsize=256)
-def by_place(text: str) -> tuple[Node, ...] | None:
-    """`rendered`, with texts by their place in the response, which then travels only once.
-
-    Places count UTF-16 units, as browsers do.
-
-    >>> by_place("a **rather important** thing")
-    (['p', {}, 'a ', ['strong', {}, [4, 20]], ' thing'],)
-    """
-    nodes = rendered(text)
-    astral = [at for at, sign in enumerate(text) if sign > "\uffff"]
-    read = 0
-
-    def placed(node: Node) -> Node:
-        nonlocal read
-        if not isinstance(node, str):
-            return [*node[:2], *map(placed, node[2:])]
-        beyond = read + len(node) + _AHEAD
-        start = text.find(node, read, beyond) if len(node) >= _WORTH_A_PLACE else -1
-        if start < 0:
-            return node
-        read = start + len(node)
-        return [at + bisect_left(astral, at) for at in (start, read)]
-
-    return nodes and tuple(map(placed, nodes))
+    return tuple(_Tree(links, under).nodes(SyntaxTreeNode(tokens))) or None
 
 
 class _Tree:
     """The nodes that a text is turned into, part by part."""
 
-    def __init__(self, links: bool) -> None:
-        self.links = links
+    def __init__(self, links: bool, under: int) -> None:
+        self.links, self.under = links, under
         self.headings: list[int] = []
         """The levels of the headings above the part at hand."""
         self.to_colour = _MOST_COLOURED
@@ -408,8 +372,8 @@ class _Tree:
                 return [["code", {}, part.content]]
             case "fence" | "code_block":
                 return [["pre", {}, ["code", {}, *self._code(part)]]]
-            case "image":
-                return [["span", {"class": "image"}, part.content]]
+            case "image" | "formula":
+                return [["span", {"class": part.type}, part.content]]
             case "heading":
                 tag, look = self._heading(int(part.tag[1]))
                 return [[tag, {"class": look}, *self.nodes(part)]]
@@ -434,7 +398,7 @@ class _Tree:
         while self.headings and self.headings[-1] >= level:
             self.headings.pop()
         self.headings.append(level)
-        return f"h{min(_ABOVE + len(self.headings), _LOWEST)}", f"h{level}"
+        return f"h{min(self.under + len(self.headings), _LOWEST)}", f"h{level}"
 
     def _code(self, part: SyntaxTreeNode) -> tuple[Node, ...]:
         text, (language, *_) = part.content.removesuffix("\n"), (*part.info.lower().split(), "")

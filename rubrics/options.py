@@ -267,7 +267,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     if text in ("", NONE):
         return ()
     if text[0] in "[{":
-        listed = _listed(text)
+        listed = listed_texts(text)
         if listed is None:
             return None
     else:
@@ -276,13 +276,15 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     return named if all(named) and len(set(named)) == len(named) else None
 
 
-def _listed(text: str) -> list[str] | None:
+def listed_texts(text: str) -> list[str] | None:
     """The texts and numbers of a list or set, as JSON, Python or NumPy write it; else None."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         inner = text[1:-1]
-        if text[0] + text[-1] not in ("[]", "{}") or _ITEM.sub("", inner).strip():
+        if text[0] + text[-1] not in ("[]", "{}") or not re.fullmatch(
+            rf"(?:{_ITEM.pattern})*+\s*", inner, re.DOTALL
+        ):
             return None
         try:
             values = [ast.literal_eval(item) for item in _ITEM.findall(inner)]

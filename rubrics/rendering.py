@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
-from evenhand.rubrics.options import Block, LabelKind, Option
+from evenhand.rubrics.options import Block, LabelKind, Option, listed_texts
 
 # ---- conversations ------------------------------------------------------------------------------
 ROLES = {
@@ -164,6 +164,42 @@ def _shown(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(v, Mapping) and "text" in v for v in value):
         return "\n".join(str(v["text"]) for v in value)
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+# ---- passages -----------------------------------------------------------------------------------
+_TEXTS_OF_PASSAGES = ("page_content", "text", "content", "passage")
+_SOURCES = ("source", "title", "url", "file_name", "name", "id")
+
+
+def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the passages of a list of texts, or of records with a text, as (text, source, what
+    else its record holds); none where it is no such list.
+
+    >>> passages_of("['It rained.']")
+    [('It rained.', '', {})]
+    >>> passages_of('[{"page_content": "It rained.", "metadata": {"source": "a.pdf", "page": 3}}]')
+    [('It rained.', 'a.pdf', {'page': 3})]
+    """
+    try:
+        held = json.loads(cell) if cell.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        held = listed_texts(cell.strip())
+    passages = []
+    for entry in held or ():
+        record = {"text": entry} if isinstance(entry, str) else entry
+        if not isinstance(record, dict) or "role" in record:
+            return []
+        about = record.get("metadata", record.get("meta"))
+        if isinstance(about, dict):
+            record = about | {name: value for name, value in record.items() if value is not about}
+        texts, sources = (
+            [name for name in names if isinstance(record.get(name), str)]
+            for names in (_TEXTS_OF_PASSAGES, _SOURCES)
+        )
+        if not texts:
+            return []
+        passages.append((record.pop(texts[0]), record.pop(sources[0]) if sources else "", record))
+    return passages
 
 
 # ---- images -------------------------------------------------------------------------------------

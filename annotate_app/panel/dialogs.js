@@ -18,9 +18,11 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     if (hasSides) rows.unshift(["=", words.sheet_together], ["%", words.sheet_differ]);
     if (asks.evidence) rows.unshift([",", words.sheet_mark]);
     rows.unshift(["!", words.sheet_find]);
+    if (asks.judged) rows.unshift(["$", words.sheet_judged]);
     if (asks.turns) rows.unshift(["; :", words.sheet_turns]);
-    rows.unshift(["#", words.sheet_guidelines], ["< >", words.sheet_size]);
-    if (asks.source) rows.unshift(["*", words.sheet_source]);
+    rows.unshift(["< >", words.sheet_size]);
+    if (questions.some(isGuided)) rows.unshift(["#", words.sheet_guidelines]);
+    if (asks.source || asks.folds) rows.unshift(["*", asks.source ? words.sheet_source : words.sheet_open_all]);
     rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);
     if (asks.confidence) rows.unshift(["0", words.sheet_confidence]);

@@ -22,7 +22,8 @@ class DrawnPanel {
     this.drawWays();
     this.drawTold();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
-    this.find(".source").hidden = !this.isRendered();
+    this.find(".source").hidden = !this.isRendered() && !this.hasFolds();
+    this.find(".source span").textContent = this.isRendered() ? words.source : words.open_all;
     this.find(".source").setAttribute("aria-pressed", String(this.source));
     this.find(".count").textContent = filled(words.progress, progress);
     if (this.data.pace || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.pace);
@@ -54,6 +55,8 @@ class DrawnPanel {
     const fill = (text, block) => this.texts.push({ text, block });
     const below = (at) => (sheet?.blocks ?? []).filter(({ side }) => side === at).length;
     material.classList.toggle("page", ["", "a", "b"].some((side) => below(side) > MOST_APART));
+    // Halves are as wide as they can be in all of a study whose texts may hold tables or code.
+    material.classList.toggle("roomy", Boolean(sheet?.blocks.some((b) => b.tree || b.plain || b.code || b.image)));
     material.replaceChildren(...(sheet ? materialView(sheet.blocks, words, fill) : [this.ending()]));
     this.drawTexts();
     this.find(".rail").hidden = !sheet;
@@ -73,7 +76,7 @@ class DrawnPanel {
     questions.forEach((question, at) => {
       if (question.number) this.numberField(at).value = this.answers[at]?.option ?? "";
     });
-    const guides = (sheet?.questions ?? []).map((question) => {
+    const guides = (sheet?.questions ?? []).filter(isGuided).map((question) => {
       const guide = guidelinesView(question, words, sheet.questions.length > 1, this.data.controls);
       this.keepGuidelinesOpen(guide, question, sheet.questions.length > 1);
       return guide;
@@ -112,7 +115,7 @@ class DrawnPanel {
     this.root.dataset.singleKeys = on ? "on" : "off";
     for (const node of this.root.querySelectorAll("[aria-keyshortcuts], [data-key]")) {
       node.dataset.key ??= node.getAttribute("aria-keyshortcuts");
-      if (on || !isSingle(node.dataset.key)) node.setAttribute("aria-keyshortcuts", node.dataset.key);
+      if (on || !node.dataset.key.split(" ").some(isSingle)) node.setAttribute("aria-keyshortcuts", node.dataset.key);
       else node.removeAttribute("aria-keyshortcuts");
     }
   }
@@ -120,6 +123,7 @@ class DrawnPanel {
   // Rendered, or as they were written.
   drawTexts() {
     const { controls } = this.data;
+    formulasLeft = MOST_FORMULAS;
     for (const { text, block } of this.texts) {
       const rendered = Boolean(block.tree) && !this.source && this.marking === null;
       text.classList.toggle("rendered", rendered);
@@ -131,10 +135,12 @@ class DrawnPanel {
       if (block.drawn && plain) nodes = renderedNodes(block.drawn, this.words, controls);
       else if (block.image) nodes = imageNodes(block, this.words);
       else if (rendered) nodes = renderedNodes(block.tree, this.words, controls);
-      else if (inTurns) nodes = turnNodes(block.turns, this.words, controls);
+      else if (inTurns) nodes = turnNodes(block, this.words, controls);
       else nodes = sourceNodes(block, this.words, controls, marks, here);
       for (const node of nodes) text.append(node); // one by one: there may be 100,000
+      text.dir = block.code ? "ltr" : directionOf(block.text);
     }
+    for (const { text, block } of this.texts) if (folds(block)) this.unfold(text);
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
     this.search();
@@ -152,12 +158,29 @@ class DrawnPanel {
     ];
   }
 
+  // JSON as far as there is room, or all of it.
+  unfold(text) {
+    if (!this.source) return openToFill(text);
+    for (const fold of text.querySelectorAll("details")) fold.open = true;
+  }
+
   isRendered() {
     return Boolean(this.sheet?.blocks.some((block) => block.tree));
   }
 
-  hasTurns() {
-    return Boolean(this.sheet?.blocks.some((block) => block.turns));
+  hasFolds() {
+    return Boolean(this.sheet?.blocks.some(folds));
+  }
+
+  hasSteps() {
+    return Boolean(this.sheet?.blocks.some(steps));
+  }
+
+  // How the texts were shown when they were answered.
+  display() {
+    if (this.isRendered()) return "markdown";
+    const isOpen = this.hasFolds() && !this.find(".material .code details:not([open])");
+    return isOpen || this.opened ? "opened" : "text";
   }
 
   hasSides() {
@@ -225,6 +248,8 @@ class DrawnPanel {
         number.readOnly = !answerable;
         if (answer?.skip) number.value = "";
         number.setAttribute("aria-invalid", String(number.value.trim() !== "" && !answer));
+        ask.querySelector(".track").disabled = !answerable;
+        showOnTrack(ask, answer?.option);
       }
       const keys = this.questions[at]?.several ? chosenKeys(answer?.option) : [answer?.option];
       for (const box of ask.querySelectorAll(".option input")) {
@@ -269,4 +294,17 @@ class DrawnPanel {
   say(notice) {
     this.find(".notice").textContent = notice;
   }
+}
+
+// JSON that folds; turns and passages, from one to the next of which a key goes.
+function folds(block) {
+  return block.code && block.drawn?.[0]?.[0] === "details";
+}
+
+function steps(block) {
+  return Boolean(block.turns) || hasPassages(block);
+}
+
+function hasPassages({ drawn }) {
+  return drawn?.[0]?.[0] === "section";
 }

@@ -17,7 +17,7 @@ function restored(data) {
     const questions = sheet.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
     const blocks = sheet.blocks.map((name) => {
       const block = part(name);
-      return { ...block, tree: block.tree && spelled(block.tree, block.text) };
+      return { ...block, code: block.code && !hasPassages(block) };
     });
     return { ...sheet, blocks, questions };
   };

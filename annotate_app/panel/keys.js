@@ -2,7 +2,7 @@
 
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
-const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*!;:#<>])$/; // they answer nothing
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*!;:$#<>])$/; // they answer nothing
 const OPENS_A_FIELD = /^[-+./,!]$/; // what follows is meant for the field, or for marking
 
 class KeyedPanel extends FindingPanel {
@@ -112,14 +112,16 @@ class KeyedPanel extends FindingPanel {
         return this.sheet ? () => this.toggleFinding() : null;
       case ";":
       case ":":
-        return this.hasTurns() ? () => toTurn(this.find(".material"), event.key === ";" ? 1 : -1) : null;
+        return this.hasSteps() ? () => toTurn(this.find(".material"), event.key === ";" ? 1 : -1) : null;
+      case "$":
+        return this.find(".judged") ? () => toJudged(this.find(".material")) : null;
       case "#":
-        return this.sheet ? () => this.toggleGuidelines() : null;
+        return this.sheet?.questions.some(isGuided) ? () => this.toggleGuidelines() : null;
       case "<":
       case ">":
         return () => this.resize(event.key === ">" ? 1 : -1);
       case "*":
-        return this.isRendered() ? () => this.showSource() : null;
+        return this.isRendered() || this.hasFolds() ? () => this.showSource() : null;
       case ",":
         return this.asked() ? () => this.toggleMarking() : null;
       case ".":
@@ -166,7 +168,9 @@ class KeyedPanel extends FindingPanel {
       why: this.data.asks.rationale,
       confidence: this.asksConfidence(),
       source: this.isRendered(),
-      turns: this.hasTurns(),
+      turns: this.hasSteps(),
+      judged: Boolean(this.find(".judged")),
+      folds: this.hasFolds(),
       evidence: this.sheet?.questions.some((question) => question.evidence),
     };
     const show = () =>
@@ -183,8 +187,9 @@ class KeyedPanel extends FindingPanel {
   // The guidelines of the question at hand, over the texts.
   toggleGuidelines() {
     if (this.find(".sheet").open) return this.find(".sheet").close();
-    const question = this.questions[Math.min(this.at, this.sheet.questions.length - 1)];
-    const title = heading(`${this.words.guidelines}: ${question.title}`);
+    const asked = this.questions[Math.min(this.at, this.sheet.questions.length - 1)];
+    const question = isGuided(asked) ? asked : this.sheet.questions.find(isGuided);
+    const title = heading([this.words.guidelines, question.title].filter(Boolean).join(": "));
     title.tabIndex = -1;
     title.autofocus = true; // reading begins at the top, not at the button below
     this.showDialog([
@@ -207,5 +212,5 @@ function isSingle(key) {
 }
 
 function isTyping(node) {
-  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
+  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox], [type=range])");
 }

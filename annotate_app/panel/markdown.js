@@ -4,25 +4,21 @@
 const TAGS = new Set(
   (
     "p h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s pre code hr br div span " +
-    "details summary a"
+    "details summary section a"
   ).split(" "),
 );
 const LOOKS =
-  /^(h[1-6]|wide|link|image|address|left|center|right|is-(comment|keyword|string|number|name))$/;
-const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
-// Of these "auto" sees no text: what is inside has a direction of its own.
-const HOLDS_PARTS = /^(ul|ol|li|blockquote|table)$/;
+  /^(h[1-6]|wide|link|image|formula|address|left|center|right|passage|is-(comment|keyword|string|number|name))$/;
+const A_LETTER = /\p{L}/gu;
 const RIGHT_TO_LEFT =
-  /^\P{L}*[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{sc=Rohg}\p{sc=Samr}\p{sc=Mand}]/u;
+  /[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{sc=Rohg}\p{sc=Samr}\p{sc=Mand}]/gu;
+const ENOUGH_LETTERS = 4000;
 
-// Most texts come as a place in the response: [first, beyond].
-function spelled(nodes, text) {
-  return nodes.map((node) => {
-    if (typeof node === "string") return node;
-    if (typeof node[0] === "number") return text.slice(...node);
-    const [tag, attributes, ...children] = node;
-    return [tag, attributes, ...spelled(children, text)];
-  });
+// The way in which most of a text runs: its paragraphs, lists and tables stand on that side.
+function directionOf(text) {
+  const some = text.slice(0, ENOUGH_LETTERS);
+  const count = (letters) => some.match(letters)?.length ?? 0;
+  return 2 * count(RIGHT_TO_LEFT) > count(A_LETTER) ? "rtl" : "ltr";
 }
 
 function renderedNodes(nodes, words, controls) {
@@ -34,9 +30,9 @@ function renderedNodes(nodes, words, controls) {
 
 function partView([tag, { class: look, start, href }, ...children], words, controls) {
   const made = element(TAGS.has(tag) ? tag : "span");
-  if (OWN_WAY.test(tag)) made.dir = "auto";
   if (LOOKS.test(look)) made.className = look;
-  if (tag === "pre") made.className = "wide";
+  if (tag === "pre") [made.className, made.dir] = ["wide", "ltr"];
+  if (look === "passage") made.tabIndex = -1;
   if (tag === "details") made.open = start === 1;
   if (tag === "a" && /^(https?:|mailto:)/.test(href)) {
     for (const [name, value] of Object.entries({ href, target: "_blank", rel: "noopener noreferrer" })) made.setAttribute(name, value);
@@ -50,8 +46,61 @@ function partView([tag, { class: look, start, href }, ...children], words, contr
         ? [` (${children.join("")})`]
         : children;
   made.append(...renderedNodes(inside, words, controls));
-  if (HOLDS_PARTS.test(tag)) made.dir = RIGHT_TO_LEFT.test(made.textContent) ? "rtl" : "ltr";
+  if (look === "formula") typeset(made, children.join(""));
   return made;
+}
+
+const MOST_ROWS = 150; // more than any window has
+const CORRECTIONS = 3; // of an estimate by rows, as lines that wrap are higher
+
+// JSON opens level by level, each from its top, as far as its box has room.
+function openToFill(text) {
+  const folds = inLevels([...text.querySelectorAll("details")]);
+  openRows(folds, MOST_ROWS);
+  if (!isFull(text)) return;
+  const row = folds[0].firstElementChild.getBoundingClientRect().height || 1;
+  let rows = Math.floor(roomOf(text) / row);
+  for (let n = 0; n < CORRECTIONS; n++) {
+    if (openRows(folds, rows) || !isFull(text)) return;
+    rows = Math.floor((rows * roomOf(text)) / heightOf(text));
+  }
+}
+
+function inLevels(folds) {
+  const depth = new Map();
+  for (const fold of folds) depth.set(fold, (depth.get(fold.parentElement) ?? 0) + 1);
+  return folds.sort((one, other) => depth.get(one) - depth.get(other));
+}
+
+// Opens what has room in so many rows; what would leave them half empty opens too, and is told of.
+function openRows(folds, rows) {
+  let left = rows - 1;
+  let [isOver, overfull] = [false, false];
+  for (const fold of folds) {
+    const own = fold.childElementCount - 1;
+    if (!isOver && own > left) {
+      isOver = true;
+      overfull = left > rows / 2;
+      fold.open = overfull;
+    } else fold.open = !isOver;
+    left -= own;
+  }
+  return overfull;
+}
+
+function isFull(text) {
+  return heightOf(text) > roomOf(text) + 1;
+}
+
+function heightOf(text) {
+  return text.lastElementChild.getBoundingClientRect().bottom - text.firstElementChild.getBoundingClientRect().top;
+}
+
+// Where texts do not scroll by themselves, half of the window is enough for one.
+function roomOf(text) {
+  const { overflowY, paddingBlockStart, paddingBlockEnd } = getComputedStyle(text);
+  const padding = parseFloat(paddingBlockStart) + parseFloat(paddingBlockEnd);
+  return overflowY === "auto" ? text.clientHeight - padding : innerHeight / 2;
 }
 
 // An image that is a unit's own: only what the message itself holds is ever shown.

@@ -20,8 +20,9 @@ function takes(question, key) {
   return question.options.some((option) => option.key === key);
 }
 
+// A field, and beside it a track for who points: it shows no value until one is given.
 function numberView(question, at, onType) {
-  const { low, places, said } = question.number;
+  const { low, high, step, places, said } = question.number;
   const field = element("input", {
     type: "text",
     class: "number",
@@ -32,8 +33,27 @@ function numberView(question, at, onType) {
     "aria-labelledby": `question-${at}`,
     "aria-describedby": `bounds-${at}`,
   });
+  const bounds = { min: low, max: high, step };
+  const track = element("input", { type: "range", class: "track", tabindex: "-1", "aria-hidden": "true", ...bounds });
+  const end = (value) => element("span", { "aria-hidden": "true" }, String(value));
   field.addEventListener("input", () => onType(field.value));
-  return [field, element("p", { class: "bounds", id: `bounds-${at}` }, said)];
+  const point = () => {
+    field.value = Number(track.value).toFixed(places);
+    onType(field.value);
+  };
+  track.addEventListener("input", point);
+  track.addEventListener("click", point); // where the hidden thumb stood
+  return [
+    element("div", { class: "typed" }, field, element("div", { class: "scale", dir: "ltr" }, end(low), track, end(high))),
+    element("p", { class: "bounds", id: `bounds-${at}` }, said),
+  ];
+}
+
+// The track says what the field does: nothing where that is no number.
+function showOnTrack(ask, key) {
+  const track = ask.querySelector(".track");
+  track.classList.toggle("unset", !key);
+  if (key) track.value = key;
 }
 
 // The digit that a key types, on French keyboards too, which have digits behind Shift.

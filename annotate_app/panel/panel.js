@@ -42,6 +42,7 @@ class Panel extends MarkingPanel {
     this.watchForRests(until);
     const acts = {
       ".go": () => this.go(),
+      ".more": () => this.openTools(!this.find(".bar").matches(".opened")),
       ".help": () => this.toggleKeys(),
       ".back": () => this.lookBack(),
       ".skip": () => this.askReason("skip"),
@@ -85,7 +86,8 @@ class Panel extends MarkingPanel {
 
   // The focus stays with the texts: what was clicked must not take the next Enter for itself.
   afterClick(event) {
-    const pressed = event.target.closest("button, summary, .option");
+    const pressed = event.target.closest("button, summary, .option, .track");
+    if (!event.target.closest(".more, .smaller, .larger, .language")) this.openTools(false);
     const option = pressed?.matches(".option");
     const byArrows = option && event.detail === 0;
     if (!pressed || pressed.closest(".sheet, .finder, .search") || byArrows) return;
@@ -129,6 +131,7 @@ class Panel extends MarkingPanel {
   // The responses of this unit as they were written, or rendered; the reader stays at their place.
   showSource() {
     this.source = !this.source;
+    this.opened ||= this.hasFolds();
     const read = this.texts.map(({ text }) => text.scrollTop / text.scrollHeight);
     this.drawTexts();
     this.texts.forEach(({ text }, at) => (text.scrollTop = read[at] * text.scrollHeight));
@@ -279,7 +282,7 @@ class Panel extends MarkingPanel {
 
   open(sheet) {
     this.sheet = sheet;
-    this.source = false;
+    [this.source, this.opened] = [false, false];
     this.find(".finder").hidden = true;
     this.pending = [];
     this.at = 0;
@@ -297,6 +300,9 @@ class Panel extends MarkingPanel {
     this.drawFlags();
     this.moveTo(this.openQuestion(0), false);
     this.root.scrollTop = 0; // where all scrolls as one, a unit begins with its texts
+    toJudged(this.find(".material"));
+    const arrived = () => this.sheet === sheet && this.phase === "showing" && toJudged(this.find(".material"));
+    if (document.fonts.status !== "loaded") document.fonts.ready.then(arrived); // lines break anew
     this.takeKeys();
   }
 
@@ -468,7 +474,7 @@ class Panel extends MarkingPanel {
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
       language: this.sheet.language, // as it was shown
-      display: this.isRendered() ? "markdown" : "text",
+      display: this.display(),
       evidence: this.answers[n].skip ? [] : this.marksToSend(n),
     }));
     if (!this.sheet.earlier) this.answeredHere = asked[0].task;

@@ -1,24 +1,51 @@
-// A conversation as turns. What only machines said to one another is folded away, and a long turn is
+// A conversation as turns; passages that were found. What only machines said to one another is folded away, and a long turn is
 // cut off until all of it is asked for.
 
 const LONG_TURN = 1500; // characters
+const LEAD_IN = 40; // pixels of what comes before a turn
 const FOLDED = ["system", "call", "tool"];
 
-function turnNodes(turns, words, controls) {
+// Of a conversation that is rated itself, the answer at its end is marked.
+function turnNodes({ turns, kind }, words, controls) {
   const total = turns.length;
   return turns.map((turn, at) => {
     const said = element("div", { class: "said", dir: "auto" }, ...textNodes(turn.text, words, controls));
     const [around, above] = FOLDED.includes(turn.role) ? ["details", "summary"] : ["section", "h3"];
     const name = filled(words.turn, { turn: at + 1, total, label: turn.label });
+    const isLast = kind === "response" && total > 1 && at === total - 1 && turn.role === "assistant";
     const view = element(
       around,
-      { class: `turn ${turn.role}`, tabindex: "-1", role: "group", "aria-label": name },
+      { class: `turn ${turn.role}${isLast ? " judged" : ""}`, tabindex: "-1", role: "group", "aria-label": name },
       element(above, { "data-turn": `${at + 1} / ${total}` }, turn.label),
       said,
     );
+    if (isLast) view.firstChild.append(lastMark(words));
     if (turn.text.length > LONG_TURN) view.append(wholeButton(said, turn.text.length, words));
     return view;
   });
+}
+
+function lastMark(words) {
+  return element("span", { class: "last" }, words.last_turn, " ", element("kbd", { class: "single", "aria-hidden": "true" }, "$"));
+}
+
+// What is to be rated of a conversation: its last answer, or the text after it. Of what leads there
+// the end is in view.
+function toJudged(material) {
+  const turns = [...material.querySelectorAll(".block:not(.response) > .text:has(> .turn), .text:has(> .judged)")];
+  for (const text of turns) {
+    const last = text.querySelector(":scope > .judged") ?? text.lastElementChild;
+    if (text.scrollHeight <= text.clientHeight + 1) continue;
+    const whole = last.getBoundingClientRect();
+    const fits = whole.height < text.clientHeight - LEAD_IN;
+    if (fits) text.scrollTop = text.scrollHeight;
+    else text.scrollTop += whole.top - text.getBoundingClientRect().top - LEAD_IN;
+  }
+  const judged = material.querySelector(".judged");
+  const scroller = scrollerOf(material);
+  if (!judged || scroller.scrollHeight <= scroller.clientHeight + 1) return;
+  const top = judged.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+  if (turns.every((text) => scrollerAround(text) === scroller)) scroller.scrollTop += top - 2 * LEAD_IN;
 }
 
 // The button that shows what was cut off.
@@ -35,9 +62,9 @@ function showWhole(said) {
   said.parentElement.querySelector(":scope > .whole")?.remove();
 }
 
-// To the turn after (1) or before (-1) the one at hand: that with the focus, or the first in view.
+// To the turn or passage after (1) or before (-1) the one at hand: that with the focus, or the first in view.
 function toTurn(material, step) {
-  const turns = [...material.querySelectorAll(".turn")];
+  const turns = [...material.querySelectorAll(".turn, .passage")];
   if (turns.length === 0) return;
   const top = (turn) => scrollerAround(turn.closest(".text")).getBoundingClientRect().top + 8;
   const held = turns.findIndex((turn) => turn.contains(material.getRootNode().activeElement));

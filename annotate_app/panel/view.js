@@ -26,6 +26,9 @@ function materialView(blocks, words, fill) {
   const column = (side) => {
     const own = blocks.filter((block) => block.side === side);
     const views = own.map((block, number) => blockView(block, number, words, fill));
+    own.forEach(({ kind }, at) => {
+      if (kind === "response" && own[at - 1]?.turns) views[at].classList.add("judged");
+    });
     return element("div", { class: side ? "side" : "shared" }, ...views);
   };
   return sides.map(column);
@@ -40,10 +43,12 @@ function blockView(block, number, words, fill) {
   );
   fill(text, block);
   const label = block.plain ? filled(words.as_source, block) : block.label;
+  const steps = block.turns ?? (hasPassages(block) ? block.drawn : []);
+  const keys = steps.length > 1 ? { "data-keys": "; :" } : {};
   return element(
     "section",
     { class: `block ${block.kind}${block.code ? " code" : ""}` },
-    element("h2", { id, dir: "auto" }, label),
+    element("h2", { id, dir: "auto", ...keys }, label),
     text,
   );
 }
@@ -51,8 +56,8 @@ function blockView(block, number, words, fill) {
 // The questions with their options as native radio buttons: focus, arrows and names come with them.
 function questionView(question, at, several, onChoose, onType) {
   const options = question.options.map((option, place) => {
-    const cap = question.task ? keyCap(option, place) : ""; // confidence has one key for all
-    return optionView(option, cap, place, at, question.several, onChoose);
+    const caps = question.task ? keyCaps(option, place) : []; // confidence has one key for all
+    return optionView(option, caps, place, at, question.several, onChoose);
   });
   const title = question.title ? [element("p", { class: "rubric", dir: "auto" }, question.title)] : [];
   return element(
@@ -71,7 +76,7 @@ function questionView(question, at, several, onChoose, onType) {
   );
 }
 
-function optionView(option, cap, place, at, several, onChoose) {
+function optionView(option, caps, place, at, several, onChoose) {
   const [name, description] = [`name-${at}-${place}`, `description-${at}-${place}`];
   const radio = element("input", {
     type: several ? "checkbox" : "radio",
@@ -79,7 +84,7 @@ function optionView(option, cap, place, at, several, onChoose) {
     value: option.key,
     "aria-labelledby": name,
   });
-  if (cap) radio.setAttribute("aria-keyshortcuts", cap);
+  if (caps.length > 0) radio.setAttribute("aria-keyshortcuts", caps.join(" "));
   if (option.description) radio.setAttribute("aria-describedby", description);
   radio.addEventListener("change", () => onChoose(option.key));
   return element(
@@ -87,13 +92,18 @@ function optionView(option, cap, place, at, several, onChoose) {
     { class: "option" },
     radio,
     element("span", { class: "name", id: name, dir: "auto" }, option.name),
-    element("kbd", { "aria-hidden": "true" }, cap),
+    element("span", { class: "caps", "aria-hidden": "true" }, ...caps.map((cap) => element("kbd", {}, cap))),
     element("span", { class: "description", id: description, dir: "auto" }, option.description),
   );
 }
 
+// Whether somebody wrote how to answer it.
+function isGuided({ guide, instructions, options }) {
+  return Boolean(guide || instructions || options.some(({ examples }) => examples.length > 0));
+}
+
 function guidelinesView(question, words, named, controls) {
-  const title = named ? `${words.guidelines}: ${question.title}` : words.guidelines;
+  const title = named && question.title ? `${words.guidelines}: ${question.title}` : words.guidelines;
   const summary = element("summary", { dir: "auto" }, title);
   const key = element("kbd", { class: "single" }, "#");
   summary.append(" ", key);
@@ -108,9 +118,10 @@ function guidelineParts(question, words, controls) {
       ...option.examples.map((example) => element("dd", { dir: "auto" }, example)),
     ]);
   const own = inLanguage(question.lang); // a rubric without a translation stays in its own
-  const instructions = element("div", { class: "instructions", dir: "auto", ...own });
+  const instructions = element("div", { class: "instructions", ...own });
   if (question.guide) instructions.classList.add("rendered");
   instructions.append(...(question.guide ? renderedNodes(question.guide, words, controls) : [question.instructions]));
+  instructions.dir = directionOf(instructions.textContent);
   const parts = [instructions];
   if (examples.length > 0) {
     parts.push(element("h3", {}, words.examples), element("dl", own, ...examples));
@@ -128,15 +139,14 @@ function messageView(title, text, ...leave) {
   );
 }
 
-// Which key chooses an option: its own where that is one letter, else its place in the list. What
-// is stored is always the option's key, never the key that was pressed.
+// Which keys choose an option: its place in the list, and its own where that is one letter. What is
+// stored is always the option's key, never the key that was pressed.
 function hasLetter(option) {
   return /^[a-z]$/i.test(option.key);
 }
 
-function keyCap(option, place) {
-  if (hasLetter(option)) return option.key.toUpperCase();
-  return place < 9 ? String(place + 1) : "";
+function keyCaps(option, place) {
+  return [...(hasLetter(option) ? [option.key.toUpperCase()] : []), ...(place < 9 ? [String(place + 1)] : [])];
 }
 
 function pressedOption(event, options) {

@@ -78,8 +78,15 @@ class WaysPanel extends DrawnPanel {
     this.find(".fold").setAttribute("aria-expanded", String(!folded));
     this.find(".fold .asked").textContent = this.questions?.[0]?.question ?? "";
     this.find(".folds").textContent = folded ? this.words.unfold : this.words.fold;
+    this.find(".fold").title = this.find(".folds").textContent;
     this.find(".at-once").hidden = !this.mayGoAtOnce();
     this.find("#at-once").checked = this.atOnce();
+  }
+
+  // On a phone: what stands on a bar elsewhere.
+  openTools(open) {
+    this.find(".bar").classList.toggle("opened", open);
+    this.find(".more").setAttribute("aria-expanded", String(open));
   }
 
   drawSize(name, said, last) {

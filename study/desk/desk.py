@@ -67,8 +67,8 @@ SKIP_REASONS = (
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
 OF_A_TASK = ("rater_id", "unit_id", "rubric", "draw")
-DISPLAYS = ("text", "markdown")
-"""Displays of responses: as they were written, or with their Markdown rendered."""
+DISPLAYS = ("text", "markdown", "opened")
+"""Displays: as written, with Markdown rendered, or JSON of which all stood open."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,35 +165,43 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     no place. `hours_left` is the time that the open and the free ones take at the rubric's median
     pace; NaN before anyone has labelled.
     """
-    design = SessionDesign(study)
-    columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
-    counts = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
-    raters = sa.func.count(sa.distinct(claims.c.rater_id))
-    query = sa.select(*columns, raters).where(_running(study), *counts).group_by(*columns)
-    holders: dict[Key, dict[str, int]] = {}  # the raters who hold a question, by state
-    for unit, name, state, number in study.store.rows(query):
-        holders.setdefault((unit, name), {})[state] = number
+    holders = _holders(study)
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
     most = study.config.annotation.raters_per_unit
     rows = []
     for rubric in study.asked_rubrics():
-        keys = [key for key in design.questions if key[1] == rubric.name]
-        held = [holders.get(key, {}) for key in keys]
+        held = [states for (_, name), states in holders.items() if name == rubric.name]
         done = sum(min(most, states.get("labelled", 0)) for states in held)
         taken = sum(min(most, sum(states.values())) for states in held)
-        wanted = most * len(keys)
+        wanted = most * len(held)
         median = float(seconds.get(rubric.name, float("nan")))
-        places = {"units": len(keys), "wanted": wanted, "done": done, "open": taken - done}
+        places = {"units": len(held), "wanted": wanted, "done": done, "open": taken - done}
         left = {"median_seconds": median, "hours_left": (wanted - done) * median / 3600}
         rows.append({"rubric": rubric.name, **places, "free": wanted - taken, **left})
     return pd.DataFrame(rows)
 
 
+def _holders(study: Study) -> dict[Key, dict[str, int]]:
+    """Return how many raters, without excluded ones, hold each question that is asked, by state."""
+    columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
+    counts = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
+    raters = sa.func.count(sa.distinct(claims.c.rater_id))
+    query = sa.select(*columns, raters).where(_running(study), *counts).group_by(*columns)
+    holders: dict[Key, dict[str, int]] = {key: {} for key in SessionDesign(study).questions}
+    for unit, name, state, number in study.store.rows(query):
+        if (unit, name) in holders:
+            holders[unit, name][state] = number
+    return holders
+
+
 def rater_progress(study: Study) -> pd.DataFrame:
     """Return a row per person: `rater_id, state, answers, skipped, open, median_seconds, hours,
-    last_answer`. `state` is "excluded", "working" (has a task whose lease runs) or "away"; `hours`
-    is the time spent on answers, without idle time; repeats count among `answers`.
+    last_answer`. `state` is "excluded", "working" (has a task whose lease runs), "finished" (no
+    item is left for them) or "away"; `hours` is the time spent on answers, without idle time;
+    repeats count among `answers`.
     """
+    most, enough = study.config.annotation.raters_per_unit, study.config.annotation.units_per_rater
+    free = {key for key, held in _holders(study).items() if sum(held.values()) < most}
     running = sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0)
     query = sa.select(claims.c.rater_id, sa.func.sum(running)).group_by(claims.c.rater_id)
     opened = {rater: int(tasks) for rater, tasks in study.store.rows(query)}
@@ -202,7 +210,10 @@ def rater_progress(study: Study) -> pd.DataFrame:
     rows = []
     for rater in sorted({*labelled["rater_id"], *opened}):
         answers, waiting = labelled[labelled["rater_id"] == rater], opened.get(rater, 0)
-        state = "excluded" if rater in excluded else "working" if waiting else "away"
+        given = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
+        is_over = free <= given or 0 < enough <= answers["unit_id"].nunique()
+        idle = "finished" if is_over else "away"
+        state = "excluded" if rater in excluded else "working" if waiting else idle
         counts = len(answers), int((answers["label"] == "").sum()), waiting
         seconds = answers["seconds"].median(), answers["seconds"].sum() / 3600
         last = answers["created_at"].max() if len(answers) else ""

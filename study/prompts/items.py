@@ -19,7 +19,7 @@ from typing import Literal
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
-from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, turns_of
+from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, passages_of, turns_of
 from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
 from evenhand.study.prompts.units import unit_id
@@ -62,6 +62,7 @@ class ItemColumns:
     conversations: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     json: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
 
     def said(self) -> list[tuple[str, str]]:
@@ -71,6 +72,8 @@ class ItemColumns:
             ("shown", ", ".join(self.show)),
             ("conversation", ", ".join(self.conversations)),
             ("image", ", ".join(self.images)),
+            ("passages", ", ".join(self.passages)),
+            ("JSON", ", ".join(each for each in self.json if each not in self.passages)),
             *((role, getattr(self, role)) for role in roles),
             ("not shown", ", ".join(self.hidden)),
         ]
@@ -167,6 +170,7 @@ def item_columns(
             f"see; take it "
             "out of --show, or name another column with --subject"
         )
+    row = frame.iloc[0]
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
     response = first("response") or next((each for each in shown[::-1] if each not in others), "")
     return ItemColumns(
@@ -179,9 +183,10 @@ def item_columns(
         cluster=cluster,
         id=own_id,
         judge=judge,
-        conversations=tuple(each for each in shown if is_conversation(frame[each].iloc[0])),
+        conversations=tuple(each for each in shown if is_conversation(row[each])),
         images=tuple(each for each in shown if _holds_images(frame[each])),
-        json=tuple(each for each in shown if _is_json(frame[each].iloc[0])),
+        json=tuple(each for each in shown if _is_json(row[each])),
+        passages=tuple(each for each in shown if each != response and passages_of(row[each])),
         hidden=tuple(
             each for each in texts if each not in shown and each.removesuffix("_alt") not in shown
         ),
@@ -386,9 +391,9 @@ def _is_json(cell: str) -> bool:
 
 
 def _kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", "json", ""]:
-    if column in (*columns.conversations, *columns.images):
-        return "conversation" if column in columns.conversations else "image"
-    return "json" if column in columns.json else ""
+    if column in columns.conversations:
+        return "conversation"
+    return "image" if column in columns.images else "json" if column in columns.json else ""
 
 
 def _images(

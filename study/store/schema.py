@@ -135,7 +135,7 @@ remarks = _log(
 answer_details = _table(
     "answer_details",
     *_keys("submit_id"),  # that of its label
-    *_filled("display"),  # text | markdown; empty: not known
+    *_filled("display"),  # text | markdown | opened; empty: not known
     *_filled("evidence", of=JSON),  # see study.tables.ratings
 )
 """Details of a person's answer: how responses were shown, and which words decided."""

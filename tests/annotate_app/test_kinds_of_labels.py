@@ -92,8 +92,12 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
         assert field.get_attribute("aria-invalid") == "true"
         field.press("Enter")
         assert "from 0 to 100" in notice.inner_text()
+    # A track for who points says nothing until a number is given.
     field.fill("")
-    page.locator(".material").focus()
+    track = page.locator(".track")
+    assert track.evaluate("node => node.className") == "track unset"
+    track.click()
+    assert field.input_value() == "50"
     page.keyboard.type("0")
     page.keyboard.press("Enter")
     answered(page, 2)
@@ -132,18 +136,14 @@ def test_a_draft_survives_the_window(annotator, asked):
 
 
 def test_a_comma_and_two_places(annotator, share):
-    page = annotator("comma", share, locale="de-DE").page
-    field = page.locator(".number")
+    person = annotator("comma", share, locale="de-DE")
+    page, field = person.page, person.page.locator(".number")
     assert field.get_attribute("inputmode") == "decimal"
     for typed in ("0,50", ".07", "1.00"):
         page.wait_for_selector(READY)
         field.fill(typed)
         field.press("Enter")
-        field.wait_for()
-        page.wait_for_function(
-            "() => document.querySelector('[data-testid=stBidiComponentIsolated]')"
-            ".shadowRoot.querySelector('.number')?.value === ''"
-        )
+        person.in_panel("panel.querySelector('.number')?.value === ''")
     assert share.comes_to_hold("comma", ["0.5", "0.07", "1"])
 
 

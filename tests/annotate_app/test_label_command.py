@@ -14,14 +14,16 @@ from pathlib import Path
 import pytest
 from PIL import Image as Pictures
 from PIL.PngImagePlugin import PngInfo
-from playwright.sync_api import Error
+from playwright.sync_api import expect
 
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
+from evenhand.study.store.logs.answers import answers_table
 from evenhand.study.store.logs.decisions import acts
 from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
+from harness.served import answers, holds
 from harness.studies import response_rubric
 from tests.annotate_app.participants import frames_of
 from tests.exchange.test_items import ITEMS
@@ -43,7 +45,7 @@ CHAT = [
 ]
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
-    for n in range(1, 30)
+    for n in range(1, 31)
 ]
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
@@ -97,12 +99,8 @@ def opened(browser, link):
 
 
 def enter(page, link):
-    for _ in range(60):
-        try:
-            page.goto(link)
-            break
-        except Error:  # the server is not up yet
-            time.sleep(0.5)
+    assert holds(lambda: answers(link), 60)
+    page.goto(link)
     page.wait_for_selector(READY, timeout=60_000)
 
 
@@ -117,7 +115,8 @@ def ends(page, count, key):
 def test_a_conversation_is_read_in_turns(labelling, browser, axe):
     page = opened(browser, labelling("chats.jsonl", "--question", "Did it help?", "--scale", "1-3"))
     turns = page.locator(".turn")
-    assert turns.locator("> :is(h3, summary)").all_inner_texts() == ["System", "User", "Assistant"]
+    speakers = turns.locator("> :is(h3, summary)").all_inner_texts()
+    assert [each.split("\n")[0] for each in speakers] == ["System", "User", "Assistant"]
     assert not turns.nth(0).locator(".said").is_visible()
     assert turns.nth(1).locator(".said").inner_text() == "<b>Which</b> train?"
     turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
@@ -129,15 +128,20 @@ def test_a_conversation_is_read_in_turns(labelling, browser, axe):
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
     page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
-    assert turn.count() == 29
+    assert turn.count() == 30
+    expect(page.locator(".judged")).to_be_in_viewport()  # the answer at its end
+    page.keyboard.press("Home")
+    expect(page.locator(".judged")).not_to_be_in_viewport()
+    assert page.locator(".rubric, .guidelines").count() == 0  # which nobody wrote
 
     def here() -> str:
         return page.locator(".turn:focus").get_attribute("aria-label") or ""
 
     for press, at in ((";", 1), (";", 2), (";", 3), (":", 2)):
         page.keyboard.press(press)
-        assert here().startswith(f"Turn {at} of 29: ")
-    assert turn.nth(2).locator("h3").is_visible()
+        assert here().startswith(f"Turn {at} of 30: ")
+    page.keyboard.press("$")
+    expect(page.locator(".judged")).to_be_in_viewport()
     # A long turn is cut off; the button shows all of it, and submits nothing.
     whole = turn.nth(19).locator(".whole")
     assert whole.inner_text() == "Show all 2,419 characters"
@@ -244,27 +248,39 @@ def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path,
     assert "winner" in capsys.readouterr().out
 
 
-def test_json_folds_and_code_is_coloured(labelling, browser, axe, tmp_path):
-    call = {"tool": "search", "arguments": {"query": {"text": "the needle", "limit": 1.50}}}
-    rows = [{"id": "j1", "call": json.dumps(call), "output": "def f():\n    return 1  # <b>\n"}]
-    (tmp_path / "calls.jsonl").write_text(json.dumps(rows[0]) + "\n")
-    (tmp_path / "code.toml").write_text(yes_or_no("call", "response code python"))
+def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browser, axe, tmp_path):
+    hits = [{"body": f"hit {n}"} for n in range(99)]
+    call = {"tool": "search", "arguments": {"query": {"limit": 1.50}}, "hits": hits}
+    call["hits"][-1]["deep"] = {"text": "the needle"}
+    found = [{"text": "So it is.", "source": "a.pdf"}, {"text": "No.", "score": 0.5}]
+    row = {"id": "j1", "call": call, "output": "def f():\n    return 1  # <b>\n", "context": found}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "code.toml").write_text(yes_or_no("context", "call", "response code python"))
     page = opened(
-        browser, labelling("calls.jsonl", "--rubric", "code.toml", "--show", "call,output")
+        browser, labelling("calls.jsonl", "--rubric", "code.toml", "--show", "context,call,output")
     )
-    first, second = (page.locator(".text").nth(at) for at in range(2))
+    retrieved, first, second = (page.locator(".text").nth(at) for at in range(3))
+    titles = retrieved.locator("h3").all_inner_texts()
+    assert titles == ["Passage 1 of 2 - a.pdf", "Passage 2 of 2"]
+    assert retrieved.locator(".passage > div").all_inner_texts() == ["So it is.", "No."]
+    press_keys(page, ";", ";")
+    assert "No." in page.locator(".passage:focus").inner_text()
     folds = first.locator("details")
-    assert folds.evaluate_all("all => all.map((each) => each.open)") == [True, True, False]
-    assert "the needle" not in first.inner_text()
+    opened_to = folds.evaluate_all("all => all.map((each) => each.open)")
+    assert opened_to[:4] == [True, True, False, True]  # level by level, as far as there is room
+    assert not any(opened_to[50:])
     assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
-    axe(page, "JSON and code")
+    axe(page, "JSON, code and passages")
     page.keyboard.press("!")
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"
     assert "the needle" in first.inner_text()
-    page.keyboard.press("Escape")
+    press_keys(page, "Escape", "*")
+    assert folds.evaluate_all("all => all.every((each) => each.open)")
     ends(page, "1 of 1", "1")
+    with open_study(tmp_path / "calls-study") as study:
+        assert answers_table(study.store)["display"].tolist() == ["opened"]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ ATTRIBUTES = {
     "class", "dir", "start", "title", "role", "tabindex", "aria-label", "data-mark", "data-name",
 }  # fmt: skip
 PARTS = """
-nodes => nodes.flatMap(node => [...node.querySelectorAll("*")].map(part =>
+nodes => nodes.flatMap(node => [...node.querySelectorAll(":not(math, math *)")].map(part =>
   [part.tagName, [...part.attributes].map(attribute => attribute.name)]))
 """
 

@@ -97,12 +97,17 @@ def test_all_is_within_reach(new_context, wordy, size):
 
 
 def texts_have_half_of_the_height(page) -> None:
-    texts, jumps, ways = (
-        page.locator(part).bounding_box() for part in (".material", ".jumps", ".ways")
-    )
+    texts, jumps = (page.locator(part).bounding_box() for part in (".material", ".jumps"))
     seen = texts["y"] + texts["height"] - jumps["y"] - jumps["height"]
     assert seen >= page.viewport_size["height"] / 2
-    assert ways["height"] < 2 * 44  # one row
+    for part in page.locator(".ask:first-child .option, .go").evaluate_all(STAYING):
+        assert part["inside"] and part["hit"], part
+    tools = page.get_by_role("button", name="Tools")
+    assert not page.locator(".ways").is_visible()
+    tools.click()
+    page.get_by_role("button", name="Larger letters").click()
+    assert all(one["inside"] and one["hit"] for one in reached(page, ".ways > *, .who a"))
+    tools.click()
     assert page.locator("kbd").locator("visible=true").count() == 0
     page.keyboard.press("?")  # who has keys after all
     assert page.locator(".sheet kbd").locator("visible=true").count() > 9

@@ -187,20 +187,22 @@ def test_what_cannot_be_seen_is_marked(serve, annotator, display):
         assert odd.text_content() == with_unseen(1, "a")
 
 
-def test_lists_quotes_and_tables_run_as_what_they_hold(serve, annotator):
+def test_a_text_that_runs_from_the_right_has_one_edge_and_formulas_are_typeset(serve, annotator):
     def text(number: int, side: str) -> str:
-        return (
-            "- *שלום*\n\n- so\n\n> أهلا\n\n1. so\n\n   - שלום\n\n| שלום | a |\n| - | - |\n| b | c |"
-        )
+        words = "وهو يحتوي على عدة فقرات " * 9
+        parts = ("# قانون", words, f"- {words}\n- so", "| أ | b |\n| - | - |\n| 1 | c |")
+        return "\n\n".join((*parts, r"$\frac{1}{2}$ \(\href{javascript:x}{y}\)"))
 
-    server = serve(1, text, display="markdown")
-    drawn = annotator("both-ways", server).page.locator(".response .text").first
-    found = {
-        part: drawn.locator(part).first.evaluate("node => getComputedStyle(node).direction")
-        for part in ("ul", "ul > li:nth-child(2)", "blockquote", "ol", "ol ul", "table", "td")
-    }
-    rtl = {"ul", "blockquote", "ol ul", "table"}
-    assert {part for part, way in found.items() if way == "rtl"} == rtl, found
+    page = annotator("from-the-right", serve(1, text, display="markdown")).page
+    drawn = page.locator(".response .text").first
+    edge = "node => Math.round(node.getBoundingClientRect().right)"
+    edges = {drawn.locator(f"> {part}").first.evaluate(edge) for part in ("h3", "p", "ul", ".wide")}
+    assert edges == {drawn.locator("table").evaluate(edge)}
+    drawn.locator("mfrac").wait_for()
+    assert drawn.locator("a, [href]").count() == 0
+    assert "href{javascript" in drawn.text_content()  # what cannot be typeset is shown as written
+    page.keyboard.press("*")
+    assert drawn.text_content() == text(1, "a")
 
 
 def test_code_in_markdown_is_coloured_and_can_be_read(serve, annotator, new_context, axe):

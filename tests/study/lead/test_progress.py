@@ -58,6 +58,8 @@ def test_places_and_time_left(study):
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
     assert raters.loc["r1", "hours"] == pytest.approx(40 / 3600)
+    work_through(desk, "r2", 7, 20)  # all that there is
+    assert rater_progress(study).set_index("rater_id").loc["r2", "state"] == "finished"
 
 
 def test_an_excluded_rater_fills_no_place(study):
