@@ -1766,6 +1766,13 @@ class ResponseSummary:
     over_budget: bool
     spent: Decimal
 
+    @property
+    def line(self) -> str:
+        """A sentence on how many responses there are, and how many are still missing."""
+        run, left = self.run, self.run.planned - self.run.scored
+        numbers = {"added": self.added, "known": run.already, "collected": run.scored, "left": left}
+        return written("grade.responses", subject=run.rater_id, **numbers)
+
 
 def respond(
     study: Study,

@@ -206,16 +206,9 @@ def run_respond(arguments: argparse.Namespace) -> int:
         summary = options_of(respond, arguments, system=system, **others)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
-    print_responses(summary)
+    console().print(summary.line)
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
-
-
-def print_responses(summary: graders.ResponseSummary) -> None:
-    """Print how many responses of a subject are there, and how many are still missing."""
-    run = summary.run
-    numbers = {"collected": run.scored, "known": run.already, "left": run.planned - run.scored}
-    say("grade.responses", subject=run.rater_id, added=summary.added, **numbers)
 
 
 def run_injection(arguments: argparse.Namespace) -> int:

@@ -179,10 +179,15 @@ def _published(arguments: argparse.Namespace) -> int:
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reproduction import Reproduction, collect, foresee, opened, paraphrase
+    from evenhand.reproduction import Reproduction, collect, foresee, listed, opened, paraphrase
+    from evenhand.study.creation import PublishedStudy
 
-    folder: Path = arguments.dir or Path(f"{arguments.source}-study")
-    wanted = options_of(Reproduction, arguments, folder=folder)
+    if arguments.list or arguments.published is None:
+        print_lines(listed())
+        return DONE
+    published = PublishedStudy.read(arguments.published)
+    folder: Path = arguments.dir or Path(f"{published.name}-study")
+    wanted = options_of(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
@@ -204,13 +209,10 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         say("reproduce.paraphrases_in", folder=wanted.paraphrases_folder)
     with opened(wanted) as study:
         collected = collect(study, wanted, limits, progress_bar)
-        for summary in collected.responses:
-            runs.print_responses(summary)
-        for sentence in collected.notes:
-            console().print(sentence)
-        if collected.grades:
+        print_lines(collected.lines)
+        if graded := [part.rater_id for part in collected.grades.graders]:
             runs.print_run(collected.grades)
-            runs.print_coverage(study, [part.rater_id for part in collected.grades.graders])
+            runs.print_coverage(study, graded)
         if study.ratings().empty:
             say("reproduce.nothing")
         else:
@@ -219,7 +221,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
             say("terminal.report", page=folder / "report" / "report.html")
     code = runs.print_end("reproduce", collected.run)
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
-    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_page:
+    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"
