@@ -28,6 +28,7 @@ from evenhand.reporting.panel import Line
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import (
     FIGURES,
+    MOST_PROMPTS,
     DesignSettings,
     Paraphrasing,
     PublishedStudy,
@@ -35,7 +36,12 @@ from evenhand.study.creation import (
     file_of_study,
     unused_folder,
 )
-from evenhand.study.prompts.pairs import read_responses, sides_of
+from evenhand.study.prompts.pairs import (
+    read_responses,
+    rewritten,
+    sides_of,
+    with_paraphrases,
+)
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
 from evenhand.study.settings.analysis import shipped_studies
@@ -54,9 +60,7 @@ _SECONDS = 10
 """That a reply takes, for forecasts."""
 _PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
-_NUMBERED = re.compile(r"\s*(\d+)[.)]\s+(\S.*)")
 _ADDRESS = re.compile(r"@https?://|#")
-_MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201d*_])")
 
 
 def listed() -> list[Line]:
@@ -119,7 +123,7 @@ class Reproduction:
         named = {"pairs": self.pairs, "propositions": self.propositions}
         file = named.pop(design.prompts)
         if file is None and design.file:
-            file = file_of_study(self.published.folder, design.file)
+            file = file_of_study(self.published.folder, design.file, MOST_PROMPTS)
         if file is None or any(named.values()):
             about = {"name": self.published.name, "kind": design.prompts, "source": source or "?"}
             raise InputError(written("reproduce.prompts", **about))
@@ -218,32 +222,29 @@ class Reproduction:
         return study_toml.read_model_settings(self.settings).changes if self.settings else {}
 
 
-Step = tuple[str, GraderForecast]
-"""What one model is still to be asked, by its name in `texts.toml`, and what that costs."""
-
-
-def _scaled(priced: GraderForecast, answered: int) -> GraderForecast:
+def _left(priced: GraderForecast, answered: int) -> GraderForecast:
     """Return the forecast of those of the requests priced that are not answered yet."""
-    share = (priced.new - answered) / priced.new if priced.new else 0.0
-    left = replace(priced, already=answered, new=priced.new - answered)
-    if priced.cost is None and share:
+    new = priced.new - answered
+    left, share = replace(priced, already=answered, new=new, sample=None), new / (priced.new or 1)
+    if priced.cost is None and new:
         return left
-    least, most = (share * usd for usd in priced.cost or (0.0, 0.0))
-    return replace(left, cost=(least, most), expected=share * (priced.expected or 0.0))
+    least, most = priced.cost or (0.0, 0.0)
+    expected = share * (priced.expected or 0.0)
+    return replace(left, cost=(share * least, share * most), expected=expected)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The whole before anything is sent: its steps, what people have to do, and what was spent so
-    far, in US dollars.
+    """The whole before anything is sent: its `steps`, each the name in `texts.toml` of what a model
+    is asked for and what that costs; what people have to do; and what was spent so far, in US
+    dollars. With `batch` graders are asked in batches.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[tuple[str, GraderForecast]]
     work: Sequence[Line]
     spent: float
     concurrency: int
     batch: bool = False
-    """True if graders are asked in batches."""
 
     @cached_property
     def whole(self) -> GraderForecast:
@@ -258,7 +259,6 @@ class Forecast:
             new=sum(part.new for part in parts),
             cost=(least, most) if is_known else None,
             expected=likely if is_known else None,
-            warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
         )
 
     @property
@@ -272,29 +272,18 @@ class Forecast:
 
     @property
     def lines(self) -> list[Line]:
-        """The price, the time and the work, as a table and sentences."""
-
-        def row(name: str, part: GraderForecast) -> list[str]:
-            prices = part.cost and (part.cost[0], part.expected or 0.0, part.cost[1])
-            dollars = [f"${usd:.2f}" for usd in prices] if prices else ["?"] * 3
-            what = written(f"reproduce.{name}")
-            return [what, part.rater_id, str(part.already), str(part.new), *dollars]
-
-        names = ("step", "who", "known", "to_ask", "least", "expected", "most")
-        columns = [written(f"reproduce.{name}") for name in names]
+        """What is not known of the price, the time and the work, as sentences."""
         in_batches = "grades" if self.batch else ""
         live = sum(each.new for name, each in self.steps if name != in_batches)
         minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
         return [
-            ("", columns, [row(*each) for each in (*self.steps, ("whole", self.whole))]),
-            *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
             *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
             written("reproduce.time", **pace),
             *([written("reproduce.batch")] if self.whole.new > live else []),
             *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
             *self.work,
-            *self.whole.warnings,
+            *dict.fromkeys(note for _, part in self.steps for note in part.warnings),
         ]
 
 
@@ -325,7 +314,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
         ]
         if rows:
             study.store.add_responses(pd.DataFrame(rows))
-        steps: list[Step] = []
+        steps: list[tuple[str, GraderForecast]] = []
         if wanted.paraphraser:
             first = foresee(wanted.rewriting, limits, ready=ready).steps
             with _present(wanted.paraphrases_folder) as kept:
@@ -339,7 +328,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             priced = graders.forecast_responses(study, name, wanted.reach)
             answers = ResponseLog(real.store).answered(name) if real else ()
             answered = sum(pair in prompts for pair, _ in answers)
-            steps.append(("responses", _scaled(priced, answered)))
+            steps.append(("responses", _left(priced, answered)))
         if wanted.graders:
             options = wanted.grading()
             known: dict[str, int] = {}
@@ -347,7 +336,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
                 now = graders.forecast(real, wanted.graders, options, most=1)
                 known = {each.rater_id: each.already for each in now}
             for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(("grades", _scaled(each, known.get(each.rater_id, 0))))
+                steps.append(("grades", _left(each, known.get(each.rater_id, 0))))
         work, spent = _work(study, wanted), _spent(real, wanted)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
@@ -372,10 +361,9 @@ def opened(wanted: Reproduction) -> Iterator[Study]:
             table = read_responses(wanted.responses, study.store.pairs(), rubrics)
             if new := study.store.add_responses(table):
                 note(study, "import", wanted.responses.name, f"responses: {new}")
-        changes = {**wanted.models}
-        if not study.config.published:
-            changes[""] = {"published": published.figures_file}
-        if published.figures_file == FIGURES and not (folder / FIGURES).exists():
+        figures = study.config.published or published.figures_file
+        changes = {**wanted.models, "": {"published": figures}}
+        if figures == FIGURES and not (folder / FIGURES).is_file():
             atomic_write(folder / FIGURES, (published.folder / FIGURES).read_bytes())
         with changing_settings(study):
             study_toml.change_config(folder, changes)
@@ -545,7 +533,7 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
         statements = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
 
         def fault(prompt: str, answer: str) -> str:
-            is_whole = len(_rewritten(answer, statements[prompt])) == how.number
+            is_whole = len(rewritten(answer, statements[prompt])) == how.number
             return "" if is_whole else f"not_{how.number}_paraphrases"
 
         for _ in range(how.tries):
@@ -556,7 +544,7 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
                 break
         answers = study.store.responses().merge(pairs, on="pair_id")
     texts = {
-        name: _rewritten(answer, statement)
+        name: rewritten(answer, statement)
         for name, answer, statement in answers[["proposition", "response", "statement"]].to_numpy()
     }
     table = read_table(wanted.prompts)
@@ -565,43 +553,8 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
         about = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
         numbers = {"wanted": how.number, "tries": how.tries}
         raise InputError(written("reproduce.few_paraphrases", **about, **numbers))
-    atomic_write(wanted.paraphrases, _with_paraphrases(table, texts).encode())
+    atomic_write(wanted.paraphrases, with_paraphrases(table, texts).encode())
     return None
-
-
-def _rewritten(answer: str, original: str = "") -> list[str]:
-    """Return the different texts of an answer's list, numbered from 1, without the original. Text
-    before the list, or after it and a blank line, is not part of it; an answer in which a
-    number is missing, or a text may go on in another line, has none.
-
-    >>> _rewritten("Sure! Here they are\\n1. One.\\n\\n2. **Two.**\\n3. One.", "two.")
-    ['One.']
-    >>> _rewritten("1. One\\nand more.\\n2. Two.")
-    []
-    """
-    lines = answer.splitlines()
-    matches = ((at, _NUMBERED.fullmatch(line.rstrip())) for at, line in enumerate(lines))
-    numbered = {at: match for at, match in matches if match}
-    if [int(match[1]) for match in numbered.values()] != [*range(1, len(numbered) + 1)]:
-        return []
-    within = lines[min(numbered, default=0) : max(numbered, default=-2) + 2]
-    if sum(bool(line.strip()) for line in within) > len(numbered):
-        return []
-    marked = ((_MARKED.fullmatch(match[2]), match[2]) for match in numbered.values())
-    texts = [inner[2].strip() if inner else text for inner, text in marked]
-    if any(text.endswith(":") for text in texts):
-        return []
-    return [text for text in dict.fromkeys(texts) if text.casefold() != original.strip().casefold()]
-
-
-def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:
-    """Return a propositions file in which each proposition is followed by its paraphrases."""
-    rows = [
-        {**row, "text": text}
-        for row in table.to_dict("records")
-        for text in dict.fromkeys([row["text"], *texts[row["id"]]])
-    ]
-    return pd.DataFrame(rows).to_csv(index=False)
 
 
 def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
@@ -615,5 +568,5 @@ def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
     rows = zip(table["id"], table["text"], strict=True)
     texts = {name: [f"{text} ({n})" for n in numbers] for name, text in rows}
     path = home / "propositions.csv"
-    path.write_text(_with_paraphrases(table, texts), "utf-8")
+    path.write_text(with_paraphrases(table, texts), "utf-8")
     return path

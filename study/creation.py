@@ -194,8 +194,10 @@ def create_study(
 # source, and the files that the design names.
 
 DESIGN, FIGURES = "design.toml", "published.toml"
-_MOST_BYTES = 1_000_000
-"""Of a file in such a folder, which may be anybody's; of a larger one nothing is read."""
+_MOST_BYTES, MOST_PROMPTS = 1_000_000, 50_000_000
+"""Bytes of a file in such a folder, which may be anybody's, and of one of prompts; nothing is read
+of a larger one.
+"""
 
 
 class Paraphrasing(Section):
@@ -286,13 +288,13 @@ class PublishedStudy:
         return replace(plan, sample=usual if plan.sample is None else plan.sample)
 
 
-def file_of_study(folder: Path, name: str) -> Path:
+def file_of_study(folder: Path, name: str, most: int = _MOST_BYTES) -> Path:
     """Return the path of a published study's file. Raises InputError where it is outside the
     folder, absent or too large.
     """
     path = inside(folder, name, "it", DESIGN)
-    if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-        raise InputError(written("reproduce.no_file", file=path, most=_MOST_BYTES))
+    if not path.is_file() or path.stat().st_size > most:
+        raise InputError(written("reproduce.no_file", file=path, most=most))
     return path
 
 

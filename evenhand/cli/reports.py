@@ -192,6 +192,9 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
         forecast = foresee(wanted, limits, ready=not arguments.dry_run)
+    steps = [*forecast.steps, ("whole", forecast.whole)]
+    names = [written(f"reproduce.{name}") for name, _ in steps]
+    runs.print_forecast([part for _, part in steps], names)
     print_lines(forecast.lines)
     budget, expected = limits.budget, forecast.whole.expected
     if budget is not None and expected is not None and expected + forecast.spent > budget:

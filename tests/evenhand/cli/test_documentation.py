@@ -37,7 +37,8 @@ def shell_blocks(page: Path) -> str:
 
 
 def commands(page: Path) -> list[str]:
-    return [line for line in HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines() if line.strip()]
+    lines = HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("mkdir ")]
 
 
 def outputs(page: Path) -> dict[str, list[str]]:
@@ -100,6 +101,7 @@ def _guide(page: Path) -> Any:
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(page: Path, make_demo: Callable[[list[str]], int], capsys) -> None:
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
     shown = outputs(page)
     for command in commands(page):

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -24,7 +23,8 @@ import sqlalchemy as sa
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.settings.analysis import SHIPPED, PublishedFigures, read_published
+from evenhand.study.creation import PublishedStudy
+from evenhand.study.settings.analysis import PublishedFigure, read_published, shipped_studies
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.store import spent_so_far
@@ -35,6 +35,7 @@ from harness.replies import Call, Reply, answer, completion, error, message
 from harness.served import answers, holds
 from harness.studies import write_pairs, write_responses
 from tests.commands import Run, python
+from tests.evenhand.cli.test_documentation import HERE_DOCUMENT, shell_blocks
 from tests.graders.killing import killed_after
 
 ROOT = Path(__file__).parents[3]
@@ -111,9 +112,11 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     asked = len(again.calls)
     rows = read_table(folder / "report" / "published.csv")
     kappa = rows[(rows["statistic"] == "cohen_kappa")]
-    assert set(kappa["published"]) == {"0.76", "0.55"}
-    assert set(kappa["whose"]) == {" · ".join(again.graders)}
-    assert all(kappa["estimate"].astype(float).between(-1, 1))
+    # Two Claude graders were published, and Claude with GPT: only the latter are here.
+    of_two = dict(zip(kappa["published"], kappa["whose"], strict=True))
+    assert of_two == {"0.76": "", "0.55": " · ".join(again.graders)}
+    assert -1 <= float(kappa["estimate"].max()) <= 1
+    assert kappa["note"].tolist()[0].startswith("not run here")
     tried = rows[rows["statistic_here"] == "spearman_at_threshold"]
     assert tried["whose"].tolist() == [f"{' · '.join(again.graders)}, cut at 0.1"]
     people = rows[rows["published_of"] == "People with each other"]
@@ -331,10 +334,7 @@ def _stances(call: Call) -> Reply:
 
 def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Run) -> None:
     again.script = _stances
-    file, folder = again.place / "propositions.csv", again.study
-    with file.open("w", encoding="utf-8", newline="") as out:
-        texts = [("p1", "Taxes should rise."), ("p2", "Rents should be capped.")]
-        csv.writer(out).writerows([("id", "text"), *texts])
+    folder, file = again.study, _propositions(again.place / "propositions.csv", TAXES, RENTS)
     words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "2"]
     writer = f"openai:writer@{again.root}/v1"
     words += ["--subject", again.subjects(1)[0], "--paraphrase", writer]
@@ -622,7 +622,7 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
     done = python("-c", PROGRAM, *wanted, cwd=ROOT, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert f"Next: evenhand annotate {folder}" in done.stdout
-    for ends in (words, [*wanted, "--no-page"]):
+    for ends in (words, [*wanted, "--no-app"]):
         process, lead = _at_a_terminal(ends)
         said = _written_until(lead, "Next: evenhand annotate", process)
         assert "Next: evenhand annotate" in said
@@ -648,8 +648,10 @@ def test_paraphrases_of_other_propositions_or_knownare_refused(again: Again, run
     asked = len(again.calls)
     other = _propositions(again.place / "b.csv", ("p1", "Tea beats coffee."), RENTS)
     by_another = [each.replace("openai:writer", "openai:another") for each in words]
-    for refused in (_stance_command(again, folder, other), by_another):
-        assert "has paraphrases of other propositions or by another" in run.refused(*refused)
+    assert "study-paraphrases has other prompts" in run.refused(
+        *_stance_command(again, folder, other)
+    )
+    assert "has paraphrases by another model" in run.refused(*by_another)
     assert len(again.calls) == asked
     assert not folder.exists()
 
@@ -762,7 +764,7 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
     assert (row["published"], row["unit"], row["estimate"]) == ("0.5", "coefficient", "")
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", shipped_studies())
 def test_the_figures_that_come_along_are_those_that_rubrics_quote(name, tmp_path):
     from evenhand.rubrics import load_rubric
 
@@ -795,18 +797,81 @@ def test_a_published_figure_without_its_unit_is_refused(tmp_path: Path) -> None:
         read_published("nowhere", tmp_path)
 
 
-def test_a_published_number_in_the_unit_of_results() -> None:
+@pytest.mark.parametrize(
+    ("value", "unit", "number"), [("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)]
+)
+def test_a_published_number_in_the_unit_of_results(value, unit, number) -> None:
     figure = {"rubric": "r", "statistic": "s", "between": "people", "of": "b"}
-    found = PublishedFigures.model_validate(
-        {
-            "citation": "A 2025",
-            "figure": [
-                {**figure, "value": "94", "unit": "percent"},
-                {**figure, "value": "> 0.99", "unit": "coefficient"},
-            ],
-        }
+    assert (
+        PublishedFigure.model_validate({**figure, "value": value, "unit": unit}).in_ours == number
     )
-    assert [Decimal(str(each.in_ours)) for each in found.figure] == [
-        Decimal("0.94"),
-        Decimal("0.99"),
-    ]
+
+
+def test_those_that_come_along_are_listed_with_their_source(run: Run) -> None:
+    said = " ".join(run.ok("reproduce", "--list").split())
+    for name in shipped_studies():
+        figures = PublishedStudy.read(name).figures
+        assert f"{name}: {figures.title} {figures.citation}. Licence: {figures.licence}" in said
+        assert figures.source in said
+
+
+@pytest.fixture
+def third_party(again: Again, monkeypatch) -> Path:
+    """The made-up study of the guide, as it stands there."""
+    monkeypatch.chdir(again.place)
+    (again.place / "warmth").mkdir()
+    for name, text in HERE_DOCUMENT.findall(shell_blocks(ROOT / "docs" / "graders.md")):
+        if name.startswith("warmth/"):
+            Path(name).write_text(text, "utf-8")
+    return again.place / "warmth"
+
+
+def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third_party) -> None:
+    words = ["reproduce", "./warmth", "--subject", again.subjects(1)[0], "--seed", "4", "--yes"]
+    words += [word for each in again.graders for word in ("--grader", each)]
+    said = " ".join(run.ok(*words).split())
+    assert "Sampled 2 of 3 pairs (seed 4)" in said
+    assert "Doe 2025 (made up): each published figure and this study's own." in said
+    made = third_party.with_name("warmth-study")
+    with open_study(made) as study:
+        assert study.config.analysis.margin == 0.15
+        assert [*study.rubrics] == ["refusal"]
+    (row,) = read_table(made / "report" / "published.csv").to_dict("records")
+    assert (row["published"], row["whose"]) == ("0.61", " · ".join(again.graders))
+    asked = len(again.calls)
+    run.ok(*words)
+    assert len(again.calls) == asked
+    assert "name their file with --pairs FILE" in run.refused(*words, "--propositions", "p.csv")
+    assert "leave --paraphrase out" in run.refused(*words, "--paraphrase", "openai:m")
+
+
+FILE, REFUSED = 'file = "pairs.csv"', "is not a file of at most"
+HOSTILE_STUDIES = {
+    "a key for a host": ("[settings.analysis]", "[settings.providers.x]", "no known key"),
+    "a database": ("[settings.analysis]", "[settings]\nstore = 'postgresql://h/x'", "no known key"),
+    "prompts outside": (FILE, "file = '../outside.csv'", "design.toml: it names"),
+    "a rubric outside": ('["refusal"]', "['/etc/passwd.toml']", "design.toml: it names"),
+    "a link": (FILE, "file = 'link.csv'", "design.toml: it names"),
+    "a loop": (FILE, "file = 'loop.csv'", REFUSED),
+    "no such file": (FILE, "file = 'absent.csv'", REFUSED),
+    "a pipe": (FILE, "file = 'pipe.csv'", REFUSED),
+    "too large": (FILE, f"{FILE} # {'x' * 1_000_000}", REFUSED),
+    "no TOML": (FILE, "file", "is not valid TOML"),
+}
+
+
+@pytest.mark.parametrize("way", HOSTILE_STUDIES)
+def test_a_hostile_folder_is_refused_in_one_sentence(again, run, third_party, way):
+    before, after, said = HOSTILE_STUDIES[way]
+    (again.place / "outside.csv").write_text("prompt_a,prompt_b\nx,y\n", "utf-8")
+    (third_party / "link.csv").symlink_to(again.place / "outside.csv")
+    (third_party / "loop.csv").symlink_to("loop.csv")
+    os.mkfifo(third_party / "pipe.csv")
+    design = third_party / "design.toml"
+    design.write_text(design.read_text("utf-8").replace(before, after), "utf-8")
+    words = ["reproduce", "./warmth", "--subject", again.subjects(1)[0], "--yes"]
+    error = run.refused(*words)
+    assert said in error
+    assert len(error.strip().splitlines()) == 1
+    assert again.calls == []
+    assert not third_party.with_name("warmth-study").exists()
