@@ -22,18 +22,16 @@ from evenhand.graders import GraderForecast, GradingOptions, RequestLimits, RunS
 from evenhand.graders.providers import endpoint_of, known_providers
 from evenhand.graders.running import USUAL_WORDS, Progress
 from evenhand.reporting.analysing import published_figures
-from evenhand.reporting.new_study import check_numbers, make_study, preview_of
+from evenhand.reporting.new_study import check_numbers, make_study, work_lines
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.reporting.panel import Line
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import (
     FIGURES,
-    MOST_PROMPTS,
     DesignSettings,
     Paraphrasing,
     PublishedStudy,
     StudyPlan,
-    file_of_study,
     unused_folder,
 )
 from evenhand.study.prompts.pairs import (
@@ -44,7 +42,6 @@ from evenhand.study.prompts.pairs import (
 )
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
-from evenhand.study.settings.analysis import shipped_studies
 from evenhand.study.store.logs.replies import ResponseLog
 from evenhand.study.store.store import spent_so_far
 from evenhand.study.tables.files import atomic_write
@@ -61,16 +58,6 @@ _SECONDS = 10
 _PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
 _ADDRESS = re.compile(r"@https?://|#")
-
-
-def listed() -> list[Line]:
-    """Return the published studies that come with evenhand, with their sources."""
-    studies = {name: PublishedStudy.read(name).figures for name in shipped_studies()}
-    parts = ("title", "citation", "licence", "source")
-    return [
-        written("reproduce.listed", name=name, **{part: getattr(each, part) for part in parts})
-        for name, each in studies.items()
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,16 +105,8 @@ class Reproduction:
 
     @cached_property
     def prompts(self) -> Path:
-        """The file of prompts. Raises InputError where it is not named, or another kind is."""
-        design, source = self.published.design, self.published.figures.source
-        named = {"pairs": self.pairs, "propositions": self.propositions}
-        file = named.pop(design.prompts)
-        if file is None and design.file:
-            file = file_of_study(self.published.folder, design.file, MOST_PROMPTS)
-        if file is None or any(named.values()):
-            about = {"name": self.published.name, "kind": design.prompts, "source": source or "?"}
-            raise InputError(written("reproduce.prompts", **about))
-        return file
+        """The file of prompts. Raises InputError where none, or one of another kind, is named."""
+        return self.published.prompts(pairs=self.pairs, propositions=self.propositions)
 
     @property
     def paraphrasing(self) -> Paraphrasing:
@@ -200,15 +179,6 @@ class Reproduction:
         orders = ("ab", "ba") if self.orders == "both" else ("ab",)
         return GradingOptions(scope=self.reach, orders=orders, draws=self.draws)
 
-    def unanswered(self, study: Study, scope: str) -> dict[str, list[str]]:
-        """Return the prompts of a scope to which a subject has no response, by subject."""
-        prompts, answered = _prompts(study, scope), study.store.answered()
-        there = answered.groupby("subject")["pair_id"].agg(set).to_dict()
-        return {
-            subject: [each for each in prompts if each not in there.get(subject, ())]
-            for subject in dict.fromkeys([*self.asked, *study.subjects()])
-        }
-
     @cached_property
     def asked(self) -> list[str]:
         """The subjects that are asked: those named whose responses are in no file."""
@@ -220,17 +190,6 @@ class Reproduction:
     def models(self) -> study_toml.Changes:
         """The providers and prices of the `settings`, which study.toml takes over."""
         return study_toml.read_model_settings(self.settings).changes if self.settings else {}
-
-
-def _left(priced: GraderForecast, answered: int) -> GraderForecast:
-    """Return the forecast of those of the requests priced that are not answered yet."""
-    new = priced.new - answered
-    left, share = replace(priced, already=answered, new=new, sample=None), new / (priced.new or 1)
-    if priced.cost is None and new:
-        return left
-    least, most = priced.cost or (0.0, 0.0)
-    expected = share * (priced.expected or 0.0)
-    return replace(left, cost=(share * least, share * most), expected=expected)
 
 
 @dataclass(frozen=True)
@@ -248,18 +207,8 @@ class Forecast:
 
     @cached_property
     def whole(self) -> GraderForecast:
-        """All steps together; their cost is None where a price is not known."""
-        parts = [part for _, part in self.steps]
-        costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
-        least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
-        is_known = len(costs) == len(parts)
-        return GraderForecast(
-            rater_id="",
-            already=sum(part.already for part in parts),
-            new=sum(part.new for part in parts),
-            cost=(least, most) if is_known else None,
-            expected=likely if is_known else None,
-        )
+        """All steps together."""
+        return graders.together([part for _, part in self.steps])
 
     @property
     def unpriced(self) -> dict[str, str]:
@@ -302,8 +251,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
         for spec in writers:
             if spec.speaks == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
-        sides, missing = sides_of(study.store.pairs()), wanted.unanswered(study, wanted.reach)
-        prompts = set(_prompts(study, wanted.reach))
+        sides, missing = sides_of(study.store.pairs()), study.unanswered(wanted.asked, wanted.reach)
         # Each subject that is asked has a response of the usual length where it has none yet.
         filler = " ".join(["words"] * USUAL_WORDS)
         rows = [
@@ -325,10 +273,9 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
                 cost = part.cost and (part.cost[0], part.cost[1] * wanted.paraphrasing.tries)
                 steps.append(("paraphrases", replace(part, cost=cost)))
         for name in wanted.asked:
-            priced = graders.forecast_responses(study, name, wanted.reach)
-            answers = ResponseLog(real.store).answered(name) if real else ()
-            answered = sum(pair in prompts for pair, _ in answers)
-            steps.append(("responses", _left(priced, answered)))
+            answered = ResponseLog(real.store).answered(name) if real else set()
+            priced = graders.forecast_responses(study, name, wanted.reach, answered)
+            steps.append(("responses", priced))
         if wanted.graders:
             options = wanted.grading()
             known: dict[str, int] = {}
@@ -336,8 +283,9 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
                 now = graders.forecast(real, wanted.graders, options, most=1)
                 known = {each.rater_id: each.already for each in now}
             for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(("grades", _left(each, known.get(each.rater_id, 0))))
-        work, spent = _work(study, wanted), _spent(real, wanted)
+                steps.append(("grades", each.left(known.get(each.rater_id, 0))))
+        spent = _spent(real, wanted)
+        work = work_lines(study, usual=0 if wanted.sample else wanted.published.design.sample)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
             if limits.budget is not None and whole.unpriced:
@@ -402,13 +350,13 @@ def collect(
         lines.append(summary.line)
         if run.over_budget:
             break
-    waits, number = set(), len(_prompts(study, reach))
-    for subject, missing in wanted.unanswered(study, reach).items():
+    waits = set()
+    subjects = dict.fromkeys([*wanted.asked, *study.subjects()])
+    for subject, missing in study.unanswered(subjects, reach).items():
         if missing:
             what = "waits" if subject in wanted.asked else "short"
             waits |= {subject} & {*wanted.asked}
-            about = {"subject": subject, "have": number - len(missing), "all": number}
-            lines.append(written(f"reproduce.{what}", **about))
+            lines.append(written(f"reproduce.{what}", subject=subject, missing=len(missing)))
     if wanted.graders and not run.over_budget:
         by_kind = study.units_by_kind(reach)
         units = {u for all_ in by_kind.values() for u in all_ if parse_unit_id(u)[1] not in waits}
@@ -467,8 +415,8 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             shutil.rmtree(there / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
         with open_study(there) as study:
-            for subject, missing in wanted.unanswered(study, "sample").items():
-                if missing and subject not in wanted.asked:  # a subject of the file
+            for subject, missing in study.unanswered(study.subjects(), "sample").items():
+                if missing:  # of the file
                     about = {"file": wanted.responses, "subject": subject, "first": missing[0]}
                     numbers = {"missing": len(missing), "sampled": len(study.store.sample())}
                     raise InputError(written("reproduce.uneven", **about, **numbers))
@@ -483,36 +431,10 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             yield study, real
 
 
-def _prompts(study: Study, scope: str) -> list[str]:
-    """Return the ids of all prompts, or of the sample."""
-    return study.store.pairs()["pair_id"].tolist() if scope == "all" else study.store.sample()
-
-
 def _spent(real: Study | None, wanted: Reproduction) -> float:
     """Return what the study has cost so far, its paraphrases included."""
     with _present(wanted.paraphrases_folder) as paraphrasing:
         return sum(spent_so_far(each.store) for each in (real, paraphrasing) if each is not None)
-
-
-def _work(study: Study, wanted: Reproduction) -> list[Line]:
-    """Say how many prompts are sampled, what people have to do, and what that is to be paid."""
-    preview, config = preview_of(study), study.config
-    counts = {"total": preview.total, "noun": preview.noun}
-    work = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
-    usual = wanted.published.design.sample
-    if wanted.sample is None and preview.total < usual:
-        work.append(written("reproduce.few", usual=usual, **counts))
-    labels = sum(each.judgments for each in preview.load.rubrics)
-    hours = sum(each.hours for each in preview.load.rubrics)
-    raters = config.annotation.raters_per_unit
-    work.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
-    if pay := config.pay:
-        most = config.annotation.units_per_rater
-        people = math.ceil(labels / most) if most else 0
-        owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
-        name = "pay" if most else "pay_each"
-        work.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
-    return [*work, *preview.precision]
 
 
 # Paraphrases

@@ -14,6 +14,7 @@ from evenhand.graders.running import (
     forecast_responses,
     grade,
     respond,
+    together,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "grade",
     "parse_spec",
     "respond",
+    "together",
 ]

@@ -29,6 +29,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -1640,6 +1641,27 @@ class GraderForecast:
     sample: PromptText | None = None
     warnings: tuple[str, ...] = ()
 
+    def left(self, answered: int) -> GraderForecast:
+        """Return the forecast of what is left of as many new requests, without the sample."""
+        new = self.new - answered
+        rest, share = replace(self, already=answered, new=new, sample=None), new / (self.new or 1)
+        if self.cost is None and new:
+            return rest
+        least, most = self.cost or (0.0, 0.0)
+        expected = share * (self.expected or 0.0)
+        return replace(rest, cost=(share * least, share * most), expected=expected)
+
+
+def together(parts: Sequence[GraderForecast]) -> GraderForecast:
+    """Return the forecast of all parts; its cost is None where one has no known price."""
+    costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
+    least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
+    already, new = sum(part.already for part in parts), sum(part.new for part in parts)
+    whole = GraderForecast(rater_id="", already=already, new=new)
+    if len(costs) < len(parts):
+        return whole
+    return replace(whole, cost=(least, most), expected=likely)
+
 
 def forecast(
     study: Study,
@@ -1832,13 +1854,17 @@ def respond(
     return ResponseSummary(summary, added, run.so_far.over_budget, run.so_far.spent)
 
 
-def forecast_responses(study: Study, subject: str, scope: str = "sample") -> GraderForecast:
-    """Price a model's responses to all prompts, without network or key. How long they will be is
-    assumed. Raises InputError where the model is not valid.
+def forecast_responses(
+    study: Study, subject: str, scope: str = "sample", answered: Collection[_Side] = ()
+) -> GraderForecast:
+    """Price a model's responses to all prompts but those `answered`, without network or key. How
+    long they will be is assumed. Raises InputError where the model is not valid.
     """
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    prompts = [PromptText(system="", user=text) for text in _study_prompts(study, scope).values()]
+    every = _study_prompts(study, scope)
+    texts = [text for side, text in every.items() if side not in answered]
+    prompts = [PromptText(system="", user=text) for text in texts]
     basis = written("grade.expected_response", tokens=_RESPONSE)
     warnings = (*told_by_study(spec), *warnings_about(spec, settings))
     forecast = GraderForecast(
@@ -1847,7 +1873,7 @@ def forecast_responses(study: Study, subject: str, scope: str = "sample") -> Gra
     tariff = Tariff.find(spec, prices=study.config.prices)
     asked = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, asked, _RESPONSE)
-    return replace(forecast, sample=None)
+    return replace(forecast.left(0), already=len(every) - len(prompts))
 
 
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:

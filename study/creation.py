@@ -194,7 +194,7 @@ def create_study(
 # source, and the files that the design names.
 
 DESIGN, FIGURES = "design.toml", "published.toml"
-_MOST_BYTES, MOST_PROMPTS = 1_000_000, 50_000_000
+_MOST_BYTES, _MOST_PROMPTS = 1_000_000, 50_000_000
 """Bytes of a file in such a folder, which may be anybody's, and of one of prompts; nothing is read
 of a larger one.
 """
@@ -259,11 +259,31 @@ class PublishedStudy:
         return self.folder.resolve().name
 
     @property
+    def line(self) -> str:
+        """Its name, what it asks, its citation, licence and source."""
+        parts = ("title", "citation", "licence", "source")
+        about = {part: getattr(self.figures, part) for part in parts}
+        return written("reproduce.listed", name=self.name, **about)
+
+    @property
     def figures_file(self) -> str:
         """What `published` in study.toml says: the name of a study that comes with evenhand, else
         the file of its figures in the folder of the study that is made.
         """
         return self.name if self.folder in shipped_studies().values() else FIGURES
+
+    def prompts(self, **named: Path | None) -> Path:
+        """Return the file of prompts, of those `named` by kind, or as it comes along. Raises
+        InputError where there is none, or one of another kind is named.
+        """
+        kind, file = self.design.prompts, self.design.file
+        path = named.pop(kind)
+        if path is None and file:
+            path = file_of_study(self.folder, file, _MOST_PROMPTS)
+        if path is None or any(named.values()):
+            about = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
+            raise InputError(written("reproduce.prompts", **about))
+        return path
 
     def plan(self, prompts: Path, wordings: Path | None, **others: Any) -> StudyPlan:
         """Return the plan of the study again on these prompts: all that was published of its

@@ -179,11 +179,12 @@ def _published(arguments: argparse.Namespace) -> int:
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reproduction import Reproduction, collect, foresee, listed, opened, paraphrase
+    from evenhand.reproduction import Reproduction, collect, foresee, opened, paraphrase
     from evenhand.study.creation import PublishedStudy
+    from evenhand.study.settings.analysis import shipped_studies
 
     if arguments.list or arguments.published is None:
-        print_lines(listed())
+        print_lines(PublishedStudy.read(name).line for name in shipped_studies())
         return DONE
     published = PublishedStudy.read(arguments.published)
     folder: Path = arguments.dir or Path(f"{published.name}-study")

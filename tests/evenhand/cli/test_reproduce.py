@@ -675,7 +675,7 @@ def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, r
     pairs, folder = again.pairs(3), again.study
     words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
     words += ["--subject", "openai:subject-1", "--grader", "openai:gpt-5.4"]
-    assert "has answered" not in run.ok(*words)
+    assert "not answered" not in run.ok(*words)
     asked = len(again.calls)
     # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
     said = " ".join(run.ok(*words, "--dry-run").split())
@@ -720,7 +720,7 @@ def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys
     assert main(again.command(pairs, "--yes")) == 2
     said = " ".join(capsys.readouterr().out.split())
     gone = again.subjects(2)[1]
-    assert f"{gone} has answered 0 of 3 prompts or pairs. Its responses are graded when" in said
+    assert f"{gone} has not answered 3 prompts or pairs. Its responses are graded when" in said
     assert (folder / "report" / "published.csv").is_file()
 
 
