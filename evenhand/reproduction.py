@@ -4,8 +4,6 @@ progress. It is made of what `new`, `respond`, `grade` and `report` do.
 
 from __future__ import annotations
 
-import math
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +18,14 @@ from evenhand import graders
 from evenhand.errors import InputError
 from evenhand.graders import GraderForecast, GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.providers import endpoint_of, known_providers
-from evenhand.graders.running import USUAL_WORDS, Progress
+from evenhand.graders.running import USUAL_WORDS, Forecast, Progress
 from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, make_study, work_lines
 from evenhand.reporting.noting import changing_settings, note
-from evenhand.reporting.panel import Line
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import (
     FIGURES,
+    USUAL_SAMPLE,
     DesignSettings,
     Paraphrasing,
     PublishedStudy,
@@ -35,6 +33,7 @@ from evenhand.study.creation import (
     unused_folder,
 )
 from evenhand.study.prompts.pairs import (
+    filler_paraphrases,
     read_responses,
     rewritten,
     sides_of,
@@ -53,11 +52,8 @@ from evenhand.texts import written
 Showing = Callable[[str], AbstractContextManager[Progress]]
 """Shows the progress of a step by its title."""
 
-_SECONDS = 10
-"""That a reply takes, for forecasts."""
 _PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
-_ADDRESS = re.compile(r"@https?://|#")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +86,13 @@ class Reproduction:
     batch: bool = False
 
     def __post_init__(self) -> None:
-        check_numbers(self.raters_per_unit, self.seed)
+        check_numbers(3 if self.raters is None else self.raters, self.seed)
         for kind, names in (("subject", self.subjects), ("grader", self.graders)):
             for name in names:
                 if names.count(name) > 1:
                     raise InputError(f"{kind} {name!r} is named twice; name each {kind} once")
         if not self.subjects and self.responses is None:
             raise InputError("name at least one --subject to ask, or a file of --responses")
-
-    @property
-    def raters_per_unit(self) -> int:
-        """Annotators of each unit."""
-        return 3 if self.raters is None else self.raters
 
     @cached_property
     def prompts(self) -> Path:
@@ -130,8 +121,8 @@ class Reproduction:
         """The small study in which the `paraphraser` "responds" to each proposition with other
         wordings, so that it is resumed, paid and never asked twice like any other subject.
         """
-        others = {"repeats": 1, "scope": "all", "settings": DesignSettings()}
-        changes = {"wordings": self.paraphrasing.wordings, **others}
+        others = {"sample": USUAL_SAMPLE, "scope": "all", "settings": DesignSettings()}
+        changes = {"wordings": self.paraphrasing.wordings, "repeats": 1, **others}
         design = self.published.design.model_copy(update=changes)
         return Reproduction(
             published=replace(self.published, design=design),
@@ -166,7 +157,7 @@ class Reproduction:
             responses=self.responses,
             sample=self.sample,
             seed=self.seed,
-            raters_per_unit=self.raters_per_unit,
+            raters_per_unit=self.raters or 3,
         )
 
     @property
@@ -190,50 +181,6 @@ class Reproduction:
     def models(self) -> study_toml.Changes:
         """The providers and prices of the `settings`, which study.toml takes over."""
         return study_toml.read_model_settings(self.settings).changes if self.settings else {}
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The whole before anything is sent: its `steps`, each the name in `texts.toml` of what a model
-    is asked for and what that costs; what people have to do; and what was spent so far, in US
-    dollars. With `batch` graders are asked in batches.
-    """
-
-    steps: Sequence[tuple[str, GraderForecast]]
-    work: Sequence[Line]
-    spent: float
-    concurrency: int
-    batch: bool = False
-
-    @cached_property
-    def whole(self) -> GraderForecast:
-        """All steps together."""
-        return graders.together([part for _, part in self.steps])
-
-    @property
-    def unpriced(self) -> dict[str, str]:
-        """The models that are still to be asked at prices that are not known, and the first; by the
-        names under which a price is looked up, without an address.
-        """
-        unknown = (_ADDRESS.split(part.rater_id)[0] for _, part in self.steps if part.cost is None)
-        models = [*dict.fromkeys(unknown)]
-        return {"models": ", ".join(models), "first": models[0]} if models else {}
-
-    @property
-    def lines(self) -> list[Line]:
-        """What is not known of the price, the time and the work, as sentences."""
-        in_batches = "grades" if self.batch else ""
-        live = sum(each.new for name, each in self.steps if name != in_batches)
-        minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
-        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
-        return [
-            *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
-            written("reproduce.time", **pace),
-            *([written("reproduce.batch")] if self.whole.new > live else []),
-            *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
-            *self.work,
-            *dict.fromkeys(note for _, part in self.steps for note in part.warnings),
-        ]
 
 
 def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
@@ -403,8 +350,11 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
         if real is None:
             unused_folder(folder)
         if wanted.paraphraser:
-            kept = wanted.paraphrases
-            file = kept if kept.is_file() else _filler_paraphrases(wanted, Path(home))
+            file = wanted.paraphrases
+            if not file.is_file():
+                file = Path(home) / file.name
+                text = filler_paraphrases(wanted.prompts, wanted.paraphrasing.number)
+                file.write_text(text, "utf-8")
         there = Path(home) / "study"
         create_study(there, wanted.plan(file))
         config = (there if real is None else folder) / study_toml.FILE_NAME
@@ -477,18 +427,3 @@ def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> Ru
         raise InputError(written("reproduce.few_paraphrases", **about, **numbers))
     atomic_write(wanted.paraphrases, with_paraphrases(table, texts).encode())
     return None
-
-
-def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
-    """Write a propositions file with fillers for the paraphrases to come."""
-    table = read_table(wanted.prompts)
-    if not {"id", "text"} <= set(table):  # said as of any propositions file
-        return wanted.prompts
-    if table["id"].duplicated().any():
-        raise InputError(written("reproduce.has_paraphrases", file=wanted.prompts.name))
-    numbers = range(1, wanted.paraphrasing.number + 1)
-    rows = zip(table["id"], table["text"], strict=True)
-    texts = {name: [f"{text} ({n})" for n in numbers] for name, text in rows}
-    path = home / "propositions.csv"
-    path.write_text(with_paraphrases(table, texts), "utf-8")
-    return path

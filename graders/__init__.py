@@ -14,7 +14,6 @@ from evenhand.graders.running import (
     forecast_responses,
     grade,
     respond,
-    together,
 )
 
 __all__ = [
@@ -33,5 +32,4 @@ __all__ = [
     "grade",
     "parse_spec",
     "respond",
-    "together",
 ]

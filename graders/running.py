@@ -21,6 +21,7 @@ import json
 import logging
 import math
 import os
+import re
 import signal
 import threading
 import time
@@ -39,7 +40,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -1652,15 +1653,59 @@ class GraderForecast:
         return replace(rest, cost=(share * least, share * most), expected=expected)
 
 
-def together(parts: Sequence[GraderForecast]) -> GraderForecast:
-    """Return the forecast of all parts; its cost is None where one has no known price."""
-    costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
-    least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
-    already, new = sum(part.already for part in parts), sum(part.new for part in parts)
-    whole = GraderForecast(rater_id="", already=already, new=new)
-    if len(costs) < len(parts):
-        return whole
-    return replace(whole, cost=(least, most), expected=likely)
+_ADDRESS = re.compile(r"@https?://|#")
+_SECONDS = 10
+"""That a reply takes, for forecasts."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The forecast of a run of several `steps`, each the name in `texts.toml` of what a model is
+    asked for and its forecast; the `work` of people, in sentences; and what was spent so far, in US
+    dollars. With `batch` graders are asked in batches.
+    """
+
+    steps: Sequence[tuple[str, GraderForecast]]
+    work: Sequence[str]
+    spent: float
+    concurrency: int
+    batch: bool = False
+
+    @cached_property
+    def whole(self) -> GraderForecast:
+        """All steps together; their cost is None where a price is not known."""
+        parts = [part for _, part in self.steps]
+        costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
+        least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
+        already, new = sum(part.already for part in parts), sum(part.new for part in parts)
+        whole = GraderForecast(rater_id="", already=already, new=new)
+        is_known = len(costs) == len(parts)
+        return replace(whole, cost=(least, most), expected=likely) if is_known else whole
+
+    @property
+    def unpriced(self) -> dict[str, str]:
+        """The models that are still to be asked at prices that are not known, and the first; by the
+        names under which a price is looked up, without an address.
+        """
+        unknown = (_ADDRESS.split(part.rater_id)[0] for _, part in self.steps if part.cost is None)
+        models = [*dict.fromkeys(unknown)]
+        return {"models": ", ".join(models), "first": models[0]} if models else {}
+
+    @property
+    def lines(self) -> list[str]:
+        """What is not known of the price, the time and the work, as sentences."""
+        in_batches = "grades" if self.batch else ""
+        live = sum(each.new for name, each in self.steps if name != in_batches)
+        minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
+        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
+        return [
+            *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
+            written("reproduce.time", **pace),
+            *([written("reproduce.batch")] if self.whole.new > live else []),
+            *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
+            *self.work,
+            *dict.fromkeys(note for _, part in self.steps for note in part.warnings),
+        ]
 
 
 def forecast(

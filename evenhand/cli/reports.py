@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, say, working
+from evenhand.cli.terminal import (
+    agreed,
+    console,
+    print_line,
+    print_lines,
+    progress_bar,
+    say,
+    working,
+)
 from evenhand.cli.verbs import (
     DONE,
     Parser,
@@ -202,7 +210,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         say("reproduce.over", budget=budget)
     if arguments.dry_run:
         return DONE
-    if not _agreed(arguments):
+    if not (arguments.yes or agreed(limits.budget)):
         say("reproduce.declined")
         return DONE
     if ended_early := paraphrase(wanted, limits, progress_bar):
@@ -237,22 +245,6 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     say("terminal.next", command=f"evenhand annotate {folder}")
     say("reproduce.again")
     return code
-
-
-def _agreed(arguments: argparse.Namespace) -> bool:
-    """Ask at the terminal whether to go on. Raises InputError without a terminal, unless --yes
-    or a budget is given.
-    """
-    if arguments.yes:
-        return True
-    if not sys.stdin.isatty():
-        if arguments.budget is None:
-            raise InputError(written("reproduce.say_yes"))
-        return True
-    try:
-        return input(f"{written('reproduce.go_on')} ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
 
 
 def run_select(arguments: argparse.Namespace) -> None:

@@ -431,7 +431,7 @@ def preview_of(study: Study) -> StudyPreview:
     )
 
 
-def work_lines(study: Study, usual: int) -> list[Line]:
+def work_lines(study: Study, usual: int) -> list[str]:
     """Say how many prompts are sampled, and whether that is fewer than `usual`; what annotators
     have to do and what they are to be paid; and what the sample can decide.
     """

@@ -19,6 +19,7 @@ from evenhand.study.tables.columns import (
     require_rows,
 )
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
+from evenhand.texts import written
 
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (
@@ -398,3 +399,16 @@ def with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) ->
         for text in dict.fromkeys([row["text"], *texts[row["id"]]])
     ]
     return pd.DataFrame(rows).to_csv(index=False)
+
+
+def filler_paraphrases(path: Path, number: int) -> str:
+    """Return the propositions file with fillers for so many paraphrases to come. Raises InputError
+    where it has paraphrases already.
+    """
+    table = read_table(path)
+    require_columns(table, ("id", "text"), path.name, "; a propositions file needs id and text")
+    if table["id"].duplicated().any():
+        raise InputError(written("reproduce.has_paraphrases", file=path.name))
+    rows = zip(table["id"], table["text"], strict=True)
+    texts = {name: [f"{text} ({n})" for n in range(1, number + 1)] for name, text in rows}
+    return with_paraphrases(table, texts)
