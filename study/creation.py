@@ -17,7 +17,7 @@ from pydantic import Field
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
-from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics import Rubric, dump_rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study.prompts.items import Items
 from evenhand.study.prompts.pairs import (
     CLUSTER,
@@ -203,9 +203,9 @@ of a larger one.
 class Paraphrasing(Section):
     """How a model is asked for `number` paraphrases of each proposition, up to `tries` times."""
 
-    number: PositiveInt
+    number: int = Field(ge=1, le=100)
     wordings: str
-    tries: PositiveInt = 3
+    tries: int = Field(default=3, ge=1, le=100)
 
 
 class DesignSettings(Section):
@@ -227,7 +227,7 @@ class StudyDesign(Section):
     rubrics: tuple[str, ...] = Field(min_length=1)
     sample: PositiveInt
     scope: Literal["sample", "all"] = "sample"
-    repeats: PositiveInt = 1
+    repeats: int = Field(default=1, ge=1, le=1_000)
     wordings: str = ""
     paraphrases: Paraphrasing | None = None
     settings: DesignSettings = DesignSettings()
@@ -294,8 +294,9 @@ class PublishedStudy:
         settings[""] = {"published": self.figures_file}
         if design.wordings and wordings is None:
             wordings = file_of_study(self.folder, design.wordings)
+        known = named_rubrics()
         rubrics = [
-            load_rubric(file_of_study(self.folder, each) if each.endswith(".toml") else each)
+            load_rubric(each if each in known else file_of_study(self.folder, each))
             for each in design.rubrics
         ]
         named: dict[str, Any] = {design.prompts: prompts, "settings": settings, **others}

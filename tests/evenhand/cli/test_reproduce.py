@@ -66,14 +66,7 @@ class Again(ProtocolServer):
     def pairs(self, count: int) -> Path:
         return write_pairs(self.place / "pairs.csv", count)
 
-    def command(
-        self,
-        pairs: Path | int,
-        *more: str,
-        folder: Path | None = None,
-        subjects: Sequence[str] | int = 2,
-        graders: Sequence[str] = (),
-    ) -> list[str]:
+    def command(self, pairs, *more: str, subjects=2, graders=(), folder=None) -> list[str]:
         """Two subjects and two graders, unless others are named."""
         file = self.pairs(pairs) if isinstance(pairs, int) else pairs
         asked = self.subjects(subjects) if isinstance(subjects, int) else subjects
@@ -143,8 +136,7 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     results = read_table(folder / "report" / "results.csv")
     keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
     numbers = ["n_units", "n_clusters", "estimate", "low", "high"]
-    own = rows[rows["rater_a"] != ""]
-    own = own.assign(statistic=own["statistic_here"])
+    own = rows[rows["rater_a"] != ""].assign(statistic=rows["statistic_here"])
     assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
     page = (folder / "report" / "report.html").read_text("utf-8")
     read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
@@ -173,8 +165,7 @@ def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
     assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
     names = [*again.subjects(2), *again.graders]
     change_config(folder, {"prices": {name: {"input": 1, "output": 1} for name in names}})
-    budgets = (0.05, 0.1, 0.15)
-    for budget in budgets:
+    for budget in (0.05, 0.1, 0.15):
         code = main(again.command(pairs, "--budget", str(budget)))
         assert code in (0, 3), capsys.readouterr()
         with open_study(folder) as study:
@@ -306,8 +297,7 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
         return capsys.readouterr().err
 
     second = [row for row in rows if row["subject"] == "s2"]
-    one_side = second[0]
-    assert "add the missing response" in without(lambda row: row is one_side)
+    assert "add the missing response" in without(lambda row: row is second[0])
     said = without(lambda row: any(row is each for each in second[:2]))
     assert "subject 's2' has no response to 1 of 4 sampled prompts" in said
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
@@ -608,8 +598,8 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
         os.close(lead)
     process, lead = _at_a_terminal(wanted)
     try:
-        said = _written_until(lead, "Ctrl-C ends the page", process)
-        assert f"Annotators label at http://localhost:{port}." in " ".join(said.split())
+        said = " ".join(_written_until(lead, "Ctrl-C ends the page", process).split())
+        assert f"Annotators label at http://localhost:{port}." in said
         assert holds(lambda: answers(f"http://localhost:{port}/health"), 120)
     finally:
         process.terminate()
@@ -666,15 +656,13 @@ def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
 
 
 def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> None:
-    folder = again.study
     file = write_responses(again.place / "responses.jsonl", 3, ("s1", "s2"))
-    words = [*again.command(3), "--yes"]
+    words = again.command(3, "--yes")
     run.ok(*words)
     run.ok(*words, "--responses", file)
-    with open_study(folder) as study:
+    with open_study(again.study) as study:
         assert study.subjects() == sorted([*again.subjects(2), "s1", "s2"])
-    text = file.read_text("utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     rows[0]["response"] += " and more"
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     assert "already has another response" in run.refused(*words, "--responses", file)
@@ -751,12 +739,10 @@ def test_a_published_figure_without_its_unit_is_refused(value: str, unit: str, s
         PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "number"), [("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)]
-)
-def test_a_published_number_in_the_unit_of_results(value: str, unit: str, number: float) -> None:
-    figure = PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
-    assert figure.in_ours == number
+def test_a_published_number_in_the_unit_of_results() -> None:
+    for value, unit, number in (("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)):
+        figure = PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
+        assert figure.in_ours == number
 
 
 def test_those_that_come_along_are_listed_with_their_source(run: Run) -> None:
@@ -802,12 +788,13 @@ HOSTILE_STUDIES = {
     "a key for a host": ("[settings.analysis]", "[settings.providers.x]", "no known key"),
     "a database": ("[settings.analysis]", "[settings]\nstore = 'postgresql://h/x'", "no known key"),
     "prompts outside": (FILE, "file = '../outside.csv'", "design.toml: it names"),
-    "a rubric outside": ('["refusal"]', "['/etc/passwd.toml']", "design.toml: it names"),
+    "a rubric outside": ('["refusal"]', "['/etc/passwd']", "design.toml: it names"),
     "a link": (FILE, "file = 'link.csv'", "design.toml: it names"),
     "a loop": (FILE, "file = 'loop.csv'", REFUSED),
     "no such file": (FILE, "file = 'absent.csv'", REFUSED),
     "a pipe": (FILE, "file = 'pipe.csv'", REFUSED),
     "too large": (FILE, f"{FILE} # {'x' * 1_000_000}", REFUSED),
+    "a billion repeats": ("sample", "repeats = 1_000_000_000\nsample", "it must be less than"),
     "no TOML": (FILE, "file", "is not valid TOML"),
 }
 
