@@ -28,7 +28,7 @@ CASE_STUDIES = sorted((ROOT / "examples").glob("*/README.md"))
 LOGS = sorted(RESULTS.glob("*.md"))
 PAGES = [*GUIDES, *CASE_STUDIES, *LOGS]
 
-HERE_DOCUMENT = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
+HERE_DOCUMENT = re.compile(r"(?ms)^(?:mkdir \S+\n)?cat > (\S+) <<'END'\n(.*?)^END\n")
 
 
 def shell_blocks(page: Path) -> str:
@@ -37,8 +37,7 @@ def shell_blocks(page: Path) -> str:
 
 
 def commands(page: Path) -> list[str]:
-    lines = HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines()
-    return [line for line in lines if line.strip() and not line.startswith("mkdir ")]
+    return [line for line in HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines() if line.strip()]
 
 
 def outputs(page: Path) -> dict[str, list[str]]:

@@ -115,14 +115,13 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
 
 @pytest.mark.slow
 def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Run) -> None:
-    folder = again.study
     words = again.command(12, "--yes")
     said = run.ok(*words)
-    assert f"Next: evenhand annotate {folder}" in said
+    assert f"Next: evenhand annotate {again.study}" in said
     assert "each published figure and this study's own" in said
     assert "0.55 (coefficient)" in said
     asked = len(again.calls)
-    rows = read_table(folder / "report" / "published.csv")
+    rows = read_table(again.study / "report" / "published.csv")
     kappa = rows[(rows["statistic"] == "cohen_kappa")]
     # Two Claude graders were published, and Claude with GPT: only the latter are here.
     of_two = dict(zip(kappa["published"], kappa["whose"], strict=True))
@@ -133,12 +132,12 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     assert tried["whose"].tolist() == [f"{' · '.join(again.graders)}, cut at 0.1"]
     people = rows[rows["published_of"] == "People with each other"]
     assert people["note"].tolist() == ["annotators' labels are needed"]
-    results = read_table(folder / "report" / "results.csv")
+    results = read_table(again.study / "report" / "results.csv")
     keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
     numbers = ["n_units", "n_clusters", "estimate", "low", "high"]
     own = rows[rows["rater_a"] != ""].assign(statistic=rows["statistic_here"])
     assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
-    page = (folder / "report" / "report.html").read_text("utf-8")
+    page = (again.study / "report" / "report.html").read_text("utf-8")
     read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
     assert f"{read} Here {again.graders[0]} gave labels" in page
     assert f"have the probabilities of {again.graders[1]} cut at it" in page
@@ -239,19 +238,18 @@ def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -
 
 @pytest.mark.load
 def test_the_published_sample_of_five_subjects_is_played_to_the_report(again, shared_data):
-    folder, file = again.study, shared_data / "eval_set.csv"
-    words = again.command(file, "--yes", "--orders", "ab", subjects=5)
+    words = again.command(shared_data / "eval_set.csv", "--yes", "--orders", "ab", subjects=5)
     began = time.monotonic()
     assert main(words) == 0
     print(f"played in {time.monotonic() - began:.0f} s, {len(again.calls)} requests")
-    rows = read_table(folder / "report" / "published.csv")
+    rows = read_table(again.study / "report" / "published.csv")
     rho = rows[(rows["statistic"] == "spearman") & (rows["rater_b"] != "")]
     assert set(rho["rubric"]) == {"even-handedness", "hedging", "refusal"}
     assert (rows["n_clusters"] == "250").any()
-    results = read_table(folder / "report" / "results.csv")
+    results = read_table(again.study / "report" / "results.csv")
     raw = results[(results["statistic"] == "rate_raw") & (results["subset"] == "all|binary")]
     assert len(raw) == 3 * 5 * 2  # rubrics, subjects and graders
-    page = (folder / "report" / "report.md").read_text("utf-8")
+    page = (again.study / "report" / "report.md").read_text("utf-8")
     assert "Subjects' rates on every rubric, not corrected" in page
 
 
@@ -447,8 +445,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
 ):
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
     again.script = _stances
-    folder = again.study
-    words = ["reproduce", source, str(folder), "--subject", "house:subject"]
+    words = ["reproduce", source, str(again.study), "--subject", "house:subject"]
     words += ["--grader", "house:grader", "--concurrency", "4"]
     known, last = "subject grader", "grader"
     if source == "stance":
@@ -473,7 +470,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     run.ok(*words, "--budget", "5")
     assert {call.headers["authorization"] for call in again.calls} == {"Bearer a-key-of-the-house"}
     asked = len(again.calls)
-    with open_study(folder) as study:
+    with open_study(again.study) as study:
         assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
