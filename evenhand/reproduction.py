@@ -1,21 +1,16 @@
 """A published study again, on models and with people of one's own: its price, its steps, and its
-progress. It is made of what `new`, `respond`, `grade` and `report` do; what was
-published of its design is in `reproductions.toml`.
+progress. It is made of what `new`, `respond`, `grade` and `report` do.
 """
 
 from __future__ import annotations
 
-import math
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -23,14 +18,27 @@ from evenhand import graders
 from evenhand.errors import InputError
 from evenhand.graders import GraderForecast, GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.providers import endpoint_of, known_providers
-from evenhand.graders.running import USUAL_WORDS, Progress
+from evenhand.graders.running import USUAL_WORDS, Forecast, Progress
 from evenhand.reporting.analysing import published_figures
-from evenhand.reporting.new_study import check_numbers, make_study, preview_of
+from evenhand.reporting.new_study import check_numbers, make_study, work_lines
 from evenhand.reporting.noting import changing_settings, note
-from evenhand.reporting.panel import Line
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.creation import StudyPlan, unused_folder, usual_rubrics
-from evenhand.study.prompts.pairs import read_responses, sides_of
+from evenhand.study.creation import (
+    FIGURES,
+    USUAL_SAMPLE,
+    DesignSettings,
+    Paraphrasing,
+    PublishedStudy,
+    StudyPlan,
+    unused_folder,
+)
+from evenhand.study.prompts.pairs import (
+    filler_paraphrases,
+    read_responses,
+    rewritten,
+    sides_of,
+    with_paraphrases,
+)
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
 from evenhand.study.store.logs.replies import ResponseLog
@@ -39,33 +47,29 @@ from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.formats import read_table
 from evenhand.study.trust import is_trusted, remember
 from evenhand.study.workspace import RUBRICS_FOLDER
-from evenhand.texts import table_of, written
+from evenhand.texts import written
 
 Showing = Callable[[str], AbstractContextManager[Progress]]
 """Shows the progress of a step by its title."""
 
-_SECONDS = 10
-"""That a reply takes, for forecasts."""
 _PRICED = 2_000
 """Prompts of each grader that are priced: they differ little while responses are filler."""
-_NUMBERED = re.compile(r"\s*(\d+)[.)]\s+(\S.*)")
-_ADDRESS = re.compile(r"@https?://|#")
-_MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201d*_])")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A published study to be done again in a `folder`: the `source` of `reproductions.toml`, with
-    its subjects and graders.
+    """A `published` study to be done again in a `folder`, with its subjects and graders; None is as
+    in its design.
 
     `responses` is a file of subjects that were asked elsewhere, `settings` one of providers and
     prices, `paraphraser` a model that writes the paraphrases of propositions, `repeats` how often
     each is put. With `batch` graders are asked by the providers' batch services.
     """
 
-    source: str
+    published: PublishedStudy
     folder: Path
-    prompts: Path
+    pairs: Path | None = None
+    propositions: Path | None = None
     subjects: Sequence[str] = ()
     graders: Sequence[str] = ()
     responses: Path | None = None
@@ -73,16 +77,16 @@ class Reproduction:
     sample: int | None = None
     seed: int = 1
     raters: int | None = None
-    repeats: int = 1
+    repeats: int | None = None
     wordings: Path | None = None
     paraphraser: str = ""
-    scope: str = "sample"
+    scope: str = ""
     orders: str = "both"
     draws: int = 1
     batch: bool = False
 
     def __post_init__(self) -> None:
-        check_numbers(self.raters_per_unit, self.seed)
+        check_numbers(3 if self.raters is None else self.raters, self.seed)
         for kind, names in (("subject", self.subjects), ("grader", self.graders)):
             for name in names:
                 if names.count(name) > 1:
@@ -90,20 +94,17 @@ class Reproduction:
         if not self.subjects and self.responses is None:
             raise InputError("name at least one --subject to ask, or a file of --responses")
 
-    @property
-    def raters_per_unit(self) -> int:
-        """Annotators of each unit."""
-        return 3 if self.raters is None else self.raters
+    @cached_property
+    def prompts(self) -> Path:
+        """The file of prompts. Raises InputError where none, or one of another kind, is named."""
+        return self.published.prompts(pairs=self.pairs, propositions=self.propositions)
 
     @property
-    def design(self) -> dict[str, Any]:
-        """The design as it was published."""
-        design: dict[str, Any] = table_of("evenhand", "reproductions.toml")[self.source]
-        return design
-
-    def shipped(self, name: str) -> Path:
-        """Return the file of the design that comes with evenhand."""
-        return Path(str(files("evenhand.data") / self.design[name]))
+    def paraphrasing(self) -> Paraphrasing:
+        """How a model is asked for paraphrases. Raises InputError where the design has none."""
+        if (how := self.published.design.paraphrases) is None:
+            raise InputError(written("reproduce.no_paraphrases", name=self.published.name))
+        return how
 
     @property
     def paraphrases_folder(self) -> Path:
@@ -114,6 +115,22 @@ class Reproduction:
     def paraphrases(self) -> Path:
         """The file of propositions with their paraphrases."""
         return self.paraphrases_folder / "propositions.csv"
+
+    @property
+    def rewriting(self) -> Reproduction:
+        """The small study in which the `paraphraser` "responds" to each proposition with other
+        wordings, so that it is resumed, paid and never asked twice like any other subject.
+        """
+        others = {"sample": USUAL_SAMPLE, "scope": "all", "settings": DesignSettings()}
+        changes = {"wordings": self.paraphrasing.wordings, "repeats": 1, **others}
+        design = self.published.design.model_copy(update=changes)
+        return Reproduction(
+            published=replace(self.published, design=design),
+            folder=self.paraphrases_folder,
+            propositions=self.prompts,
+            subjects=[self.paraphraser],
+            settings=self.settings,
+        )
 
     def resolved(self, providers: Mapping[str, study_toml.ProviderSettings]) -> Reproduction:
         """Return it with the full name of every model, with an address that the environment gives:
@@ -131,34 +148,27 @@ class Reproduction:
             paraphraser=full(self.paraphraser) if self.paraphraser else "",
         )
 
-    def plan(self) -> StudyPlan:
-        """Return the plan of the study: all that was published of its design."""
-        design, wordings = self.design, self.wordings
-        prompts: dict[str, Any] = {design["prompts"]: self.prompts}
-        if "wordings" in design:
-            wordings = wordings or self.shipped("wordings")
-        plan = StudyPlan(
-            **prompts,
-            wordings=wordings,
-            repeats=self.repeats,
-            crossed=design["prompts"] == "pairs",
+    def plan(self, prompts: Path) -> StudyPlan:
+        """Return the plan of the study on these prompts."""
+        return self.published.plan(
+            prompts,
+            self.wordings,
+            repeats=self.repeats or self.published.design.repeats,
             responses=self.responses,
-            rubrics=usual_rubrics(propositions=design["prompts"] == "propositions"),
+            sample=self.sample,
             seed=self.seed,
-            raters_per_unit=self.raters_per_unit,
+            raters_per_unit=self.raters or 3,
         )
-        usual = min(design["sample"], len(plan.read_prompts()))
-        return replace(plan, sample=usual if self.sample is None else self.sample)
+
+    @property
+    def reach(self) -> str:
+        """Whether models get the sample, or all."""
+        return self.scope or self.published.design.scope
 
     def grading(self) -> GradingOptions:
         """Return how graders are asked."""
         orders = ("ab", "ba") if self.orders == "both" else ("ab",)
-        return GradingOptions(scope=self.scope, orders=orders, draws=self.draws)
-
-    def chosen(self, study: Study) -> pd.DataFrame:
-        """Return the prompts that models get: the sample, or all."""
-        pairs = study.store.pairs()
-        return pairs if self.scope == "all" else pairs[pairs["sample_position"].notna()]
+        return GradingOptions(scope=self.reach, orders=orders, draws=self.draws)
 
     @cached_property
     def asked(self) -> list[str]:
@@ -173,106 +183,6 @@ class Reproduction:
         return study_toml.read_model_settings(self.settings).changes if self.settings else {}
 
 
-Step = tuple[str, GraderForecast]
-"""What one model is still to be asked, by its name in `texts.toml`, and what that costs."""
-
-
-def _scaled(priced: GraderForecast, new: int, already: int = 0, tries: int = 1) -> GraderForecast:
-    """Return the forecast of `new` of the requests that were priced, each made `tries` times at
-    most, where `already` are answered.
-    """
-    scaled = replace(priced, already=already, new=new)
-    if not new:
-        return replace(scaled, cost=(0.0, 0.0), expected=0.0)
-    if priced.cost is None:
-        return scaled
-    (least, most), share = priced.cost, new / priced.new
-    cost, expected = (least * share, most * share * tries), (priced.expected or 0.0) * share
-    return replace(scaled, cost=cost, expected=expected)
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """The whole before anything is sent: its steps, what people have to do, and what was spent so
-    far, in US dollars.
-    """
-
-    steps: Sequence[Step]
-    work: Sequence[Line]
-    spent: float
-    concurrency: int
-    batch: bool = False
-    """True if graders are asked in batches."""
-
-    @cached_property
-    def whole(self) -> GraderForecast:
-        """All steps together; their cost is None where a price is not known."""
-        parts = [part for _, part in self.steps]
-        costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
-        least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
-        is_known = len(costs) == len(parts)
-        return GraderForecast(
-            rater_id="",
-            already=sum(part.already for part in parts),
-            new=sum(part.new for part in parts),
-            cost=(least, most) if is_known else None,
-            expected=likely if is_known else None,
-            warnings=tuple(dict.fromkeys(note for part in parts for note in part.warnings)),
-        )
-
-    @property
-    def unpriced(self) -> dict[str, str]:
-        """The models that are still to be asked at prices that are not known, and the first; by the
-        names under which a price is looked up, without an address.
-        """
-        unknown = (_ADDRESS.split(part.rater_id)[0] for _, part in self.steps if part.cost is None)
-        models = [*dict.fromkeys(unknown)]
-        return {"models": ", ".join(models), "first": models[0]} if models else {}
-
-    @property
-    def lines(self) -> list[Line]:
-        """The price, the time and the work, as a table and sentences."""
-
-        def row(name: str, part: GraderForecast) -> list[str]:
-            prices = part.cost and (part.cost[0], part.expected or 0.0, part.cost[1])
-            dollars = [f"${usd:.2f}" for usd in prices] if prices else ["?"] * 3
-            what = written(f"reproduce.{name}")
-            return [what, part.rater_id, str(part.already), str(part.new), *dollars]
-
-        names = ("step", "who", "known", "to_ask", "least", "expected", "most")
-        columns = [written(f"reproduce.{name}") for name in names]
-        in_batches = "grades" if self.batch else ""
-        live = sum(each.new for name, each in self.steps if name != in_batches)
-        minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
-        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
-        return [
-            ("", columns, [row(*each) for each in (*self.steps, ("whole", self.whole))]),
-            *dict.fromkeys(each.basis for _, each in self.steps if each.basis),
-            *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
-            written("reproduce.time", **pace),
-            *([written("reproduce.batch")] if self.whole.new > live else []),
-            *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
-            *self.work,
-            *self.whole.warnings,
-        ]
-
-
-@dataclass(frozen=True)
-class Collected:
-    """The outcome of a run: the summaries of its steps, and subjects without all responses."""
-
-    responses: Sequence[graders.ResponseSummary]
-    grades: RunSummary | None
-    notes: Sequence[str]
-
-    @property
-    def run(self) -> RunSummary:
-        """The summary of all models."""
-        grades = self.grades or RunSummary(())
-        over_budget = grades.over_budget or any(each.over_budget for each in self.responses)
-        return RunSummary((*(each.run for each in self.responses), *grades.graders), over_budget)
-
-
 def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) -> Forecast:
     """Price the whole before anything is sent or written. Raises InputError where a file or a model
     is not valid, the study in the folder is another or, if it must be `ready` to begin, a key or
@@ -284,98 +194,126 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             published_figures(real)
         providers, batch = study.config.providers, wanted.batch
         wanted = wanted.resolved(providers)
-        if wanted.paraphraser:
-            _check_rewritten(wanted)
-        asked = filter(None, (*wanted.asked, wanted.paraphraser))
-        writers = [graders.parse_spec(name, providers) for name in asked]
+        writers = [graders.parse_spec(name, providers) for name in wanted.asked]
         for spec in writers:
             if spec.speaks == "baseline":
                 raise InputError(f"{spec.text} writes no responses; name a model as --subject")
-        grader_specs = [graders.parse_spec(name, providers) for name in wanted.graders]
-        _add_filler(study, wanted)
-        steps: list[Step] = []
-        if wanted.paraphraser and not wanted.paraphrases.is_file():
-            with _present(wanted.paraphrases_folder) as rewriting:
-                answers = rewriting and ResponseLog(rewriting.store).answered(wanted.paraphraser)
-                answered = len(answers or ())
-            priced = graders.forecast_responses(study, wanted.paraphraser, "all")
-            propositions = study.store.pairs()["proposition"].nunique()
-            priced = _scaled(priced, propositions, tries=wanted.design["tries"])
-            steps.append(("paraphrases", _scaled(priced, priced.new - answered, answered)))
-        prompts = set(wanted.chosen(real)["pair_id"]) if real else set()
+        sides, missing = sides_of(study.store.pairs()), study.unanswered(wanted.asked, wanted.reach)
+        # Each subject that is asked has a response of the usual length where it has none yet.
+        filler = " ".join(["words"] * USUAL_WORDS)
+        rows = [
+            {"pair_id": pair, "side": side, "subject": subject, "response": filler}
+            for subject in wanted.asked
+            for pair in missing[subject]
+            for side in sides
+        ]
+        if rows:
+            study.store.add_responses(pd.DataFrame(rows))
+        steps: list[tuple[str, GraderForecast]] = []
+        if wanted.paraphraser:
+            first = foresee(wanted.rewriting, limits, ready=ready).steps
+            with _present(wanted.paraphrases_folder) as kept:
+                if kept and {*kept.subjects()} - {wanted.paraphraser}:
+                    about = {"folder": kept.folder, "model": ", ".join(kept.subjects())}
+                    raise InputError(written("reproduce.other_paraphrases", **about))
+            for _, part in () if wanted.paraphrases.is_file() else first:
+                cost = part.cost and (part.cost[0], part.cost[1] * wanted.paraphrasing.tries)
+                steps.append(("paraphrases", replace(part, cost=cost)))
         for name in wanted.asked:
-            answers = real and ResponseLog(real.store).answered(name)
-            answered = sum(prompt in prompts for prompt, _ in answers or ())
-            priced = graders.forecast_responses(study, name, wanted.scope)
-            steps.append(("responses", _scaled(priced, priced.new - answered, answered)))
+            answered = ResponseLog(real.store).answered(name) if real else set()
+            priced = graders.forecast_responses(study, name, wanted.reach, answered)
+            steps.append(("responses", priced))
         if wanted.graders:
             options = wanted.grading()
-            kept = (
-                real and real.subjects() and graders.forecast(real, wanted.graders, options, most=1)
-            )
-            graded = {each.rater_id: each.already for each in kept or ()}
+            known: dict[str, int] = {}
+            if real is not None and real.subjects():
+                now = graders.forecast(real, wanted.graders, options, most=1)
+                known = {each.rater_id: each.already for each in now}
             for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                answered = graded.get(each.rater_id, 0)
-                steps.append(("grades", _scaled(each, each.new - answered, answered)))
-        work, spent = _work(study, wanted), _spent(real, wanted)
+                steps.append(("grades", each.left(known.get(each.rater_id, 0))))
+        spent = _spent(real, wanted)
+        work = work_lines(study, usual=0 if wanted.sample else wanted.published.design.sample)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
             if limits.budget is not None and whole.unpriced:
                 raise InputError(written("reproduce.no_price", **whole.unpriced))
+            specs = [graders.parse_spec(name, providers) for name in wanted.graders]
             graders.check_ready(study, writers, budget=limits.budget)
-            graders.check_ready(study, grader_specs, budget=limits.budget, batch=batch)
+            graders.check_ready(study, specs, budget=limits.budget, batch=batch)
     return whole
 
 
 @contextmanager
 def opened(wanted: Reproduction) -> Iterator[Study]:
     """Open the study, which is made unless it is there, with all responses of the file."""
-    folder = wanted.folder
+    folder, published = wanted.folder, wanted.published
     if not (folder / study_toml.FILE_NAME).is_file():
-        if wanted.paraphraser:
-            wanted = replace(wanted, prompts=wanted.paraphrases)
-        make_study(folder, wanted.plan())
+        made = wanted.plan(wanted.paraphrases if wanted.paraphraser else wanted.prompts)
+        make_study(folder, made)
     with open_study(folder) as study:
         if wanted.responses is not None:
             rubrics = study.rubrics.values()
             table = read_responses(wanted.responses, study.store.pairs(), rubrics)
             if new := study.store.add_responses(table):
                 note(study, "import", wanted.responses.name, f"responses: {new}")
-        changes = {**wanted.models}
-        if not study.config.published:
-            changes[""] = {"published": wanted.source}
+        figures = study.config.published or published.figures_file
+        changes = {**wanted.models, "": {"published": figures}}
+        if figures == FIGURES and not (folder / FIGURES).is_file():
+            atomic_write(folder / FIGURES, (published.folder / FIGURES).read_bytes())
         with changing_settings(study):
             study_toml.change_config(folder, changes)
     with open_study(folder) as study:
         yield study
 
 
-def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Showing) -> Collected:
-    """Ask subjects, then graders, for all that is missing. One budget holds for all that is asked,
-    now and in earlier runs. Graders wait for subjects without all of their responses.
+@dataclass(frozen=True)
+class Collected:
+    """The outcome of a run: of all models, of graders alone, and sentences on subjects."""
+
+    run: RunSummary
+    grades: RunSummary
+    lines: Sequence[str]
+
+
+def collect(
+    study: Study,
+    wanted: Reproduction,
+    limits: RequestLimits,
+    show: Showing,
+    fault: Callable[[str, str], str] | None = None,
+) -> Collected:
+    """Ask subjects, then graders, for all that is missing; answers in which a `fault` is found are
+    none. One budget holds for all that is asked, now and in earlier runs. Graders wait for subjects
+    without all of their responses.
     """
     wanted = wanted.resolved(study.config.providers)
-    limits = replace(limits, spent=_spent(study, wanted))
-    responses: list[graders.ResponseSummary] = []
-    grades = None
+    limits, reach = replace(limits, spent=_spent(study, wanted)), wanted.reach
+    run, grades, lines = RunSummary(()), RunSummary(()), list[str]()
     for subject in wanted.asked:
         with show(subject) as progress:
-            summary = graders.respond(study, subject, wanted.scope, limits, progress)
+            summary = graders.respond(study, subject, reach, limits, progress, fault=fault)
         limits = replace(limits, spent=float(summary.spent))
-        responses.append(summary)
-        if summary.over_budget:
+        run = RunSummary((*run.graders, summary.run), summary.over_budget)
+        lines.append(summary.line)
+        if run.over_budget:
             break
-    short = _uneven(study, wanted)
-    waits = {*wanted.asked} & {*short}
-    if wanted.graders and not any(each.over_budget for each in responses):
-        by_kind = study.units_by_kind(wanted.scope)
+    waits = set()
+    subjects = dict.fromkeys([*wanted.asked, *study.subjects()])
+    for subject, missing in study.unanswered(subjects, reach).items():
+        if missing:
+            what = "waits" if subject in wanted.asked else "short"
+            waits |= {subject} & {*wanted.asked}
+            lines.append(written(f"reproduce.{what}", subject=subject, missing=len(missing)))
+    if wanted.graders and not run.over_budget:
+        by_kind = study.units_by_kind(reach)
         units = {u for all_ in by_kind.values() for u in all_ if parse_unit_id(u)[1] not in waits}
-        options = replace(wanted.grading(), units=units) if waits else wanted.grading()
+        options = replace(wanted.grading(), units=units if waits else None)
         if units:
-            names, batch = wanted.graders, wanted.batch
             with show(written("reproduce.grades")) as progress:
-                grades = graders.grade(study, names, options, limits, progress, batch=batch)
-    return Collected(responses, grades, [*short.values()])
+                how = (options, limits, progress)
+                grades = graders.grade(study, wanted.graders, *how, batch=wanted.batch)
+        run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
+    return Collected(run, grades, lines)
 
 
 def _check_sent(wanted: Reproduction) -> None:
@@ -383,7 +321,7 @@ def _check_sent(wanted: Reproduction) -> None:
     given is trust in the folders that take it over.
     """
     given, kept = wanted.settings, wanted.folder / study_toml.FILE_NAME
-    read: list[tuple[Path, Any]] = []
+    read: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
     read += [(given, study_toml.read_model_settings(given))] if given else []
     read += [(kept, study_toml.read_config(wanted.folder))] if kept.is_file() else []
     for file, settings in read:
@@ -396,14 +334,10 @@ def _check_sent(wanted: Reproduction) -> None:
             remember(home, trusted)
 
 
-@contextmanager
-def _present(folder: Path) -> Iterator[Study | None]:
+def _present(folder: Path) -> AbstractContextManager[Study | None]:
     """Open the study in a folder; None where there is none."""
-    if not (folder / study_toml.FILE_NAME).is_file():
-        yield None
-        return
-    with open_study(folder) as study:
-        yield study
+    is_there = (folder / study_toml.FILE_NAME).is_file()
+    return open_study(folder) if is_there else nullcontext()
 
 
 @contextmanager
@@ -411,31 +345,30 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     """Yield the study as it would be made, in a place of its own that is removed, with the
     responses that are there already; and the one in the folder, if there is one.
     """
-    folder = wanted.folder
-    present = (folder / study_toml.FILE_NAME).is_file()
-    if not present:
-        unused_folder(folder)
-    with tempfile.TemporaryDirectory(prefix="evenhand-reproduce-") as home:
-        there = Path(home) / "study"
+    folder, file = wanted.folder, wanted.prompts
+    with _present(folder) as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
+        if real is None:
+            unused_folder(folder)
         if wanted.paraphraser:
             file = wanted.paraphrases
-            prompts = file if file.is_file() else _filler_paraphrases(wanted, Path(home))
-            wanted = replace(wanted, prompts=prompts)
-        create_study(there, wanted.plan())
-        text = ((folder if present else there) / study_toml.FILE_NAME).read_text("utf-8-sig")
+            if not file.is_file():
+                file = Path(home) / file.name
+                text = filler_paraphrases(wanted.prompts, wanted.paraphrasing.number)
+                file.write_text(text, "utf-8")
+        there = Path(home) / "study"
+        create_study(there, wanted.plan(file))
+        config = (there if real is None else folder) / study_toml.FILE_NAME
+        text = config.read_text("utf-8-sig")
         text = study_toml.with_values(text, {"": {"store": "study.db"}, **wanted.models})
         (there / study_toml.FILE_NAME).write_text(text, "utf-8")
-        if present:
+        if real is not None:
             shutil.rmtree(there / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
-        with open_study(there) as study, _present(folder) as real:
-            sample = study.store.sample()
-            # Every subject of a file has to have answered each sampled prompt.
-            for subject, answered in study.store.answered().groupby("subject"):
-                missing = [pair for pair in sample if pair not in set(answered["pair_id"])]
-                if missing:
+        with open_study(there) as study:
+            for subject, missing in study.unanswered(study.subjects(), "sample").items():
+                if missing:  # of the file
                     about = {"file": wanted.responses, "subject": subject, "first": missing[0]}
-                    numbers = {"missing": len(missing), "sampled": len(sample)}
+                    numbers = {"missing": len(missing), "sampled": len(study.store.sample())}
                     raise InputError(written("reproduce.uneven", **about, **numbers))
             if real is not None:
                 if not real.store.pairs().equals(study.store.pairs()):
@@ -448,184 +381,49 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             yield study, real
 
 
-def _add_filler(study: Study, wanted: Reproduction) -> None:
-    """Give each subject that is asked a response of the usual length where it has none yet."""
-    pairs, answered = wanted.chosen(study), study.store.answered()
-    there = set(zip(answered["subject"], answered["pair_id"], strict=True))
-    filler = " ".join(["words"] * USUAL_WORDS)
-    rows = [
-        {"pair_id": pair, "side": side, "subject": subject, "response": filler}
-        for subject in wanted.asked
-        for pair in pairs["pair_id"]
-        if (subject, pair) not in there
-        for side in sides_of(pairs)
-    ]
-    if rows:
-        study.store.add_responses(pd.DataFrame(rows))
-
-
 def _spent(real: Study | None, wanted: Reproduction) -> float:
     """Return what the study has cost so far, its paraphrases included."""
     with _present(wanted.paraphrases_folder) as paraphrasing:
         return sum(spent_so_far(each.store) for each in (real, paraphrasing) if each is not None)
 
 
-def _work(study: Study, wanted: Reproduction) -> list[Line]:
-    """Say how many prompts are sampled, what people have to do, and what that is to be paid."""
-    preview, config = preview_of(study), study.config
-    counts = {"total": preview.total, "noun": preview.noun}
-    work = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
-    if wanted.sample is None and preview.total < (usual := wanted.design["sample"]):
-        work.append(written("reproduce.few", usual=usual, **counts))
-    labels = sum(each.judgments for each in preview.load.rubrics)
-    hours = sum(each.hours for each in preview.load.rubrics)
-    raters = config.annotation.raters_per_unit
-    work.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
-    if pay := config.pay:
-        most = config.annotation.units_per_rater
-        people = math.ceil(labels / most) if most else 0
-        owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
-        name = "pay" if most else "pay_each"
-        work.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
-    return [*work, *preview.precision]
-
-
-def _uneven(study: Study, wanted: Reproduction) -> dict[str, str]:
-    """Say of each subject without a response to every prompt how many it has, and of those that
-    are asked that graders wait for them.
-    """
-    pairs, answered = wanted.chosen(study), study.store.answered()
-    have = answered[answered["pair_id"].isin(set(pairs["pair_id"]))]
-    counts = have.groupby("subject")["pair_id"].nunique()
-    short = {}
-    for subject in dict.fromkeys([*wanted.asked, *study.subjects()]):
-        if (number := int(counts.get(subject, 0))) < len(pairs):
-            about = {"subject": subject, "have": number, "all": len(pairs)}
-            is_asked = subject in wanted.asked
-            short[subject] = written("reproduce.waits" if is_asked else "reproduce.short", **about)
-    return short
-
-
-# Paraphrases: a small study of its own, in which a model "responds" to each proposition with other
-# wordings, so that it is resumed, paid and never asked twice like any other.
-
-
-def _rewriting_plan(wanted: Reproduction) -> StudyPlan:
-    return StudyPlan(
-        propositions=wanted.prompts,
-        wordings=wanted.shipped("rewrite"),
-        rubrics=usual_rubrics(propositions=True),
-        raters_per_unit=1,
-    )
+# Paraphrases
 
 
 def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> RunSummary | None:
     """Have a model write the paraphrases of every proposition into a file of propositions, unless
-    they are there; an answer that is no list of six is asked for again, within the budget and a few
-    times in a run. Return the run where the model was stopped early. Raises InputError where
+    they are there; an answer that is no list of so many is asked for again, within the budget and a
+    few times in a run. Return the run where the model was stopped early. Raises InputError where
     answers are still missing.
     """
-    made = (wanted.folder / study_toml.FILE_NAME).is_file() or wanted.paraphrases.is_file()
-    if made or not wanted.paraphraser:
+    made = (wanted.folder / study_toml.FILE_NAME).is_file()
+    if made or not wanted.paraphraser or wanted.paraphrases.is_file():
         return None
-    home, table = wanted.paraphrases_folder, read_table(wanted.prompts)
-    if not (home / study_toml.FILE_NAME).is_file():
-        create_study(home, _rewriting_plan(wanted))
-    study_toml.change_config(home, wanted.models)
-    number, tries = wanted.design["paraphrases"], wanted.design["tries"]
-    with open_study(home) as study, show(written("reproduce.paraphrases")) as progress:
+    rewriting, how = wanted.rewriting, wanted.paraphrasing
+    with opened(rewriting) as study:
         pairs = study.store.pairs()
         statements = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
 
         def fault(prompt: str, answer: str) -> str:
-            is_whole = len(_rewritten(answer, statements[prompt])) == number
-            return "" if is_whole else f"not_{number}_paraphrases"
+            is_whole = len(rewritten(answer, statements[prompt])) == how.number
+            return "" if is_whole else f"not_{how.number}_paraphrases"
 
-        for _ in range(tries):
-            limits = replace(limits, spent=_spent(None, wanted))
-            model = wanted.paraphraser
-            summary = graders.respond(study, model, "all", limits, progress, fault=fault)
-            run, ended_early = summary.run, summary.over_budget or summary.run.stopped
-            if ended_early or run.scored == run.planned:
+        for _ in range(how.tries):
+            run = collect(study, rewriting, limits, show, fault).run
+            if run.over_budget or run.stopped:
+                return run
+            if not run.unscored:
                 break
-        answers = study.store.responses()
-    if ended_early:
-        return RunSummary((run,), summary.over_budget)
-    named = pairs.set_index("pair_id")
+        answers = study.store.responses().merge(pairs, on="pair_id")
     texts = {
-        named["proposition"][pair]: _rewritten(answer, named["statement"][pair])
-        for pair, answer in zip(answers["pair_id"], answers["response"], strict=True)
+        name: rewritten(answer, statement)
+        for name, answer, statement in answers[["proposition", "response", "statement"]].to_numpy()
     }
+    table = read_table(wanted.prompts)
     missing = [name for name in table["id"] if name not in texts]
     if missing:
         about = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
-        raise InputError(written("reproduce.few_paraphrases", wanted=number, tries=tries, **about))
-    atomic_write(wanted.paraphrases, _with_paraphrases(table, texts).encode())
+        numbers = {"wanted": how.number, "tries": how.tries}
+        raise InputError(written("reproduce.few_paraphrases", **about, **numbers))
+    atomic_write(wanted.paraphrases, with_paraphrases(table, texts).encode())
     return None
-
-
-def _check_rewritten(wanted: Reproduction) -> None:
-    """Raise InputError unless the paraphrases of an earlier run, if there are any, are those of
-    the same propositions by the same model, named in full.
-    """
-    home = wanted.paraphrases_folder
-    if not (home / study_toml.FILE_NAME).is_file():
-        unused_folder(home)
-        return
-    with open_study(home) as study:
-        pairs, models = study.store.pairs(), study.subjects()
-    columns = ["proposition", "statement"]
-    plan = _rewriting_plan(wanted).read_prompts()
-    if not plan[columns].equals(pairs[columns]) or set(models) - {wanted.paraphraser}:
-        about = {"folder": home, "model": ", ".join(models)}
-        raise InputError(written("reproduce.other_paraphrases", **about))
-
-
-def _rewritten(answer: str, original: str = "") -> list[str]:
-    """Return the different texts of an answer's list, numbered from 1, without the original. Text
-    before the list, or after it and a blank line, is not part of it; an answer in which a
-    number is missing, or a text may go on in another line, has none.
-
-    >>> _rewritten("Sure! Here they are\\n1. One.\\n\\n2. **Two.**\\n3. One.", "two.")
-    ['One.']
-    >>> _rewritten("1. One\\nand more.\\n2. Two.")
-    []
-    """
-    lines = answer.splitlines()
-    matches = ((at, _NUMBERED.fullmatch(line.rstrip())) for at, line in enumerate(lines))
-    numbered = {at: match for at, match in matches if match}
-    if [int(match[1]) for match in numbered.values()] != [*range(1, len(numbered) + 1)]:
-        return []
-    within = lines[min(numbered, default=0) : max(numbered, default=-2) + 2]
-    if sum(bool(line.strip()) for line in within) > len(numbered):
-        return []
-    marked = ((_MARKED.fullmatch(match[2]), match[2]) for match in numbered.values())
-    texts = [inner[2].strip() if inner else text for inner, text in marked]
-    if any(text.endswith(":") for text in texts):
-        return []
-    return [text for text in dict.fromkeys(texts) if text.casefold() != original.strip().casefold()]
-
-
-def _with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:
-    """Return a propositions file in which each proposition is followed by its paraphrases."""
-    rows = [
-        {**row, "text": text}
-        for row in table.to_dict("records")
-        for text in dict.fromkeys([row["text"], *texts[row["id"]]])
-    ]
-    return pd.DataFrame(rows).to_csv(index=False)
-
-
-def _filler_paraphrases(wanted: Reproduction, home: Path) -> Path:
-    """Write a propositions file with fillers for the paraphrases to come."""
-    table = read_table(wanted.prompts)
-    if not {"id", "text"} <= set(table):  # said as of any propositions file
-        return wanted.prompts
-    if table["id"].duplicated().any():
-        raise InputError(written("reproduce.has_paraphrases", file=wanted.prompts.name))
-    numbers = range(1, wanted.design["paraphrases"] + 1)
-    rows = zip(table["id"], table["text"], strict=True)
-    texts = {name: [f"{text} ({n})" for n in numbers] for name, text in rows}
-    path = home / "propositions.csv"
-    path.write_text(_with_paraphrases(table, texts), "utf-8")
-    return path

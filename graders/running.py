@@ -21,6 +21,7 @@ import json
 import logging
 import math
 import os
+import re
 import signal
 import threading
 import time
@@ -29,6 +30,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -38,7 +40,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -1640,6 +1642,71 @@ class GraderForecast:
     sample: PromptText | None = None
     warnings: tuple[str, ...] = ()
 
+    def left(self, answered: int) -> GraderForecast:
+        """Return the forecast of what is left of as many new requests, without the sample."""
+        new = self.new - answered
+        rest, share = replace(self, already=answered, new=new, sample=None), new / (self.new or 1)
+        if self.cost is None and new:
+            return rest
+        least, most = self.cost or (0.0, 0.0)
+        expected = share * (self.expected or 0.0)
+        return replace(rest, cost=(share * least, share * most), expected=expected)
+
+
+_ADDRESS = re.compile(r"@https?://|#")
+_SECONDS = 10
+"""That a reply takes, for forecasts."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The forecast of a run of several `steps`, each the name in `texts.toml` of what a model is
+    asked for and its forecast; the `work` of people, in sentences; and what was spent so far, in US
+    dollars. With `batch` graders are asked in batches.
+    """
+
+    steps: Sequence[tuple[str, GraderForecast]]
+    work: Sequence[str]
+    spent: float
+    concurrency: int
+    batch: bool = False
+
+    @cached_property
+    def whole(self) -> GraderForecast:
+        """All steps together; their cost is None where a price is not known."""
+        parts = [part for _, part in self.steps]
+        costs = [(*part.cost, part.expected or 0.0) for part in parts if part.cost]
+        least, most, likely = (math.fsum(cost[at] for cost in costs) for at in range(3))
+        already, new = sum(part.already for part in parts), sum(part.new for part in parts)
+        whole = GraderForecast(rater_id="", already=already, new=new)
+        is_known = len(costs) == len(parts)
+        return replace(whole, cost=(least, most), expected=likely) if is_known else whole
+
+    @property
+    def unpriced(self) -> dict[str, str]:
+        """The models that are still to be asked at prices that are not known, and the first; by the
+        names under which a price is looked up, without an address.
+        """
+        unknown = (_ADDRESS.split(part.rater_id)[0] for _, part in self.steps if part.cost is None)
+        models = [*dict.fromkeys(unknown)]
+        return {"models": ", ".join(models), "first": models[0]} if models else {}
+
+    @property
+    def lines(self) -> list[str]:
+        """What is not known of the price, the time and the work, as sentences."""
+        in_batches = "grades" if self.batch else ""
+        live = sum(each.new for name, each in self.steps if name != in_batches)
+        minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
+        pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
+        return [
+            *([written("reproduce.price_unknown", **self.unpriced)] if self.unpriced else []),
+            written("reproduce.time", **pace),
+            *([written("reproduce.batch")] if self.whole.new > live else []),
+            *([written("reproduce.spent", spent=self.spent)] if self.spent else []),
+            *self.work,
+            *dict.fromkeys(note for _, part in self.steps for note in part.warnings),
+        ]
+
 
 def forecast(
     study: Study,
@@ -1766,6 +1833,13 @@ class ResponseSummary:
     over_budget: bool
     spent: Decimal
 
+    @property
+    def line(self) -> str:
+        """A sentence on how many responses there are, and how many are still missing."""
+        run, left = self.run, self.run.planned - self.run.scored
+        numbers = {"added": self.added, "known": run.already, "collected": run.scored, "left": left}
+        return written("grade.responses", subject=run.rater_id, **numbers)
+
 
 def respond(
     study: Study,
@@ -1825,13 +1899,17 @@ def respond(
     return ResponseSummary(summary, added, run.so_far.over_budget, run.so_far.spent)
 
 
-def forecast_responses(study: Study, subject: str, scope: str = "sample") -> GraderForecast:
-    """Price a model's responses to all prompts, without network or key. How long they will be is
-    assumed. Raises InputError where the model is not valid.
+def forecast_responses(
+    study: Study, subject: str, scope: str = "sample", answered: Collection[_Side] = ()
+) -> GraderForecast:
+    """Price a model's responses to all prompts but those `answered`, without network or key. How
+    long they will be is assumed. Raises InputError where the model is not valid.
     """
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    prompts = [PromptText(system="", user=text) for text in _study_prompts(study, scope).values()]
+    every = _study_prompts(study, scope)
+    texts = [text for side, text in every.items() if side not in answered]
+    prompts = [PromptText(system="", user=text) for text in texts]
     basis = written("grade.expected_response", tokens=_RESPONSE)
     warnings = (*told_by_study(spec), *warnings_about(spec, settings))
     forecast = GraderForecast(
@@ -1840,7 +1918,7 @@ def forecast_responses(study: Study, subject: str, scope: str = "sample") -> Gra
     tariff = Tariff.find(spec, prices=study.config.prices)
     asked = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, asked, _RESPONSE)
-    return replace(forecast, sample=None)
+    return replace(forecast.left(0), already=len(every) - len(prompts))
 
 
 def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:

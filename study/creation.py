@@ -8,15 +8,16 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
+from pydantic import Field
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
-from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics import Rubric, dump_rubric, load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study.prompts.items import Items
 from evenhand.study.prompts.pairs import (
     CLUSTER,
@@ -40,19 +41,31 @@ from evenhand.study.prompts.sampling import (
     pick,
 )
 from evenhand.study.prompts.units import Key, has_known_answer, parse_unit_id, presented_values
-from evenhand.study.settings.analysis import AnalysisSettings
+from evenhand.study.settings.analysis import (
+    GROUP_COLUMNS,
+    AnalysisSettings,
+    DecisionSettings,
+    PublishedFigures,
+    read_published,
+    shipped_studies,
+)
+from evenhand.study.settings.sections import PositiveInt, Section, Share, parsed
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     AnnotationSettings,
+    Changes,
     SampleSettings,
     StudyConfig,
     change_config,
+    changed_text,
     new_config_text,
+    read_config,
 )
 from evenhand.study.store.logs.decisions import WAVES, note_act
 from evenhand.study.store.schema import claims, labels, lead_events
 from evenhand.study.store.store import Store
 from evenhand.study.tables.files import atomic_write, new_folder, scratch_folder
+from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, rubrics_in_step
 from evenhand.texts import written
 
@@ -81,6 +94,8 @@ class StudyPlan:
     store: str = "study.db"
     name: str = ""
     """Shown in the report; the folder's name if empty."""
+    settings: Changes = field(default_factory=dict)
+    """Other values for keys of study.toml."""
 
     def read_prompts(self) -> pd.DataFrame:
         """The prompts. Raises InputError where a file is bad or not exactly one kind is named."""
@@ -158,7 +173,9 @@ def create_study(
         analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
     )
     with built_whole(folder) as building:
-        atomic_write(building / FILE_NAME, new_config_text(config).encode())
+        text = changed_text(new_config_text(config), plan.settings)
+        atomic_write(building / FILE_NAME, text.encode())
+        config = read_config(building)
         new_folder(building / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
             path = building / RUBRICS_FOLDER / f"{rubric.name}.toml"
@@ -171,6 +188,135 @@ def create_study(
                 store.add_responses(responses)
             if complete is not None:
                 complete(Study(building, config, rubrics_in_step(building, config), store))
+
+
+# A published study as a folder of data: `design.toml`, `published.toml` with its figures and their
+# source, and the files that the design names.
+
+DESIGN, FIGURES = "design.toml", "published.toml"
+_MOST_BYTES, _MOST_PROMPTS = 1_000_000, 50_000_000
+"""Bytes of a file in such a folder, which may be anybody's, and of one of prompts; nothing is read
+of a larger one.
+"""
+
+
+class Paraphrasing(Section):
+    """How a model is asked for `number` paraphrases of each proposition, up to `tries` times."""
+
+    number: int = Field(ge=1, le=100)
+    wordings: str
+    tries: int = Field(default=3, ge=1, le=100)
+
+
+class DesignSettings(Section):
+    """Sections of study.toml that a design may set: none names a file, a variable or a host."""
+
+    annotation: AnnotationSettings = AnnotationSettings()
+    analysis: AnalysisSettings = AnalysisSettings()
+    decision: DecisionSettings = DecisionSettings()
+    thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
+
+
+class StudyDesign(Section):
+    """The design of a published study: its prompts, which are in `file` where they come along, its
+    rubrics, by name or file, and what `evenhand reproduce` takes where its options do not say it.
+    """
+
+    prompts: Literal["pairs", "propositions"]
+    file: str = ""
+    rubrics: tuple[str, ...] = Field(min_length=1)
+    sample: PositiveInt
+    scope: Literal["sample", "all"] = "sample"
+    repeats: int = Field(default=1, ge=1, le=1_000)
+    wordings: str = ""
+    paraphrases: Paraphrasing | None = None
+    settings: DesignSettings = DesignSettings()
+
+
+@dataclass(frozen=True)
+class PublishedStudy:
+    """A published study: its `folder`, its design, and its figures with their source."""
+
+    folder: Path
+    design: StudyDesign
+    figures: PublishedFigures
+
+    @classmethod
+    def read(cls, named: str) -> PublishedStudy:
+        """Read a study that comes with evenhand by its name, or any by its folder. Raises
+        InputError where there is none, or one of its files is bad.
+        """
+        folder = shipped_studies().get(named, Path(named))
+        if not (folder / DESIGN).is_file():
+            known = ", ".join(shipped_studies())
+            raise InputError(written("reproduce.no_study", named=named, known=known))
+        design = parsed(StudyDesign, file_of_study(folder, DESIGN).read_bytes(), DESIGN)
+        return cls(folder, design, read_published(file_of_study(folder, FIGURES).name, folder))
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.resolve().name
+
+    @property
+    def line(self) -> str:
+        """Its name, what it asks, its citation, licence and source."""
+        parts = ("title", "citation", "licence", "source")
+        about = {part: getattr(self.figures, part) for part in parts}
+        return written("reproduce.listed", name=self.name, **about)
+
+    @property
+    def figures_file(self) -> str:
+        """What `published` in study.toml says: the name of a study that comes with evenhand, else
+        the file of its figures in the folder of the study that is made.
+        """
+        return self.name if self.folder in shipped_studies().values() else FIGURES
+
+    def prompts(self, **named: Path | None) -> Path:
+        """Return the file of prompts, of those `named` by kind, or as it comes along. Raises
+        InputError where there is none, or one of another kind is named.
+        """
+        kind, file = self.design.prompts, self.design.file
+        path = named.pop(kind)
+        if path is None and file:
+            path = file_of_study(self.folder, file, _MOST_PROMPTS)
+        if path is None or any(named.values()):
+            about = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
+            raise InputError(written("reproduce.prompts", **about))
+        return path
+
+    def plan(self, prompts: Path, wordings: Path | None, **others: Any) -> StudyPlan:
+        """Return the plan of the study again on these prompts: all that was published of its
+        design. Leanings that fewer than half of the prompts have are left out.
+        """
+        design, analysis = self.design, self.design.settings.analysis
+        settings = design.settings.model_dump(mode="json", exclude_unset=True)
+        settings[""] = {"published": self.figures_file}
+        if design.wordings and wordings is None:
+            wordings = file_of_study(self.folder, design.wordings)
+        known = named_rubrics()
+        rubrics = [
+            load_rubric(each if each in known else file_of_study(self.folder, each))
+            for each in design.rubrics
+        ]
+        named: dict[str, Any] = {design.prompts: prompts, "settings": settings, **others}
+        plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **named)
+        table = plan.read_prompts()
+        have = {*GROUP_COLUMNS} <= {*table} and analysis.orientation(table).astype(bool).mean()
+        if analysis.leanings and have < 0.5:
+            del settings["analysis"]["leanings"]
+        usual = min(design.sample, len(table))
+        return replace(plan, sample=usual if plan.sample is None else plan.sample)
+
+
+def file_of_study(folder: Path, name: str, most: int = _MOST_BYTES) -> Path:
+    """Return the path of a published study's file. Raises InputError where it is outside the
+    folder, absent or too large.
+    """
+    path = inside(folder, name, "it", DESIGN)
+    if not path.is_file() or path.stat().st_size > most:
+        raise InputError(written("reproduce.no_file", file=path, most=most))
+    return path
 
 
 def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:

@@ -86,11 +86,11 @@ def is_trusted(folder: Path, declaration: object) -> bool:
     return _digest(str(folder.resolve()), declaration) in _remembered()
 
 
-def inside(folder: Path, name: str, key: str) -> Path:
+def inside(folder: Path, name: str, key: str, file: str = "study.toml") -> Path:
     """Return the path of a file that settings name. Raises InputError where it lies outside."""
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise InputError(written("trust.outside", key=key, name=name))
+    if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()):
+        raise InputError(written("trust.outside", file=file, key=key, name=name))
     return path
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -119,6 +119,17 @@ class Study:
             for unit, pair, subject in zip(*columns, strict=True)
             if subject and (not wanted or subject in wanted)
         ]
+
+    def unanswered(self, subjects: Iterable[str], scope: str) -> dict[str, list[str]]:
+        """Return the pairs of a scope to which each of these subjects has no response."""
+        answered = self.store.answered().groupby("subject")["pair_id"].agg(set).to_dict()
+        is_all = scope == "all"
+        pairs = self.store.pairs()["pair_id"].tolist() if is_all else self.store.sample()
+        none: set[str] = set()
+        return {
+            subject: [pair for pair in pairs if pair not in answered.get(subject, none)]
+            for subject in subjects
+        }
 
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
         """Return the unit ids of every kind, as rubrics name it, in one reading of the study."""

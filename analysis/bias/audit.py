@@ -428,8 +428,7 @@ def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
             f"leanings need the units columns {' and '.join(GROUP_COLUMNS)}; add them or take the "
             "leanings out"
         )
-    of_a, of_b = (table[name].map(settings.sign_of) for name in GROUP_COLUMNS)
-    signs = of_a.where(of_a == -of_b, 0)
+    signs = settings.orientation(table)
     if not signs.any():
         raise InputError(
             "no item has a group of each leaning on its two sides; the leanings must name values "

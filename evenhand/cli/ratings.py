@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -194,16 +195,9 @@ def run_respond(arguments: argparse.Namespace) -> int:
         summary = options_of(respond, arguments, system=system, **others)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
-    print_responses(summary)
+    console().print(summary.line)
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
-
-
-def print_responses(summary: graders.ResponseSummary) -> None:
-    """Print how many responses of a subject are there, and how many are still missing."""
-    run = summary.run
-    numbers = {"collected": run.scored, "known": run.already, "left": run.planned - run.scored}
-    say("grade.responses", subject=run.rater_id, added=summary.added, **numbers)
 
 
 def run_injection(arguments: argparse.Namespace) -> int:
@@ -294,23 +288,31 @@ def print_warnings(sentences: Sequence[str]) -> None:
         warn("terminal.warning", text=sentence)
 
 
-def print_forecast(forecasts: Sequence[graders.GraderForecast]) -> None:
-    """Print the number of requests and the cost of a run, and one prompt of each grader."""
-    rows = []
-    for part in forecasts:
+def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[str] = ()) -> None:
+    """Print the number of requests and the cost of a run, by its `steps` where it has several kinds
+    of them; of one without, warnings and one prompt of each grader, too.
+    """
+    rows, bases = [], dict[str, list[str]]()
+    for part, step in zip_longest(forecasts, steps):
         prices = ["unknown"] * 3
         if part.cost is not None:
             least, most = part.cost
             prices = [f"${usd:.2f}" for usd in (least, part.expected or 0.0, most)]
-        rows.append([part.rater_id, str(part.already), str(part.new), *prices])
-    columns = ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"]
+        rows.append(
+            [*filter(None, [step]), part.rater_id, str(part.already), str(part.new), *prices]
+        )
+        bases.setdefault(part.basis, []).append(part.rater_id)
+    who = ["step", "model"] if steps else ["grader"]
+    columns = [*who, "known before", "to ask", "cost at least", "expected", "cost at most"]
     print_table(columns, rows)
+    for basis, raters in bases.items():
+        if basis:
+            console().print(f"{', '.join(raters)}: {basis}")
     for part in forecasts:
-        if part.basis:
-            console().print(f"{part.rater_id}: {part.basis}")
         if part.sample:
             console().print(f"\n{written('grade.first_prompt', grader=part.rater_id)}\n")
             console().print(part.sample.system)
             console().print(f"\n{written('grade.user_part')}\n")
             console().print(part.sample.user)
-    print_warnings([sentence for part in forecasts for sentence in part.warnings])
+    if not steps:
+        print_warnings([sentence for part in forecasts for sentence in part.warnings])

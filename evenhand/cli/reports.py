@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import console, print_line, print_lines, progress_bar, say, working
+from evenhand.cli.terminal import (
+    agreed,
+    console,
+    print_line,
+    print_lines,
+    progress_bar,
+    say,
+    working,
+)
 from evenhand.cli.verbs import (
     DONE,
     Parser,
@@ -180,20 +188,29 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
     from evenhand.local_page import app_port, open_when_up
     from evenhand.reproduction import Reproduction, collect, foresee, opened, paraphrase
+    from evenhand.study.creation import PublishedStudy
+    from evenhand.study.settings.analysis import shipped_studies
 
-    folder: Path = arguments.dir or Path(f"{arguments.source}-study")
-    wanted = options_of(Reproduction, arguments, folder=folder)
+    if arguments.list or arguments.published is None:
+        print_lines(PublishedStudy.read(name).line for name in shipped_studies())
+        return DONE
+    published = PublishedStudy.read(arguments.published)
+    folder: Path = arguments.dir or Path(f"{published.name}-study")
+    wanted = options_of(Reproduction, arguments, folder=folder, published=published)
     port = app_port(arguments.port)
     limits = runs.request_limits(arguments)
     with working(written("reproduce.pricing")):
         forecast = foresee(wanted, limits, ready=not arguments.dry_run)
+    steps = [*forecast.steps, ("whole", forecast.whole)]
+    names = [written(f"reproduce.{name}") for name, _ in steps]
+    runs.print_forecast([part for _, part in steps], names)
     print_lines(forecast.lines)
     budget, expected = limits.budget, forecast.whole.expected
     if budget is not None and expected is not None and expected + forecast.spent > budget:
         say("reproduce.over", budget=budget)
     if arguments.dry_run:
         return DONE
-    if not _agreed(arguments):
+    if not (arguments.yes or agreed(limits.budget)):
         say("reproduce.declined")
         return DONE
     if ended_early := paraphrase(wanted, limits, progress_bar):
@@ -204,13 +221,10 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
         say("reproduce.paraphrases_in", folder=wanted.paraphrases_folder)
     with opened(wanted) as study:
         collected = collect(study, wanted, limits, progress_bar)
-        for summary in collected.responses:
-            runs.print_responses(summary)
-        for sentence in collected.notes:
-            console().print(sentence)
-        if collected.grades:
+        print_lines(collected.lines)
+        if graded := [part.rater_id for part in collected.grades.graders]:
             runs.print_run(collected.grades)
-            runs.print_coverage(study, [part.rater_id for part in collected.grades.graders])
+            runs.print_coverage(study, graded)
         if study.ratings().empty:
             say("reproduce.nothing")
         else:
@@ -219,7 +233,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
             say("terminal.report", page=folder / "report" / "report.html")
     code = runs.print_end("reproduce", collected.run)
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
-    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_page:
+    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"
@@ -231,22 +245,6 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     say("terminal.next", command=f"evenhand annotate {folder}")
     say("reproduce.again")
     return code
-
-
-def _agreed(arguments: argparse.Namespace) -> bool:
-    """Ask at the terminal whether to go on. Raises InputError without a terminal, unless --yes
-    or a budget is given.
-    """
-    if arguments.yes:
-        return True
-    if not sys.stdin.isatty():
-        if arguments.budget is None:
-            raise InputError(written("reproduce.say_yes"))
-        return True
-    try:
-        return input(f"{written('reproduce.go_on')} ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
 
 
 def run_select(arguments: argparse.Namespace) -> None:

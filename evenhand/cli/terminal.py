@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from evenhand.errors import InputError
 from evenhand.texts import written
 from evenhand.visible import visible
 
@@ -130,3 +131,17 @@ def progress_bar(title: str) -> Iterator[Progress]:
             progress.update(task, completed=done, total=total, description=visible(label or title))
 
         yield advance
+
+
+def agreed(budget: float | None) -> bool:
+    """Ask at the terminal whether to go on; without one a budget says so. Raises InputError without
+    either.
+    """
+    if not sys.stdin.isatty():
+        if budget is None:
+            raise InputError(written("reproduce.say_yes"))
+        return True
+    try:
+        return input(f"{written('reproduce.go_on')} ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

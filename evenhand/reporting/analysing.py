@@ -244,12 +244,11 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
         if (there := getattr(design, name))
     ]
     sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
-    if design.prompts and design.prompts != sampled:
-        numbers = {"here": sampled, "there": design.prompts}
-        notes.append(written("reproduction.prompts_differ", noun=noun, **numbers))
-    if design.responses:
-        numbers = {"here": sampled, "there": design.responses}
-        notes.append(written("reproduction.responses_differ", noun=noun, **numbers))
+    prompts = design.prompts if design.prompts != sampled else 0
+    for name, there in (("prompts", prompts), ("responses", design.responses)):
+        if there:
+            numbers = {"here": sampled, "there": there}
+            notes.append(written(f"reproduction.{name}_differ", noun=noun, **numbers))
     silent = ", ".join(grader for grader in graders if grader not in stating)
     if design.probabilities and silent:
         there = design.probabilities

@@ -5,6 +5,7 @@ from a file of items, its preview, the names that annotators would see, and link
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import re
 import shlex
@@ -420,6 +421,28 @@ def preview_of(study: Study) -> StudyPreview:
         display_of(study),
         tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
     )
+
+
+def work_lines(study: Study, usual: int) -> list[str]:
+    """Say how many prompts are sampled, and whether that is fewer than `usual`; what annotators
+    have to do and what they are to be paid; and what the sample can decide.
+    """
+    preview, config = preview_of(study), study.config
+    counts = {"total": preview.total, "noun": preview.noun}
+    lines = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
+    if preview.total < usual:
+        lines.append(written("reproduce.few", usual=usual, **counts))
+    labels = sum(each.judgments for each in preview.load.rubrics)
+    hours = sum(each.hours for each in preview.load.rubrics)
+    raters = config.annotation.raters_per_unit
+    lines.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
+    if pay := config.pay:
+        most = config.annotation.units_per_rater
+        people = math.ceil(labels / most) if most else 0
+        owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
+        name = "pay" if most else "pay_each"
+        lines.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
+    return [*lines, *preview.precision]
 
 
 def display_of(study: Study) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -27,6 +27,9 @@ from evenhand.study.settings.sections import (
     parsed,
 )
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 """Units columns with the groups for which side a and side b of a pair speak."""
@@ -77,6 +80,13 @@ class BiasSettings(Section):
             if group in groups:
                 return sign
         return 0
+
+    def orientation(self, table: pd.DataFrame) -> pd.Series:
+        """1 for a row with the first leaning on side a and the second on side b, -1 for one with
+        both the other way round, 0 for any other.
+        """
+        of_a, of_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
+        return of_a.where(of_a == -of_b, 0)
 
 
 class AnalysisSettings(BiasSettings):
@@ -230,7 +240,6 @@ UNITS = {
     "standard deviation": (1.0, 0.0, float("inf")),
 }
 """Each unit with what makes 1 of ours, and its least and greatest value."""
-SHIPPED = ("even-handedness", "stance")
 _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
@@ -248,6 +257,8 @@ class PublishedFigure(Section):
     study's own is given at both."""
     of: str = Field(min_length=1)
     """Whose figure it was."""
+    graders: tuple[str, ...] = ()
+    """Families of these graders: only own graders of the same are its like; (): any."""
     value: str
     unit: str = ""
     differs: str = ""
@@ -306,22 +317,30 @@ class PublishedFigures(Section):
     """The figures of one source."""
 
     citation: str = Field(min_length=1)
+    title: str = ""
+    licence: str = ""
+    source: str = ""
+    """Where its prompts are."""
     design: Design = Design()
     figure: tuple[PublishedFigure, ...] = Field(min_length=1)
 
 
+def shipped_studies() -> dict[str, Path]:
+    """Return the folders of the published studies that come with evenhand, by name."""
+    folders = sorted(Path(str(files("evenhand.data"))).glob("studies/*"))
+    return {folder.name: folder for folder in folders}
+
+
 def read_published(named: str, folder: Path) -> PublishedFigures:
-    """Return the figures that study.toml names: those of a source that comes along, or of a file,
+    """Return the figures that study.toml names: those of a study that comes along, or of a file,
     whose path starts at the study's folder. Raises InputError where the file is bad.
     """
-    path = folder / named
-    if named in SHIPPED:
-        content = files("evenhand.data").joinpath(f"figures_{named}.toml").read_bytes()
-    elif path.is_file():
-        content = path.read_bytes().decode("utf-8-sig", "replace").encode()
-    else:
+    shipped = shipped_studies()
+    path = shipped[named] / "published.toml" if named in shipped else folder / named
+    if not path.is_file():
         raise InputError(
-            f"study.toml: published is {named!r}; name {' or '.join(SHIPPED)}, or a TOML file in "
+            f"study.toml: published is {named!r}; name {' or '.join(shipped)}, or a TOML file in "
             "the study's folder"
         )
+    content = path.read_bytes().decode("utf-8-sig", "replace").encode()
     return parsed(PublishedFigures, content, path.name)

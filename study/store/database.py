@@ -489,7 +489,7 @@ def check_store(location: str, folder: Path) -> None:
     names = _VARIABLE.findall(location)
     kind, is_address, rest = location.partition("://")
     if is_address and kind.startswith("sqlite"):  # a file anywhere
-        raise InputError(written("trust.outside", key="store", name=location))
+        raise InputError(written("trust.outside", file="study.toml", key="store", name=location))
     if is_address:
         login = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[0]
         asked = parse_qs(rest.partition("?")[2])

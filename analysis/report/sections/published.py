@@ -13,6 +13,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.bias.audit import family_of
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
 from evenhand.analysis.report.source import (
@@ -151,7 +152,7 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
             "n_clusters": figure.n_clusters if figure else None,
             **dict(zip(names, figure.bounds if figure else unknown, strict=True)),
             "whose": _whose(each, figure) if figure else "",
-            "note": _missing(figure, each, declared),
+            "note": _missing(source, figure, each, declared),
             "differs": each.differs,
             "source": declared.published.citation,
         }
@@ -171,7 +172,7 @@ def _table(source: Source, declared: BesidePublished, pairs: Sequence[Paired]) -
             rows.append(Row(heading := name))
         mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
         printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
-        here = figure.cell if figure else Cell(DASH, aside=_missing(figure, each, declared))
+        here = figure.cell if figure else Cell(DASH, aside=_missing(source, figure, each, declared))
         rows.append(Row(each.of, (printed, here, Cell(_whose(each, figure) if figure else ""))))
         last = each
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
@@ -194,7 +195,7 @@ def _own(source: Source, declared: BesidePublished, each: PublishedFigure) -> li
     if each.between == "people and graders":
         raters = [("humans", grader) for grader in declared.graders]
     elif each.between == "graders":
-        raters = list(combinations(sorted(declared.graders), 2))
+        raters = _meant(source, declared, each)
     # On single responses the verdict of a pair is published: that of the mean of the two.
     of_pair = f"pair_{each.statistic}"
     of_pairs = each.subset in figures.by_subset(of_pair)
@@ -202,6 +203,18 @@ def _own(source: Source, declared: BesidePublished, each: PublishedFigure) -> li
     looked = [(name, each.at), *([(f"{name}_at_threshold", repr(cut))] if cut else [])]
     found_of = (figures.get(s, *who, each.subset, at) for who in raters for s, at in looked)
     return [figure for figure in found_of if figure]
+
+
+def _meant(
+    source: Source, declared: BesidePublished, each: PublishedFigure
+) -> list[tuple[str, str]]:
+    """The pairs of own graders that are of the families of those published, where it names some."""
+    families, wanted = source.analysis.settings.families, sorted(each.graders)
+    return [
+        pair
+        for pair in combinations(sorted(declared.graders), 2)
+        if wanted in ([], sorted(family_of(grader, families) for grader in pair))
+    ]
 
 
 def _of_subject(each: PublishedFigure) -> bool:
@@ -223,13 +236,15 @@ def _whose(each: PublishedFigure, figure: Figure) -> str:
     return whose
 
 
-def _missing(figure: Figure | None, each: PublishedFigure, declared: BesidePublished) -> str:
+def _missing(
+    source: Source, figure: Figure | None, each: PublishedFigure, declared: BesidePublished
+) -> str:
     """Say why there is no figure of the study's own; empty where there is one."""
     if figure is not None:
         return figure.reason.words if figure.reason else ""
     needed = {"graders": "two_graders", "subjects": "variants"}.get(each.between, "labels")
     if needed == "two_graders" and len(declared.graders) > 1:
-        needed = "not_computed"
+        needed = "not_computed" if _meant(source, declared, each) else "not_run"
     if _of_subject(each):
         return written("reproduction.no_subject", subject=each.at or each.of)
     return written(f"reproduction.{needed}")

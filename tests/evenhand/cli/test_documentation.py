@@ -28,7 +28,7 @@ CASE_STUDIES = sorted((ROOT / "examples").glob("*/README.md"))
 LOGS = sorted(RESULTS.glob("*.md"))
 PAGES = [*GUIDES, *CASE_STUDIES, *LOGS]
 
-HERE_DOCUMENT = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
+HERE_DOCUMENT = re.compile(r"(?ms)^(?:mkdir \S+\n)?cat > (\S+) <<'END'\n(.*?)^END\n")
 
 
 def shell_blocks(page: Path) -> str:
@@ -100,6 +100,7 @@ def _guide(page: Path) -> Any:
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(page: Path, make_demo: Callable[[list[str]], int], capsys) -> None:
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
     shown = outputs(page)
     for command in commands(page):

@@ -91,7 +91,7 @@ READING = {
 """What leaves a study as it is and writes no file of it; `demo` makes a synthetic one."""
 SERVING = {"annotate", "label"}
 """They note an edit of study.toml, and what `label` makes: tests/annotate_app."""
-ASKING = {"improve", "reproduce even-handedness", "reproduce stance", "respond"}
+ASKING = {"improve", "reproduce", "respond"}
 """They ask a server: tests/graders, and tests/evenhand/cli/test_reproduce.py."""
 
 

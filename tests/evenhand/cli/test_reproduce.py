@@ -6,25 +6,32 @@ import csv
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 import sqlalchemy as sa
 
 from evenhand.cli.main import main
-from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.settings.analysis import SHIPPED, PublishedFigures, read_published
+from evenhand.study.creation import PublishedStudy
+from evenhand.study.settings.analysis import (
+    AnalysisSettings,
+    PublishedFigure,
+    read_published,
+    shipped_studies,
+)
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.store import spent_so_far
@@ -35,6 +42,7 @@ from harness.replies import Call, Reply, answer, completion, error, message
 from harness.served import answers, holds
 from harness.studies import write_pairs, write_responses
 from tests.commands import Run, python
+from tests.evenhand.cli.test_documentation import HERE_DOCUMENT, shell_blocks
 from tests.graders.killing import killed_after
 
 ROOT = Path(__file__).parents[3]
@@ -58,13 +66,18 @@ class Again(ProtocolServer):
     def pairs(self, count: int) -> Path:
         return write_pairs(self.place / "pairs.csv", count)
 
-    def command(self, pairs: Path | int, *more: str, folder: Path | None = None) -> list[str]:
-        """Two subjects and two graders."""
+    def command(self, pairs, *more: str, subjects=2, graders=(), folder=None) -> list[str]:
+        """Two subjects and two graders, unless others are named."""
         file = self.pairs(pairs) if isinstance(pairs, int) else pairs
+        asked = self.subjects(subjects) if isinstance(subjects, int) else subjects
         words = ["reproduce", "even-handedness", str(folder or self.study), "--pairs", str(file)]
-        words += [word for each in self.subjects(2) for word in ("--subject", each)]
-        words += [word for each in self.graders for word in ("--grader", each)]
+        words += [word for each in asked for word in ("--subject", each)]
+        words += [word for each in graders or self.graders for word in ("--grader", each)]
         return [*words, "--concurrency", str(CONCURRENCY), *more]
+
+    def is_untouched(self) -> bool:
+        """Whether nothing was sent, and no study made."""
+        return self.calls == [] and not self.study.exists()
 
 
 @pytest.fixture
@@ -102,29 +115,29 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
 
 @pytest.mark.slow
 def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Run) -> None:
-    folder = again.study
     words = again.command(12, "--yes")
     said = run.ok(*words)
-    assert f"Next: evenhand annotate {folder}" in said
+    assert f"Next: evenhand annotate {again.study}" in said
     assert "each published figure and this study's own" in said
     assert "0.55 (coefficient)" in said
     asked = len(again.calls)
-    rows = read_table(folder / "report" / "published.csv")
+    rows = read_table(again.study / "report" / "published.csv")
     kappa = rows[(rows["statistic"] == "cohen_kappa")]
-    assert set(kappa["published"]) == {"0.76", "0.55"}
-    assert set(kappa["whose"]) == {" · ".join(again.graders)}
-    assert all(kappa["estimate"].astype(float).between(-1, 1))
+    # Two Claude graders were published, and Claude with GPT: only the latter are here.
+    of_two = dict(zip(kappa["published"], kappa["whose"], strict=True))
+    assert of_two == {"0.76": "", "0.55": " · ".join(again.graders)}
+    assert -1 <= float(kappa["estimate"].max()) <= 1
+    assert kappa["note"].tolist()[0].startswith("not run here")
     tried = rows[rows["statistic_here"] == "spearman_at_threshold"]
     assert tried["whose"].tolist() == [f"{' · '.join(again.graders)}, cut at 0.1"]
     people = rows[rows["published_of"] == "People with each other"]
     assert people["note"].tolist() == ["annotators' labels are needed"]
-    results = read_table(folder / "report" / "results.csv")
+    results = read_table(again.study / "report" / "results.csv")
     keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
     numbers = ["n_units", "n_clusters", "estimate", "low", "high"]
-    own = rows[rows["rater_a"] != ""]
-    own = own.assign(statistic=own["statistic_here"])
+    own = rows[rows["rater_a"] != ""].assign(statistic=rows["statistic_here"])
     assert len(own[keys + numbers].merge(results[keys + numbers])) == len(own) > 0
-    page = (folder / "report" / "report.html").read_text("utf-8")
+    page = (again.study / "report" / "report.html").read_text("utf-8")
     read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
     assert f"{read} Here {again.graders[0]} gave labels" in page
     assert f"have the probabilities of {again.graders[1]} cut at it" in page
@@ -133,18 +146,16 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
 
 
 def test_it_asks_before_anything_is_sent(again: Again, run: Run, monkeypatch) -> None:
-    folder = again.study
     words = again.command(2)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     assert "add --yes or --budget USD" in run.refused(*words)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda prompt: "n")
     assert "Nothing was sent." in run.ok(*words)
-    assert again.calls == []
-    assert not folder.exists()
+    assert again.is_untouched()
     monkeypatch.setattr("builtins.input", lambda prompt: "y")
     run.ok(*words)
-    assert (folder / "report" / "report.html").is_file()
+    assert (again.study / "report" / "report.html").is_file()
 
 
 @pytest.mark.slow
@@ -153,8 +164,7 @@ def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
     assert main(["new", str(folder), "--pairs", str(pairs)]) == 0
     names = [*again.subjects(2), *again.graders]
     change_config(folder, {"prices": {name: {"input": 1, "output": 1} for name in names}})
-    budgets = (0.05, 0.1, 0.15)
-    for budget in budgets:
+    for budget in (0.05, 0.1, 0.15):
         code = main(again.command(pairs, "--budget", str(budget)))
         assert code in (0, 3), capsys.readouterr()
         with open_study(folder) as study:
@@ -185,9 +195,7 @@ def _questions(calls: list[Call]) -> Counter[str]:
     "moments", [MOMENTS[1:2], pytest.param(MOMENTS, marks=pytest.mark.thorough)], ids=len
 )
 def test_killed_it_goes_on_and_comes_to_the_same_report(again: Again, moments: list[float]) -> None:
-    quiet, killed = again.place / "quiet" / "study", again.place / "killed" / "study"
-    for folder in (quiet, killed):
-        folder.parent.mkdir()
+    quiet, killed = again.place / "quiet", again.place / "killed"
     assert main(again.command(6, "--yes", folder=quiet)) == 0
     whole = _questions(again.calls)
     again.calls.clear()
@@ -205,17 +213,10 @@ def test_killed_it_goes_on_and_comes_to_the_same_report(again: Again, moments: l
     pd.testing.assert_frame_equal(_report(quiet), _report(killed))
 
 
-def eval_set(shared_data: Path) -> Path:
-    return shared_data / "eval_set.csv"
-
-
 @pytest.mark.slow
 def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -> None:
-    words = ["reproduce", "even-handedness", str(again.study), "--scope", "all"]
-    words += ["--pairs", str(eval_set(shared_data)), "--dry-run"]
-    for subject in again.subjects(5):
-        words += ["--subject", subject]
-    words += [word for grader in again.graders for word in ("--grader", grader)]
+    file, whole = shared_data / "eval_set.csv", ["--scope", "all", "--dry-run"]
+    words = again.command(file, *whole, subjects=5)
     began = time.process_time()
     assert main(words) == 0
     took = time.process_time() - began
@@ -227,27 +228,28 @@ def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -
     assert said.count(" 0 2700 ") == 5
     assert said.count(" 0 40500 ") == 2
     assert "Sampled 250 of 1350 pairs" in said
+    # Leanings are declared for the topics that the publisher marks as partisan, and no other.
+    study = PublishedStudy.read("even-handedness")
+    leanings = AnalysisSettings(**study.plan(file, None).settings["analysis"])
+    table = read_table(file)
+    assert ((leanings.orientation(table) != 0) == (table["partisan"] == "True")).all()
+    assert study.plan(ROOT / "data" / "demo_pairs.csv", None).settings["analysis"] == {}
 
 
 @pytest.mark.load
 def test_the_published_sample_of_five_subjects_is_played_to_the_report(again, shared_data):
-    folder = again.study
-    words = ["reproduce", "even-handedness", str(folder), "--yes"]
-    words += ["--pairs", str(eval_set(shared_data)), "--orders", "ab"]
-    for subject in again.subjects(5):
-        words += ["--subject", subject]
-    words += [word for grader in again.graders for word in ("--grader", grader)]
+    words = again.command(shared_data / "eval_set.csv", "--yes", "--orders", "ab", subjects=5)
     began = time.monotonic()
     assert main(words) == 0
     print(f"played in {time.monotonic() - began:.0f} s, {len(again.calls)} requests")
-    rows = read_table(folder / "report" / "published.csv")
+    rows = read_table(again.study / "report" / "published.csv")
     rho = rows[(rows["statistic"] == "spearman") & (rows["rater_b"] != "")]
     assert set(rho["rubric"]) == {"even-handedness", "hedging", "refusal"}
     assert (rows["n_clusters"] == "250").any()
-    results = read_table(folder / "report" / "results.csv")
+    results = read_table(again.study / "report" / "results.csv")
     raw = results[(results["statistic"] == "rate_raw") & (results["subset"] == "all|binary")]
     assert len(raw) == 3 * 5 * 2  # rubrics, subjects and graders
-    page = (folder / "report" / "report.md").read_text("utf-8")
+    page = (again.study / "report" / "report.md").read_text("utf-8")
     assert "Subjects' rates on every rubric, not corrected" in page
 
 
@@ -262,13 +264,9 @@ def test_the_published_sample_of_five_subjects_is_played_to_the_report(again, sh
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(again, run, more, said):
-    folder = again.study
     words = [word.replace("{root}", again.root) for word in more]
-    error = run.refused(*again.command(3, "--yes", *words))
-    assert said in error
-    assert len(error.strip().splitlines()) == 1
-    assert not folder.exists()
-    assert again.calls == []
+    assert said in run.refused(*again.command(3, "--yes", *words))
+    assert again.is_untouched()
 
 
 def test_missing_columns_and_keys_are_said_before_anything_is_sent(again, run, monkeypatch):
@@ -279,16 +277,15 @@ def test_missing_columns_and_keys_are_said_before_anything_is_sent(again, run, m
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     keyless = ["--grader", "anthropic:claude-sonnet-5"]
     assert "ANTHROPIC_API_KEY" in run.refused(*again.command(3, "--yes", *keyless))
-    assert again.calls == []
-    assert not (again.study).exists()
+    assert again.is_untouched()
 
 
 def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run, capsys):
     pairs, folder = again.pairs(4), again.study
     file = write_responses(again.place / "responses.jsonl", 4, ("s1", "s2"))
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
-    words += ["--responses", str(file), "--grader", "baseline:lexical"]
+    others = {"subjects": 0, "graders": ["baseline:lexical"]}
+    words = again.command(pairs, "--yes", "--responses", str(file), **others)
 
     def without(lost: Callable[[dict[str, str]], bool]) -> str:
         left = [json.dumps(row) for row in rows if not lost(row)]
@@ -298,10 +295,8 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
         return capsys.readouterr().err
 
     second = [row for row in rows if row["subject"] == "s2"]
-    one_side = second[0]
-    assert "add the missing response" in without(lambda row: row is one_side)
-    pair = [row for row in second if row is second[0] or row is second[1]]
-    said = without(lambda row: any(row is each for each in pair))
+    assert "add the missing response" in without(lambda row: row is second[0])
+    said = without(lambda row: any(row is each for each in second[:2]))
     assert "subject 's2' has no response to 1 of 4 sampled prompts" in said
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     assert "s3" in run.refused(*words, "--subject", "s3")
@@ -313,10 +308,7 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
 def test_another_file_or_sample_is_another_study(again: Again, run: Run) -> None:
     run.ok(*again.command(4, "--yes"))
     other = write_pairs(again.place / "other.csv", 5)
-    for words in (
-        again.command(other, "--yes"),
-        again.command(4, "--yes", "--sample", "3"),
-    ):
+    for words in (again.command(other, "--yes"), again.command(4, "--yes", "--sample", "3")):
         assert "has other prompts or another sample" in run.refused(*words)
 
 
@@ -329,47 +321,45 @@ def _stances(call: Call) -> Reply:
     return said_by(call)
 
 
+TAXES, RENTS = ("p1", "Taxes should rise."), ("p2", "Rents should be capped.")
+
+
+def _propositions(path: Path, *texts: tuple[str, str]) -> str:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        csv.writer(out).writerows([("id", "text"), *texts])
+    return str(path)
+
+
+def _stance_command(
+    again: Again, *more: str, texts: Sequence[tuple[str, str]] = (TAXES,)
+) -> list[str]:
+    """One subject, on these propositions, and a model that writes their paraphrases."""
+    file = _propositions(again.place / "a.csv", *texts)
+    words = ["reproduce", "stance", str(again.study), "--propositions", file, "--repeats", "1"]
+    words += ["--subject", again.subjects(1)[0], "--paraphrase", f"openai:writer@{again.root}/v1"]
+    return [*words, "--yes", *more]
+
+
 def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Run) -> None:
     again.script = _stances
-    file, folder = again.place / "propositions.csv", again.study
-    with file.open("w", encoding="utf-8", newline="") as out:
-        texts = [("p1", "Taxes should rise."), ("p2", "Rents should be capped.")]
-        csv.writer(out).writerows([("id", "text"), *texts])
-    words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "2"]
-    writer = f"openai:writer@{again.root}/v1"
-    words += ["--subject", again.subjects(1)[0], "--paraphrase", writer]
-    words += ["--grader", again.graders[1], "--yes"]
+    more = ["--repeats", "2", "--grader", again.graders[1]]
+    words = _stance_command(again, *more, texts=[TAXES, RENTS])
     said = " ".join(run.ok(*words, "--dry-run").split())
     # 2 propositions; 7 wordings and 6 paraphrases in the first of them, each twice
-    assert f"{writer} 0 2 " in said
+    assert f"openai:writer@{again.root}/v1 0 2 " in said
     assert said.count(" 0 52 ") == 2
     assert again.calls == []
     run.ok(*words)
     assert len(again.calls) == 2 + 52 + 52
-    with open_study(folder) as study:
+    with open_study(again.study) as study:
         prompts = study.store.pairs()
         assert prompts.groupby("proposition")["wording"].nunique().tolist() == [7, 7]
         assert prompts.groupby("proposition")["paraphrase"].nunique().tolist() == [7, 7]
-    rows = read_table(folder / "report" / "published.csv")
+    rows = read_table(again.study / "report" / "published.csv")
     stability = rows[rows["statistic"] == "stability_fleiss_kappa"]
     assert {"wording", "paraphrase"} == set(stability["at"])
     run.ok(*words)
     assert len(again.calls) == 2 + 52 + 52
-
-
-def _propositions(path: Path, *texts: tuple[str, str]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as out:
-        csv.writer(out).writerows([("id", "text"), *texts])
-    return path
-
-
-TAXES, RENTS = ("p1", "Taxes should rise."), ("p2", "Rents should be capped.")
-
-
-def _stance_command(again: Again, folder: Path, file: Path) -> list[str]:
-    words = ["reproduce", "stance", str(folder), "--propositions", str(file), "--repeats", "1"]
-    words += ["--subject", again.subjects(1)[0], "--paraphrase", f"openai:writer@{again.root}/v1"]
-    return [*words, "--yes"]
 
 
 SIX = [f"{n}. Way {n} of it." for n in range(1, 7)]
@@ -394,7 +384,7 @@ HOSTILE = {
 def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_run(
     again, lines, capsys
 ):
-    words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
+    words = _stance_command(again)
     asked: list[Call] = []
 
     def twice_bad(call: Call) -> Reply:
@@ -412,7 +402,7 @@ def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_
 
 
 def test_what_stands_around_a_list_is_no_paraphrase(again: Again) -> None:
-    words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
+    words = _stance_command(again)
     bold = [f"  {n}) **Way {n} of it.**" for n in range(1, 7)]
     around = ["Sure! Here are the paraphrases", "\n".join(bold), "I hope\nthat this helps."]
     again.script = lambda call: (
@@ -425,9 +415,7 @@ def test_what_stands_around_a_list_is_no_paraphrase(again: Again) -> None:
 
 
 def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(again, run):
-    file = _propositions(again.place / "a.csv", TAXES, RENTS)
-    words = _stance_command(again, again.study, file)
-
+    words = _stance_command(again, texts=[TAXES, RENTS])
     again.script = lambda call: completion("No." if RENTS[1] in call.user else "\n".join(SIX))
     for time_asked in (1, 2):
         error = run.refused(*words)
@@ -457,41 +445,32 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
 ):
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
     again.script = _stances
-    folder = again.study
-    words = ["reproduce", source, str(folder), "--subject", "house:subject"]
+    words = ["reproduce", source, str(again.study), "--subject", "house:subject"]
     words += ["--grader", "house:grader", "--concurrency", "4"]
-    known = "subject grader"
+    known, last = "subject grader", "grader"
     if source == "stance":
-        words += [
-            "--propositions",
-            str(_propositions(again.place / "a.csv", TAXES)),
-            "--repeats",
-            "1",
-        ]
-        words += ["--paraphrase", "house:writer"]
-        known += " writer"
+        file = _propositions(again.place / "a.csv", TAXES)
+        words += ["--propositions", file, "--repeats", "1", "--paraphrase", "house:writer"]
+        known, last = "subject grader writer", "writer"
     else:
         words += ["--pairs", str(again.pairs(3))]
-    last = known.split()[-1]
     file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
     words += ["--settings", str(file)]
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert f"The price of house:{last} is not known" in said
     assert f'Give it by --settings FILE, with lines such as [prices."house:{last}"]' in said
-    assert "the whole" in said
+    assert re.search(r"the whole( \d+){2}( unknown){3}", said)
     error = run.refused(*words, "--budget", "5")
     assert f"the price of house:{last} is not known, so no budget can be kept" in error
-    assert len(error.strip().splitlines()) == 1
-    assert again.calls == []
-    assert not folder.exists()
+    assert again.is_untouched()
     _settings(again, file, prices=known)
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert "not known" not in said
-    assert "?" not in said.partition("the whole")[2]
+    assert "unknown" not in said
     run.ok(*words, "--budget", "5")
     assert {call.headers["authorization"] for call in again.calls} == {"Bearer a-key-of-the-house"}
     asked = len(again.calls)
-    with open_study(folder) as study:
+    with open_study(again.study) as study:
         assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
@@ -514,9 +493,7 @@ def test_a_bad_settings_file_is_one_sentence(again: Again, run: Run) -> None:
             file.write_text(text, "utf-8")
         error = run.refused(*words)
         assert fault in error
-        assert len(error.strip().splitlines()) == 1
-    assert again.calls == []
-    assert not (again.study).exists()
+        assert again.is_untouched()
 
 
 def _priced(said: str, grader: str) -> list[float]:
@@ -526,10 +503,8 @@ def _priced(said: str, grader: str) -> list[float]:
 
 
 def test_batches_of_graders_are_priced_at_half(again: Again, run: Run) -> None:
-    words = ["reproduce", "even-handedness", str(again.study), "--subject", "openai:gpt-5.4"]
-    words += ["--pairs", str(again.pairs(120)), "--dry-run"]
-    grader = f"anthropic:claude-opus-5@{again.root}"
-    words += ["--grader", grader, "--orders", "ab"]
+    grader, more = again.graders[0], ["--dry-run", "--orders", "ab"]
+    words = again.command(120, *more, subjects=["openai:gpt-5.4"], graders=[grader])
     live = _priced(run.ok(*words), grader)
     said = run.ok(*words, "--batch")
     assert "Graders are asked in batches" in said
@@ -537,17 +512,16 @@ def test_batches_of_graders_are_priced_at_half(again: Again, run: Run) -> None:
     assert live[-1] > 1
 
 
+def _started(words: list[str], **how: Any) -> subprocess.Popen[bytes]:
+    program = [sys.executable, "-P", "-c", PROGRAM, *words]
+    return subprocess.Popen(program, cwd=ROOT, stderr=subprocess.DEVNULL, **how)
+
+
 @pytest.mark.slow
 def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: Again) -> None:
-    pairs, folder = again.pairs(4), again.study
-    words = again.command(pairs, "--yes", "--batch")
+    words = again.command(4, "--yes", "--batch")
     again.batches.looks = 10**9
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, *words],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = _started(words, stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120
         while len(again.batches.made) < 2 or not all(b["looked"] for b in again.batches.made):
@@ -565,7 +539,7 @@ def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: A
     whole = Counter(call.user + call.body["model"] for call in [*again.calls, *again.batches.calls])
     # 4 pairs of 2 subjects, 16 responses; two graders have 16 pairs and 16 responses on two rubrics
     assert whole.total() == 16 + 2 * 48
-    assert (folder / "report" / "published.csv").is_file()
+    assert (again.study / "report" / "published.csv").is_file()
     assert main(words) == 0
     assert len(again.batches.made) == 2
 
@@ -574,24 +548,16 @@ def test_a_grader_without_batches_is_refused_before_anything_is_sent(again, run,
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", again.root)
     words = again.command(2, "--yes", "--batch")
-    assert "foundry has no batch service" in run.refused(
-        *words, "--grader", "foundry:claude-opus-5"
-    )
-    assert again.calls == []
-    assert not (again.study).exists()
+    said = run.refused(*words, "--grader", "foundry:claude-opus-5")
+    assert "foundry has no batch service" in said
+    assert again.is_untouched()
 
 
 def _at_a_terminal(words: list[str]) -> tuple[subprocess.Popen[bytes], int]:
     """A command that runs at a terminal, and the descriptor of what it writes there."""
     lead, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM, *words],
-        cwd=ROOT,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"BROWSER": "true"},
-    )
+    env = os.environ | {"BROWSER": "true"}
+    process = _started(words, stdin=terminal, stdout=terminal, env=env)
     os.close(terminal)
     return process, lead
 
@@ -616,22 +582,21 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
     pairs, folder = again.pairs(2), again.study
     file = write_responses(again.place / "responses.jsonl", 2, ("s1", "s2"))
     port = free_port()
-    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
-    words += ["--responses", str(file), "--grader", "baseline:lexical", "--port", str(port)]
+    more = ["--yes", "--responses", str(file), "--port", str(port)]
+    words = again.command(pairs, *more, subjects=0, graders=["baseline:lexical"])
     wanted = [*words, "--raters", "3"]
     done = python("-c", PROGRAM, *wanted, cwd=ROOT, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert f"Next: evenhand annotate {folder}" in done.stdout
-    for ends in (words, [*wanted, "--no-page"]):
+    for ends in (words, [*wanted, "--no-app"]):
         process, lead = _at_a_terminal(ends)
-        said = _written_until(lead, "Next: evenhand annotate", process)
-        assert "Next: evenhand annotate" in said
+        assert "Next: evenhand" in _written_until(lead, "Next: evenhand annotate", process)
         assert process.wait(60) == 0
         os.close(lead)
     process, lead = _at_a_terminal(wanted)
     try:
-        said = _written_until(lead, "Ctrl-C ends the page", process)
-        assert f"Annotators label at http://localhost:{port}." in " ".join(said.split())
+        said = " ".join(_written_until(lead, "Ctrl-C ends the page", process).split())
+        assert f"Annotators label at http://localhost:{port}." in said
         assert holds(lambda: answers(f"http://localhost:{port}/health"), 120)
     finally:
         process.terminate()
@@ -641,39 +606,31 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
 
 def test_paraphrases_of_other_propositions_or_knownare_refused(again: Again, run: Run) -> None:
     again.script = _stances
-    folder = again.study
-    words = _stance_command(again, folder, _propositions(again.place / "a.csv", TAXES, RENTS))
+    words = _stance_command(again, texts=[TAXES, RENTS])
     run.ok(*words)
-    shutil.rmtree(folder)
+    shutil.rmtree(again.study)
     asked = len(again.calls)
-    other = _propositions(again.place / "b.csv", ("p1", "Tea beats coffee."), RENTS)
     by_another = [each.replace("openai:writer", "openai:another") for each in words]
-    for refused in (_stance_command(again, folder, other), by_another):
-        assert "has paraphrases of other propositions or by another" in run.refused(*refused)
+    assert "has paraphrases by another model" in run.refused(*by_another)
+    of_other = _stance_command(again, texts=[("p1", "Tea beats coffee."), RENTS])
+    assert "study-paraphrases has other prompts" in run.refused(*of_other)
     assert len(again.calls) == asked
-    assert not folder.exists()
+    assert not again.study.exists()
 
 
 def test_why_the_paraphraser_stopped_is_said(again: Again, run: Run, capsys) -> None:
     again.script = lambda call: error(401)
-    words = _stance_command(again, again.study, _propositions(again.place / "a.csv", TAXES))
+    words = _stance_command(again)
     assert "was refused" in run.refused(*words)
-    priced = [
-        each.replace("openai:writer@" + again.root + "/v1", "openai:gpt-5.4") for each in words
-    ]
     shutil.rmtree(again.place / "study-paraphrases")
-    priced = [
-        each.replace("openai:subject-1@" + again.root + "/v1", "openai:gpt-5.4") for each in priced
-    ]
+    priced = [re.sub(r"openai:(writer|subject-1)@.*", "openai:gpt-5.4", each) for each in words]
     assert main([*priced, "--budget", "0.000001"]) == 3
     assert "budget" in capsys.readouterr().err
 
 
 def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, run: Run) -> None:
-    pairs, folder = again.pairs(3), again.study
-    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
-    words += ["--subject", "openai:subject-1", "--grader", "openai:gpt-5.4"]
-    assert "has answered" not in run.ok(*words)
+    words = again.command(3, "--yes", subjects=["openai:subject-1"], graders=["openai:gpt-5.4"])
+    assert "not answered" not in run.ok(*words)
     asked = len(again.calls)
     # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
     said = " ".join(run.ok(*words, "--dry-run").split())
@@ -686,8 +643,7 @@ def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, r
 
 
 def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
-    pairs = again.pairs(4)
-    words = again.command(pairs, "--sample", "2")
+    words = again.command(4, "--sample", "2")
     run.ok(*words, "--scope", "all", "--yes")
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert said.count(" 4 0 ") == 2  # of each subject two pairs
@@ -697,47 +653,41 @@ def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
 
 
 def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> None:
-    folder = again.study
     file = write_responses(again.place / "responses.jsonl", 3, ("s1", "s2"))
-    words = [*again.command(3), "--yes"]
+    words = again.command(3, "--yes")
     run.ok(*words)
     run.ok(*words, "--responses", file)
-    with open_study(folder) as study:
+    with open_study(again.study) as study:
         assert study.subjects() == sorted([*again.subjects(2), "s1", "s2"])
-    text = file.read_text("utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     rows[0]["response"] += " and more"
     file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     assert "already has another response" in run.refused(*words, "--responses", file)
 
 
 def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys) -> None:
-    pairs, folder = again.pairs(3), again.study
-
     again.script = lambda call: error(404) if call.body["model"] == "subject-2" else said_by(call)
-    assert main(again.command(pairs, "--yes")) == 2
+    assert main(again.command(3, "--yes")) == 2
     said = " ".join(capsys.readouterr().out.split())
     gone = again.subjects(2)[1]
-    assert f"{gone} has answered 0 of 3 prompts or pairs. Its responses are graded when" in said
-    assert (folder / "report" / "published.csv").is_file()
+    assert f"{gone} has not answered 3 prompts or pairs. Its responses are graded when" in said
+    assert (again.study / "report" / "published.csv").is_file()
 
 
 def test_lost_replies_count_in_later_runs(again: Again) -> None:
-    pairs, folder = again.pairs(1), again.study
     again.script = lambda call: replace(said_by(call), delay=2.0)
-    words = ["reproduce", "even-handedness", str(folder), "--pairs", str(pairs), "--yes"]
-    words += ["--subject", f"anthropic:claude-opus-5@{again.root}"]
-    words += ["--grader", "baseline:lexical", "--budget", "0.5", "--timeout", "0.5"]
+    others = {"subjects": [again.graders[0]], "graders": ["baseline:lexical"]}
+    words = again.command(1, "--yes", "--budget", "0.5", "--timeout", "0.5", **others)
     assert main(words) in (2, 3)
-    with open_study(folder) as study:
+    with open_study(again.study) as study:
         assert spent_so_far(study.store) > 0
 
 
 def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, run: Run) -> None:
-    pairs, folder = again.pairs(2), again.study
-    run.ok("new", folder, "--pairs", pairs)
-    change_config(folder, {"": {"published": "own.toml"}})
-    assert "own.toml" in run.refused(*again.command(pairs, "--yes"))
+    run.ok("new", again.study, "--pairs", again.pairs(2))
+    change_config(again.study, {"": {"published": "own.toml"}})
+    said = run.refused(*again.command(2, "--yes"))
+    assert "published is 'own.toml'; name even-handedness or stance, or a TOML file" in said
     assert again.calls == []
 
 
@@ -745,8 +695,7 @@ def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, 
 def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> None:
     pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
     file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
-    made = ["new", str(folder), "--pairs", str(pairs), "--responses", str(file)]
-    run.ok(*made)
+    run.ok("new", folder, "--pairs", pairs, "--responses", file)
     run.ok("grade", folder, "--grader", "baseline:lexical")
     figure = 'rubric = "refusal"\nstatistic = "cohen_kappa"\nbetween = "graders"\nof = "A and B"\n'
     text = f'citation = "A 2025"\n[[figure]]\n{figure}value = "0.5"\n'
@@ -754,7 +703,6 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
     change_config(folder, {"": {"published": "own.toml"}})
     error = run.refused("report", folder)
     assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
-    assert len(error.strip().splitlines()) == 1
     assert not (folder / "report").exists()
     (folder / "own.toml").write_text(f'{text}unit = "coefficient"\n', "utf-8")
     assert "A 2025: each published figure and this study's own." in run.ok("report", folder)
@@ -762,51 +710,102 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
     assert (row["published"], row["unit"], row["estimate"]) == ("0.5", "coefficient", "")
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", shipped_studies())
 def test_the_figures_that_come_along_are_those_that_rubrics_quote(name, tmp_path):
-    from evenhand.rubrics import load_rubric
-
-    found = read_published(name, tmp_path)
-    for figure in found.figure:
-        quoted = [
-            text
-            for each in load_rubric(figure.rubric).published
-            for text in each.model_dump().values()
-        ]
+    for figure in read_published(name, tmp_path).figure:
+        rubric = load_rubric(figure.rubric)
+        quoted = {text for each in rubric.published for text in each.model_dump().values()}
         of_share = {"73": "80 of 110"}.get(figure.value, figure.value)
-        assert {figure.printed, of_share} & set(quoted), figure
+        assert {figure.printed, of_share} & quoted, figure
 
 
-def test_a_published_figure_without_its_unit_is_refused(tmp_path: Path) -> None:
-    figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
-    for more, said in (
-        ({"value": "0.5"}, "cohen_kappa of A and B has no unit; name one of percent"),
-        ({"value": "0.5", "unit": "kappas"}, "has the unit 'kappas'"),
-        ({"value": "50", "unit": "coefficient"}, "is '50', which is no coefficient"),
-        ({"value": "about half", "unit": "share"}, "is 'about half', which is no share"),
-    ):
-        lines = [f'{key} = "{value}"' for key, value in {**figure, **more}.items()]
-        text = 'citation = "A 2025"\n[[figure]]\n' + "\n".join(lines) + "\n"
-        (tmp_path / "own.toml").write_text(text, "utf-8")
-        with pytest.raises(InputError, match=r"own\.toml") as refused:
-            read_published("own.toml", tmp_path)
-        assert said in str(refused.value)
-    with pytest.raises(InputError, match="name even-handedness or stance"):
-        read_published("nowhere", tmp_path)
+FIGURE = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        ("0.5", "", "cohen_kappa of A and B has no unit; name one of percent"),
+        ("0.5", "kappas", "has the unit 'kappas'"),
+        ("50", "coefficient", "is '50', which is no coefficient"),
+        ("about half", "share", "is 'about half', which is no share"),
+    ],
+)
+def test_a_published_figure_without_its_unit_is_refused(value: str, unit: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
 
 
 def test_a_published_number_in_the_unit_of_results() -> None:
-    figure = {"rubric": "r", "statistic": "s", "between": "people", "of": "b"}
-    found = PublishedFigures.model_validate(
-        {
-            "citation": "A 2025",
-            "figure": [
-                {**figure, "value": "94", "unit": "percent"},
-                {**figure, "value": "> 0.99", "unit": "coefficient"},
-            ],
-        }
-    )
-    assert [Decimal(str(each.in_ours)) for each in found.figure] == [
-        Decimal("0.94"),
-        Decimal("0.99"),
-    ]
+    for value, unit, number in (("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)):
+        figure = PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
+        assert figure.in_ours == number
+
+
+def test_those_that_come_along_are_listed_with_their_source(run: Run) -> None:
+    said = " ".join(run.ok("reproduce", "--list").split())
+    for name in shipped_studies():
+        figures = PublishedStudy.read(name).figures
+        assert f"{name}: {figures.title} {figures.citation}. Licence: {figures.licence}" in said
+        assert figures.source in said
+
+
+@pytest.fixture
+def third_party(again: Again, monkeypatch) -> Path:
+    """The made-up study of the guide, as it stands there."""
+    monkeypatch.chdir(again.place)
+    (again.place / "warmth").mkdir()
+    for name, text in HERE_DOCUMENT.findall(shell_blocks(ROOT / "docs" / "graders.md")):
+        if name.startswith("warmth/"):
+            Path(name).write_text(text, "utf-8")
+    return again.place / "warmth"
+
+
+def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third_party) -> None:
+    words = ["reproduce", "./warmth", "--subject", again.subjects(1)[0], "--seed", "4", "--yes"]
+    words += [word for each in again.graders for word in ("--grader", each)]
+    said = " ".join(run.ok(*words).split())
+    assert "Sampled 2 of 3 pairs (seed 4)" in said
+    assert "Doe 2025 (made up): each published figure and this study's own." in said
+    made = third_party.with_name("warmth-study")
+    with open_study(made) as study:
+        assert study.config.analysis.margin == 0.15
+        assert [*study.rubrics] == ["refusal"]
+    (row,) = read_table(made / "report" / "published.csv").to_dict("records")
+    assert (row["published"], row["whose"]) == ("0.61", " · ".join(again.graders))
+    asked = len(again.calls)
+    run.ok(*words)
+    assert len(again.calls) == asked
+    assert "name their file with --pairs FILE" in run.refused(*words, "--propositions", "p.csv")
+    assert "leave --paraphrase out" in run.refused(*words, "--paraphrase", "openai:m")
+
+
+FILE, REFUSED = 'file = "pairs.csv"', "is not a file of at most"
+HOSTILE_STUDIES = {
+    "a key for a host": ("[settings.analysis]", "[settings.providers.x]", "no known key"),
+    "a database": ("[settings.analysis]", "[settings]\nstore = 'postgresql://h/x'", "no known key"),
+    "prompts outside": (FILE, "file = '../outside.csv'", "design.toml: it names"),
+    "a rubric outside": ('["refusal"]', "['/etc/passwd']", "design.toml: it names"),
+    "a link": (FILE, "file = 'link.csv'", "design.toml: it names"),
+    "a loop": (FILE, "file = 'loop.csv'", REFUSED),
+    "no such file": (FILE, "file = 'absent.csv'", REFUSED),
+    "a pipe": (FILE, "file = 'pipe.csv'", REFUSED),
+    "too large": (FILE, f"{FILE} # {'x' * 1_000_000}", REFUSED),
+    "a billion repeats": ("sample", "repeats = 1_000_000_000\nsample", "it must be less than"),
+    "no TOML": (FILE, "file", "is not valid TOML"),
+}
+
+
+@pytest.mark.parametrize("way", HOSTILE_STUDIES)
+def test_a_hostile_folder_is_refused_in_one_sentence(again, run, third_party, way):
+    before, after, said = HOSTILE_STUDIES[way]
+    (again.place / "outside.csv").write_text("prompt_a,prompt_b\nx,y\n", "utf-8")
+    (third_party / "link.csv").symlink_to(again.place / "outside.csv")
+    (third_party / "loop.csv").symlink_to("loop.csv")
+    os.mkfifo(third_party / "pipe.csv")
+    design = third_party / "design.toml"
+    design.write_text(design.read_text("utf-8").replace(before, after), "utf-8")
+    words = ["reproduce", "./warmth", "--subject", again.subjects(1)[0], "--yes"]
+    assert said in run.refused(*words)
+    assert again.is_untouched()
+    assert not third_party.with_name("warmth-study").exists()
