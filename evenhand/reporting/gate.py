@@ -448,7 +448,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
 
     Raises InputError where there is no such grader, or nothing to freeze.
     """
-    _check_grader(dataset, grader)
+    grader = _checked(dataset, grader)
     wanted = [n for n in dataset.scales if rubric is None or same_rubric(n, rubric)]
     kept = {name: both for name in wanted if len(both := _both(dataset, name, grader))}
     if not kept:
@@ -549,9 +549,10 @@ def compared(
     if not wanted:
         rubrics = listed(baseline.scales)
         raise InputError(f"the baseline has no rubric {rubric!r}; it has {rubrics}")
-    _check_grader(now, grader)
+    grader = _checked(now, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
-    versions = Versions(grader + _BASELINE, grader)
+    shown = now.call(grader)
+    versions = Versions(shown + _BASELINE, shown)
     before = validate_ratings(_table(baseline.ratings), "the baseline")
     units, drifts = _table(baseline.units), []
     for name in wanted:
@@ -572,11 +573,13 @@ def same_rubric(name: str, other: str) -> bool:
     return name.replace("_", "-") == other.replace("_", "-")
 
 
-def _check_grader(dataset: Dataset, grader: str) -> None:
-    """Raise InputError where a dataset has no such grader."""
+def _checked(dataset: Dataset, grader: str) -> str:
+    """Return the id of a grader. Raises InputError where a dataset has no such one."""
+    grader = dataset.id_of(grader)
     graders = sorted(set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"]))
     if grader not in graders:
         raise InputError(f"{dataset.name} has no grader {grader!r}; it has {listed(graders)}")
+    return grader
 
 
 def _both(dataset: Dataset, name: str, grader: str) -> pd.DataFrame:
@@ -748,7 +751,9 @@ def _of_rule(
     the verdict, a sentence that the rule is the weaker of the two.
     """
     rubrics = sorted(set(analysis.results["rubric"]))
-    rubric = _one_rubric(options.rubric, rubrics, is_file=is_file(source))
+    called = {each: name for name, each in analysis.ids.items()}
+    grader, asked = called.get(grader, grader), called.get(options.rubric or "", options.rubric)
+    rubric = _one_rubric(asked, rubrics, is_file=is_file(source))
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
     checks = [each.check for each in clauses]
