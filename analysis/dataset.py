@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evenhand.analysis.labels.encoding import one_version
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.results import BASELINES
-from evenhand.errors import InputError, did_you_mean
+from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.texts import written
 
@@ -112,15 +112,23 @@ class Dataset:
             return given.assign(**{name: given[name].map(names[name]) for name in columns})
 
         def scale(of: Scale) -> Scale:
-            own = {"thresholds": keyed(of.thresholds), "tunings": keyed(of.tunings)}
-            names = {part: call(getattr(of, part)) for part in ("name", "variant_of", "part_of")}
-            return replace(of, **own, **names, withheld=keyed(of.withheld))
+            return replace(
+                of,
+                name=call(of.name),
+                thresholds=keyed(of.thresholds),
+                tunings=keyed(of.tunings),
+                variant_of=call(of.variant_of),
+                withheld=keyed(of.withheld),
+                part_of=call(of.part_of),
+                ids=facts.ids,
+            )
 
-        tables = {name: getattr(facts, name) for name in ("raters", "usage", "attacked")}
         hashes, tried = facts.rubric_hashes, facts.rewordings
         facts = replace(
             facts,
-            **{name: given if given is None else table(given) for name, given in tables.items()},
+            raters=facts.raters if facts.raters is None else table(facts.raters),
+            usage=facts.usage if facts.usage is None else table(facts.usage),
+            attacked=facts.attacked if facts.attacked is None else table(facts.attacked),
             rubric_hashes=None if hashes is None else keyed(hashes),
             excluded=keyed(facts.excluded),
             prices={(call(on), call(who)): usd for (on, who), usd in facts.prices.items()},

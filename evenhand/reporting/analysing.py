@@ -369,9 +369,7 @@ def counted(models: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in models.items())
 
 
-def _own_prompts(
-    study: Study, raters: Iterable[str], call: Callable[[str], str]
-) -> dict[str, str]:
+def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
@@ -420,8 +418,8 @@ def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> li
         for name, (kappa, clusters) in last.items()
         if kappa is not None
     )
-    about = {"old": call(end["old"]), "new": call(end["new"]), "scores": scores}
-    about["count"] = max(len(last) - 1, 0)
+    about: dict[str, object] = {"old": call(end["old"]), "new": call(end["new"])}
+    about |= {"count": max(len(last) - 1, 0), "scores": scores}
     about["gives_way"] = end.get("gives_way", "")
     unread = [key for why, key in _UNREAD.items() if end.get(why)]
     came = [*unread, "improved_futile"][0] if end["new"] else "improved_none"

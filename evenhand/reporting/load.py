@@ -263,7 +263,11 @@ def without_withheld(dataset: Dataset) -> Dataset:
             if not judged:
                 gone += [grader] if grader in dropped else []
                 continue
-            about = {"rubric": dataset.call(rubric), "grader": dataset.call(grader), "have": len(judged & labelled)}
+            about = {
+                "rubric": dataset.call(rubric),
+                "grader": dataset.call(grader),
+                "have": len(judged & labelled),
+            }
             key = "withheld" if grader in dropped else "not_asked"
             notes.append(written(f"note.{key}", labelled=len(labelled), **about))
         if gone:
