@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -134,7 +134,8 @@ def show_overview(study: Study) -> None:
 
 
 def _titles(study: Study) -> dict[str, str]:
-    return {name: rubric.title for name, rubric in study.rubrics.items()}
+    names = study.config.names
+    return {name: names.get(name, rubric.title) for name, rubric in study.rubrics.items()}
 
 
 # ---- the tiles ----------------------------------------------------------------------------------
@@ -342,16 +343,16 @@ def _show_verdicts(study: Study, figures: LiveFigures | None) -> None:
     names = figures.report["names"]
     cards: dict[str, list[BoardCard]] = {}
     for verdict in verdicts:
-        cards.setdefault(verdict["rubric"], []).append(
-            verdict_card(verdict, figures.results, names)
-        )
+        name = names.get(verdict["grader"], verdict["grader"])
+        card = replace(verdict_card(verdict, figures.results), grader=name)
+        cards.setdefault(verdict["rubric"], []).append(card)
     boards = "".join(board(titles.get(rubric, rubric), own) for rubric, own in cards.items())
     show(f'<div class="evenhand-boards">{boards}</div>')
     for limit in limits_of(verdicts):
         st.text(limit)
 
 
-def verdict_card(verdict: Verdict, results: pd.DataFrame, called: Mapping[str, str]) -> BoardCard:
+def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
     """Make the board's card of one grader on one rubric."""
     title = TITLES[verdict["verdict"]]
     reasons = [written("lead.reason", reason=verdict["reason"])] if verdict["reason"] else []
@@ -360,8 +361,7 @@ def verdict_card(verdict: Verdict, results: pd.DataFrame, called: Mapping[str, s
     if len(kappas) == 2 and not any(map(math.isnan, kappas)):
         reasons.append(written("lead.kappas", grader=kappas[0], people=kappas[1]))
     words = f"{title.icon} {title.words}"
-    grader = called.get(verdict["grader"], verdict["grader"])
-    return BoardCard(verdict["verdict"], words, grader, reasons, verdict["sentence"])
+    return BoardCard(verdict["verdict"], words, verdict["grader"], reasons, verdict["sentence"])
 
 
 # Progress of the labelling.

@@ -52,6 +52,7 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.study.settings.study_toml import read_config
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -101,6 +102,19 @@ def is_study(source: Path) -> bool:
     if not source.is_dir() or (source / "study.toml").exists():
         return source.is_dir()
     return format_of(FileSource(source)) == TABLE
+
+
+def id_in(source: Source | str, name: str) -> str:
+    """Return the id of the rater or rubric that a source gives this display name; else the name."""
+    if isinstance(source, Dataset):
+        return source.id_of(name)
+    if not isinstance(source, Path):
+        return name
+    if is_study(source):
+        called = read_config(source).names
+    else:
+        called = sidecar.names if (sidecar := read_sidecar(source)) else {}
+    return next((each for each, given in called.items() if given == name), name)
 
 
 def is_file(source: Source | str) -> bool:
@@ -347,6 +361,7 @@ def from_file(
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
         options = sidecar.file.under(options)
+        options = replace(options, rubric=options.rubric and id_in(file, options.rubric))
         if scales is None:
             advice = "put it there or give --units FILE"
             units = units or named_file(file, "units", sidecar.units, advice)
