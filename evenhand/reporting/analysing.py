@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from evenhand import __version__
 from evenhand.errors import InputError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import PublishedFigures
     from evenhand.study.tables.ratings import Mark
 
+V = TypeVar("V")
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
@@ -155,6 +156,10 @@ def _study_context(
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
     noun, usage, call = prompts_noun(prompts), dataset.facts.usage, dataset.call
     quoted = with_ids(analysis.disagreements, analysis.ids)
+
+    def by_names(values: Mapping[Any, V]) -> dict[Any, V]:
+        return {(call(on), unit, *map(call, of)): each for (on, unit, *of), each in values.items()}
+
     picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}
     if usage is not None:
@@ -197,23 +202,22 @@ def _study_context(
         rubric_titles=dataset.titles,
         label_names=dataset.names,
         published={call(name): rubric.published for name, rubric in study.rubrics.items()},
-        texts={(call(on), unit): read for (on, unit), read in quoted_texts(study, quoted).items()},
+        texts=by_names(quoted_texts(study, quoted)),
         remarks={
-            (call(on), unit): {call(who): words for who, words in said.items()}
-            for (on, unit), said in quoted_remarks(study, quoted).items()
+            key: {call(who): words for who, words in said.items()}
+            for key, said in by_names(quoted_remarks(study, quoted)).items()
         },
         marks={
-            (call(on), unit): [(call(who), mark) for who, mark in marks]
-            for (on, unit), marks in quoted_marks(study, quoted).items()
+            key: [(call(who), mark) for who, mark in marks]
+            for key, marks in by_names(quoted_marks(study, quoted)).items()
         },
-        replies={
-            (call(on), unit, call(grader)): replies
-            for (on, unit, grader), replies in quoted_replies(study, quoted).items()
-        },
-        sorted={
-            (call(each.rubric), each.unit_id, call(each.grader)): (each.kind, each.note)
-            for each in sorted_so_far(study)
-        },
+        replies=by_names(quoted_replies(study, quoted)),
+        sorted=by_names(
+            {
+                (each.rubric, each.unit_id, each.grader): (each.kind, each.note)
+                for each in sorted_so_far(study)
+            }
+        ),
     )
 
 
