@@ -90,6 +90,8 @@ class Analysis:
     """By rubric, the labels that its figures rest on."""
     orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """By rubric and grader, the orders in which it read pairs, where known."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """The ids of raters and rubrics that go by display names in all of it, by these."""
 
     @property
     def rule(self) -> str:
@@ -241,6 +243,7 @@ def together(
         cluster_nouns={each.rows.rubric: each.cluster_noun for each in parts},
         counts={each.rows.rubric: each.counts for each in parts},
         orders={each.rows.rubric: each.orders for each in parts if each.orders},
+        ids=request.facts.ids,
     )
 
 
@@ -473,7 +476,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     for name, graders in audit.by_orders(result.orders).items():
         both, who = name == "both_orders", listed(graders)
         result.note(written("note.both_orders" if both else "note.one_order", graders=who))
-    if prompted := with_own_prompt(counted["rater_id"].unique()):
+    if prompted := with_own_prompt(counted["rater_id"].unique(), request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, counted))
     readings = encoding.combine_readings(counted, scale, request.facts.source)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand.analysis.labels.encoding import one_version
 from evenhand.analysis.request import StudyFacts
+from evenhand.analysis.results import BASELINES
+from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.labels.scale import Scale
     from evenhand.analysis.verification import Libraries
+
+T = TypeVar("T")
+_GROUPS = ("humans", "models", "all", *BASELINES)
+"""What the results call raters that are none of the ratings'."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,8 +40,8 @@ class Dataset:
     excluded, ...); `seed` fixes all resampling.
 
     `name` is what messages call the ratings, `title` the study's name. `titles` and `names` are
-    those of rubrics, and of their options. `notes` say how the labels were read. A `synthetic` one
-    holds made-up labels.
+    those of rubrics, and of their options. `called` are display names of raters and rubrics by id.
+    `notes` say how the labels were read. A `synthetic` one holds made-up labels.
     """
 
     name: str
@@ -48,6 +55,7 @@ class Dataset:
     title: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     synthetic: bool = False
 
@@ -65,6 +73,80 @@ class Dataset:
         seed = changes.pop("seed", self.seed)
         settings, decision = with_changes(self.settings, self.decision, changes)
         return replace(self, settings=settings, decision=decision, seed=seed)
+
+    def id_of(self, name: str) -> str:
+        """Return the id of the rater or rubric that has a display name, or that has this id."""
+        return next((each for each, called in self.called.items() if called == name), name)
+
+    def call(self, name: str) -> str:
+        """Return the display name of an id: itself where it has none."""
+        scale = self.scales.get(name)
+        if name not in self.called and scale and scale.part_of in self.called:
+            return self.called[scale.part_of] + name.removeprefix(scale.part_of)
+        return self.called.get(name, name)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all raters and rubrics, which may have display names."""
+        rubrics = [name for each in self.scales.values() for name in (each.name, each.part_of)]
+        return list(filter(None, dict.fromkeys([*self.ratings["rater_id"].unique(), *rubrics])))
+
+    def named(self) -> Dataset:
+        """Return it with display names in place of ids, wherever an analysis may name a rater or a
+        rubric: all that follows from it says them. `facts.ids` leads back. Raises InputError where
+        a name is the id of another rater or rubric.
+        """
+        if not self.called:
+            return self
+        facts, call, ids = self.facts, self.call, self.ids
+        for each, name in self.called.items():
+            if name != each and name in (*ids, *_GROUPS):
+                raise InputError(written("names.taken", id=repr(each), name=repr(name)))
+
+        def keyed(values: Mapping[str, T]) -> dict[str, T]:
+            return {call(key): value for key, value in values.items()}
+
+        def table(given: pd.DataFrame) -> pd.DataFrame:
+            columns = [name for name in ("rater_id", "rubric") if name in given]
+            names = {name: {each: call(each) for each in given[name].unique()} for name in columns}
+            return given.assign(**{name: given[name].map(names[name]) for name in columns})
+
+        def scale(of: Scale) -> Scale:
+            return replace(
+                of,
+                name=call(of.name),
+                thresholds=keyed(of.thresholds),
+                tunings=keyed(of.tunings),
+                variant_of=call(of.variant_of),
+                withheld=keyed(of.withheld),
+                part_of=call(of.part_of),
+                ids=facts.ids,
+            )
+
+        hashes, tried = facts.rubric_hashes, facts.rewordings
+        facts = replace(
+            facts,
+            raters=facts.raters if facts.raters is None else table(facts.raters),
+            usage=facts.usage if facts.usage is None else table(facts.usage),
+            attacked=facts.attacked if facts.attacked is None else table(facts.attacked),
+            rubric_hashes=None if hashes is None else keyed(hashes),
+            excluded=keyed(facts.excluded),
+            prices={(call(on), call(who)): usd for (on, who), usd in facts.prices.items()},
+            looks=keyed(facts.looks),
+            sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
+            rewordings=keyed({of: replace(each, of=call(each.of)) for of, each in tried.items()}),
+            ids={name: each for each in ids if (name := call(each)) != each},
+        )
+        reference = call(self.decision.reference)
+        return replace(
+            self,
+            ratings=table(self.ratings),
+            scales={call(name): scale(each) for name, each in self.scales.items()},
+            decision=self.decision.model_copy(update={"reference": reference}),
+            facts=facts,
+            titles=keyed(self.titles),
+            names=keyed(self.names),
+        )
 
     def counted(self, rubric: str) -> pd.DataFrame:
         """Return the ratings of one rubric that count. Those given under another version of it and

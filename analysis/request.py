@@ -41,7 +41,8 @@ class StudyFacts:
     the injection audit (`study.store.logs.replies`). `rewordings` has, by the name of a wording
     that was tried among people, that trial. `source` is the name of the ratings in messages,
     `strata` the units columns that the labelled sample was stratified by. `assigned` says that it
-    did not depend on labels who was asked for which unit, as where a study assigns them.
+    did not depend on labels who was asked for which unit, as where a study assigns them. Where
+    raters and rubrics go by display names, `ids` has the id of each.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None
@@ -56,6 +57,7 @@ class StudyFacts:
     source: str = "ratings"
     strata: tuple[str, ...] = ()
     assigned: bool = False
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

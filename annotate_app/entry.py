@@ -79,8 +79,7 @@ def offer(study: Study, door: Literal["lead", "label"], reader: Language) -> Non
     """Draw the button, if the study has a provider, and why a visitor was refused through it."""
     if (settings := study.config.oidc) is None:
         return
-    label = settings.label or reader.say("login.single_sign_on")
-    if st.button(label, width="stretch", key="single-sign-on"):
+    if st.button(reader.say("login.single_sign_on"), width="stretch", key="single-sign-on"):
         st.session_state.pop(_REFUSED, None)
         try:
             client_secret(settings)

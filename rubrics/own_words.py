@@ -178,9 +178,11 @@ _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
 
 
-def with_own_prompt(raters: Iterable[str]) -> list[str]:
-    """Return the raters that read a judge prompt of their user's own, by their ids."""
-    return sorted(str(rater) for rater in raters if OWN_PROMPT in rater)
+def with_own_prompt(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
+    """Return the raters that read a judge prompt of their user's own, known by their ids: `ids`
+    has those of raters that go by other names.
+    """
+    return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 
 
 def own_prompt_of(rater: str) -> str:

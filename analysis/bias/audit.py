@@ -193,7 +193,8 @@ def _add_shifts(
     for calls, length in lengths(verdicts, directed, view.facts):
         add_shift_rows(audit, calls, [length])
     if verdicts is not None:
-        add_family_rows(audit, verdicts, view.request.settings.families)
+        request = view.request
+        add_family_rows(audit, verdicts, request.settings.families, request.facts.ids)
         for column in view.labels.columns(view.request.screened):
             add_shift_rows(audit, verdicts, slices_of(verdicts, column))
 
@@ -263,15 +264,21 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
     return ""
 
 
-def add_family_rows(audit: AuditRows, calls: Calls, families: Mapping[str, Sequence[str]]) -> None:
+def add_family_rows(
+    audit: AuditRows,
+    calls: Calls,
+    families: Mapping[str, Sequence[str]],
+    ids: Mapping[str, str] | None = None,
+) -> None:
     """Add `bias_self_preference` of graders whose family is among the subjects, with others. It is
     the affirmative calls on subjects of its own family minus those on the others. `at` is the
-    family.
+    family. A grader's family is known by its id, which `ids` has where it goes by another name.
     """
     of_subject = [family_of(subject, families) for subject in calls.subjects]
     of_unit = np.array([*of_subject, ""])[calls.subject]
     for grader in calls.graders:
-        family = family_of(calls.raters[grader], families)
+        name = calls.raters[grader]
+        family = family_of((ids or {}).get(name, name), families)
         if family and family in of_subject and set(of_subject) != {family}:
             is_family = np.where(calls.subject >= 0, of_unit == family, np.nan)
             is_own = Property("bias_self_preference", is_family, calls.subset, family)

@@ -127,7 +127,9 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
         ratings = ratings[~hidden | (ratings["draw"] == earliest)]
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
-    raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
+    by_id = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
+    raters, _ = pd.factorize(ratings["rater_id"].map(by_id), sort=True)
+    rater_names = sorted(by_id, key=by_id.__getitem__)
     orders, _ = pd.factorize(ratings["order"], sort=True)
     labels = _label_codes(ratings, scale, source)
     probabilities = _probabilities(ratings, scale, source)
@@ -196,7 +198,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     draws = counts.groupby("rater_id").median().astype(int)
     return Readings(
         units=tuple(unit_names.tolist()),
-        raters=tuple(rater_names.tolist()),
+        raters=tuple(rater_names),
         kinds=tuple(kinds[rater] for rater in rater_names),
         unit=cells % len(unit_names),
         rater=cells // len(unit_names),
@@ -293,7 +295,7 @@ def encode(
     """
     order = sorted(
         range(len(readings.raters)),
-        key=lambda at: (KIND_ORDER[readings.kinds[at]], readings.raters[at]),
+        key=lambda at: (KIND_ORDER[readings.kinds[at]], at),
     )
     column = np.empty(len(order), dtype=np.intp)
     column[order] = np.arange(len(order))

@@ -64,7 +64,8 @@ class Scale:
     words differently. `withheld` are units by grader: its labels there do not count, because
     people's labels of them led to this grader (`evenhand improve`). `number` says that labels are
     numbers, however few; `part_of` names the labels that are sets of options, of which this is one,
-    yes or no. `ordered` are the weights of the deciding kappa where labels have an order.
+    yes or no. `ordered` are the weights of the deciding kappa where labels have an order. Raters
+    are in the order of their ids, which `ids` has for those that go by display names.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -86,6 +87,7 @@ class Scale:
     number: bool = False
     part_of: str = ""
     ordered: OrderedWeights = "linear"
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for fault in self._faults():

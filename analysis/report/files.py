@@ -241,11 +241,14 @@ def write_report(
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     """The results as plain rows; None where a number is undefined."""
-    rows = []
+    rows, ids = [], analysis.ids
     for row in analysis.rows:
         marks = join_notes(row["remarks"], "synthetic" if synthetic else "")
         plain = {name: _plain(value) for name, value in row.items() if name in RESULTS_COLUMNS}
-        rows.append(plain | {"note": text_of(marks)})
+        key = {name: ids.get(row[name], row[name]) for name in ("rubric", "rater_a", "rater_b")}
+        if row["statistic"].startswith("rewording_"):
+            key["at"] = ids.get(row["at"], row["at"])
+        rows.append(plain | key | {"note": text_of(marks)})
     return rows
 
 
@@ -258,23 +261,40 @@ def _plain(value: object) -> object:
 
 
 def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]) -> str:
-    ranking = rank_graders(analysis.results, analysis.verdicts)
+    ranking, ids = rank_graders(analysis.results, analysis.verdicts), analysis.ids
+
+    def id_of(name: str) -> str:
+        return ids.get(name, name)
+
+    def keys(of: Sequence[Sequence[str]]) -> list[list[str]]:
+        return [[*map(id_of, key[:1]), key[1], *map(id_of, key[2:4]), *key[4:]] for key in of]
+
     thresholds: dict[str, dict[str, float]] = {}
     origins: dict[str, dict[str, str]] = {}
     for each in analysis.thresholds:
-        thresholds.setdefault(each.rubric, {})[each.grader] = each.threshold
-        origins.setdefault(each.rubric, {})[each.grader] = each.origin
+        rubric, grader = id_of(each.rubric), id_of(each.grader)
+        thresholds.setdefault(rubric, {})[grader] = each.threshold
+        origins.setdefault(rubric, {})[grader] = each.origin
     study = {
         "name": context.name, "synthetic": context.synthetic, "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
-        "recommendations": {each.rubric: each.sentence for each in recommendations(ranking)},
-        "rubric_titles": dict(context.rubric_titles),
+        "recommendations": {
+            id_of(each.rubric): each.sentence for each in recommendations(ranking)
+        },
+        "rubric_titles": {id_of(name): title for name, title in context.rubric_titles.items()},
         "thresholds": thresholds, "threshold_origins": origins,
     }  # fmt: skip
     done, *results = methods.paragraphs(Source(analysis, context)).texts
+    verdicts = [
+        {
+            **each, "rubric": id_of(each["rubric"]), "grader": id_of(each["grader"]),
+            "kappas": keys(each["kappas"]), "evidence": keys(each["evidence"]),
+        }
+        for each in analysis.verdicts
+    ]  # fmt: skip
     content = {
         "schema": SCHEMA, "study": study, "methods": done, "results_text": " ".join(results),
-        "verdicts": analysis.verdicts, "results": rows,
+        "names": {each: name for name, each in ids.items()}, "verdicts": verdicts, "results": rows,
     }  # fmt: skip
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 

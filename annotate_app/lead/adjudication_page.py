@@ -296,7 +296,7 @@ def show_disagreements(study: Study) -> None:
     if not disagreements:
         st.text(written("disagreement.none"))
         return
-    chosen = _chosen(disagreements, earlier)
+    chosen = _chosen(study.config.names, disagreements, earlier)
     left = sum(_about(each) not in earlier for each in disagreements)
     st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(disagreements)))
     if chosen:
@@ -326,7 +326,9 @@ def _about(each: GraderDisagreement | SortedDisagreement) -> About:
 
 
 def _chosen(
-    disagreements: Sequence[GraderDisagreement], earlier: dict[About, SortedDisagreement]
+    called: Mapping[str, str],
+    disagreements: Sequence[GraderDisagreement],
+    earlier: dict[About, SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Filter the disagreements by the lead's choices on the page."""
     columns = iter(st.columns(4))
@@ -336,8 +338,12 @@ def _chosen(
         return next(columns).selectbox(label, list(names), format_func=names.__getitem__)
 
     parts = {part for each in disagreements for part in each.parts.items()}
-    of_rubric = choice("Rubric", {each.rubric for each in disagreements})
-    of_grader = choice("Grader", {each.grader for each in disagreements})
+
+    def name(each: str) -> str:
+        return called.get(each, each)
+
+    of_rubric = choice("Rubric", {each.rubric for each in disagreements}, name)
+    of_grader = choice("Grader", {each.grader for each in disagreements}, name)
     in_part = choice("Part of the sample", parts, ": ".join)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     kinds |= {kind: kind_title(kind) for kind in KINDS}
@@ -366,7 +372,8 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
     with grader:
-        show(items([(shown.grader, [names.get(shown.label, shown.label)])]))
+        name = study.config.names.get(shown.grader, shown.grader)
+        show(items([(name, [names.get(shown.label, shown.label)])]))
         for reply in quoted_replies(study, [shown]).get(_about(shown), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
     with humans:

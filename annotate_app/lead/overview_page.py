@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -134,7 +134,8 @@ def show_overview(study: Study) -> None:
 
 
 def _titles(study: Study) -> dict[str, str]:
-    return {name: rubric.title for name, rubric in study.rubrics.items()}
+    names = study.config.names
+    return {name: names.get(name, rubric.title) for name, rubric in study.rubrics.items()}
 
 
 # ---- the tiles ----------------------------------------------------------------------------------
@@ -339,9 +340,12 @@ def _show_verdicts(study: Study, figures: LiveFigures | None) -> None:
     verdicts, titles = _verdicts(figures), _titles(study)
     if not verdicts:
         st.text(written("lead.no_verdict"))
+    names = figures.report["names"]
     cards: dict[str, list[BoardCard]] = {}
     for verdict in verdicts:
-        cards.setdefault(verdict["rubric"], []).append(verdict_card(verdict, figures.results))
+        name = names.get(verdict["grader"], verdict["grader"])
+        card = replace(verdict_card(verdict, figures.results), grader=name)
+        cards.setdefault(verdict["rubric"], []).append(card)
     boards = "".join(board(titles.get(rubric, rubric), own) for rubric, own in cards.items())
     show(f'<div class="evenhand-boards">{boards}</div>')
     for limit in limits_of(verdicts):
@@ -389,12 +393,14 @@ def show_progress(study: Study) -> None:
     show(heading(f"Labels by the {step}"))
     show_chart(timeline_chart(counts, step))
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
+    called = study.config.names
     ways = {"rater_id": rater_page}
-    show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways)
+    show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways, called=called)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
-        show_table(totals, "By grader", columns, headings={"rater_id": "Grader"}, folded=True)
+        head = {"rater_id": "Grader"}
+        show_table(totals, "By grader", columns, headings=head, folded=True, called=called)
 
 
 def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
@@ -478,7 +484,8 @@ def _agreement(study: Study, half_width: float) -> None:
     show_drawn(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"
     columns = "rubric who figure estimate low high n_units n_clusters note"
-    show_table(main, caption, columns, folded=True)
+    main = main.assign(who=main["who"].replace(figures.report["names"]))
+    show_table(main, caption, columns, folded=True, called=figures.report["names"])
     st.header("As labels came in", anchor=False)
     show_chart(over_time_chart(figures.over_time))
     show_table(

@@ -256,22 +256,27 @@ def show_table(
     number: str = "",
     folded: bool = False,
     ways: Mapping[str, Callable[[str], str]] | None = None,
+    called: Mapping[str, str] | None = None,
 ) -> None:
     """Draw a table of some columns, given as a text of their names or as a mapping from name to
     heading; a number that is not known is a dash.
 
     `headings` are this table's own; `number` is the format of numbers in columns given by a
     mapping. A table that repeats a chart above it in numbers is `folded`. `ways` make the address
-    of a cell's rows from its value.
+    of a cell's rows from its value; raters and rubrics that are `called` something go by that.
     """
     formats: Mapping[str, str] = {}
     ways, title = ways or {}, html.escape(caption)
+    names = dict.fromkeys(("rater_id", "rubric"), called or {})
     if isinstance(columns, str):
         titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     rows = [
-        "".join(_cell(row[at], formats.get(at, number), ways.get(at)) for at in columns)
+        "".join(
+            _cell(row[at], formats.get(at, number), ways.get(at), names.get(at, {}))
+            for at in columns
+        )
         for row in frame.to_dict("records")
     ]
     with st.expander(caption) if folded else nullcontext():
@@ -310,11 +315,14 @@ def rater_page(rater: str) -> str:
     return f"raters?one_rater={quote(rater, safe='')}"
 
 
-def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:
+def _cell(
+    value: object, spec: str, way: Callable[[str], str] | None, called: Mapping[str, str]
+) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return f'<td class="number">{DASH}</td>'
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    plain = to_the_minute(str(value)) if spec == _TO_THE_MINUTE else str(value)
+    name = called.get(str(value), str(value))
+    plain = to_the_minute(name) if spec == _TO_THE_MINUTE else name
     text = html.escape(format(value, spec) if is_number else plain)
     if way is not None:
         text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'

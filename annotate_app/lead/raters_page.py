@@ -93,6 +93,7 @@ def show_raters(study: Study) -> None:
         index=None,
         placeholder="All annotators",
         key="one_rater",
+        format_func=lambda each: study.config.names.get(each, each),
         bind="query-params",
     )
     if rater is None:
@@ -129,6 +130,7 @@ def _quality(study: Study) -> None:
         "rater_id state why answers median_seconds pace idle_minutes run kappa lean drift checks",
         headings={"why": "A second look, because"},
         ways={"rater_id": rater_page},
+        called=study.config.names,
     )
 
 

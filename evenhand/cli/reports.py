@@ -330,7 +330,7 @@ def run_save(arguments: argparse.Namespace) -> None:
     print_lines(dataset.notes)
     if dataset.synthetic:
         say("terminal.synthetic")
-    about = {"grader": baseline.grader, "file": arguments.file}
+    about = {"grader": dataset.call(baseline.grader), "file": arguments.file}
     say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **about)
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 

@@ -369,10 +369,20 @@ def options_of(function: Callable[..., Result], arguments: Namespace, **others: 
 
 
 def study_of(arguments: Namespace) -> Study:
-    """Open the study that a verb is about."""
+    """Open the study that a verb is about. Options that name graders or a rubric by their display
+    names have the ids from then on.
+    """
     from evenhand.study import open_study
 
-    return open_study(arguments.dir)
+    study = open_study(arguments.dir)
+    ids = {name: each for each, name in study.config.names.items()}
+    for option in ("grader", "graders", "against", "candidate", "rubric"):
+        given = getattr(arguments, option, None)
+        if isinstance(given, str):
+            setattr(arguments, option, ids.get(given, given))
+        elif isinstance(given, list):
+            setattr(arguments, option, [ids.get(each, each) for each in given])
+    return study
 
 
 def refuse(arguments: Namespace, options: Collection[str], because: str) -> None:

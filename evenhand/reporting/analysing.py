@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from evenhand import __version__
 from evenhand.errors import InputError
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import PublishedFigures
     from evenhand.study.tables.ratings import Mark
 
+V = TypeVar("V")
 Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Called with the name of each stage, to show progress."""
@@ -89,10 +90,15 @@ def analyse_study(
             "and `evenhand grade`"
         )
     published = published_figures(study) if study.config.published else None
+    seen, dataset = dataset, dataset.named()
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
-    context = _study_context(study, dataset, analysis)
+    context = _study_context(study, seen, dataset, analysis)
     if published is None:
         return analysis, context
+    of_rubrics = [
+        each.model_copy(update={"rubric": dataset.call(each.rubric)}) for each in published.figure
+    ]
+    published = published.model_copy(update={"figure": tuple(of_rubrics)})
     _add_published_cuts(dataset, analysis, published)
     return analysis, replace(context, beside=_with_published(study, dataset, published))
 
@@ -110,6 +116,7 @@ def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
     """
     from evenhand.analysis.report import ReportContext
 
+    dataset = dataset.named()
     analysis = dataset.analyse(**how)
     return analysis, ReportContext(
         name=dataset.name,
@@ -125,7 +132,12 @@ def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
     )
 
 
-def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> ReportContext:
+def _study_context(
+    study: Study, seen: Dataset, dataset: Dataset, analysis: Analysis
+) -> ReportContext:
+    """Return what a report says of a study, whose ratings are `seen` with ids, and by display names
+    in the `dataset`.
+    """
     from evenhand.analysis.report import ReportContext
     from evenhand.study.desk.claims import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
@@ -134,7 +146,12 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
     from evenhand.study.store.store import models_that_answered
 
     config, prompts, ratings = study.config, study.store.pairs(), dataset.ratings
-    noun, usage = prompts_noun(prompts), dataset.facts.usage
+    noun, usage, call = prompts_noun(prompts), dataset.facts.usage, dataset.call
+    quoted = with_ids(analysis.disagreements, analysis.ids)
+
+    def by_names(values: Mapping[Any, V]) -> dict[Any, V]:
+        return {(call(on), unit, *map(call, of)): each for (on, unit, *of), each in values.items()}
+
     picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}
     if usage is not None:
@@ -151,9 +168,9 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(dataset, analysis),
         **{written("methods.answered", grader=who): counted(by) for who, by in answered.items()},
-        **_own_prompts(study, ratings["rater_id"].unique()),
-        **_improved(study),
-        **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
+        **_own_prompts(study, seen.ratings["rater_id"].unique(), call),
+        **_improved(study, call),
+        **{f"rubric {call(name)}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
     return ReportContext(
         name=config.name,
@@ -163,28 +180,51 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
             *dataset.notes,
             *(
                 written(
-                    "prompts.seen", rubric=seen.rubric.title, seen=seen.seen, labels=seen.labels
+                    "prompts.seen",
+                    rubric=seen.titles[each.rubric.name],
+                    seen=each.seen,
+                    labels=each.labels,
                 )
-                for seen in prompts_seen(study, ratings)
+                for each in prompts_seen(study, seen.ratings)
             ),
             *several_models(answered),
         ],
         answered=answered,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
-        published={name: rubric.published for name, rubric in study.rubrics.items()},
-        texts=quoted_texts(study, analysis.disagreements),
-        remarks=quoted_remarks(study, analysis.disagreements),
-        marks=quoted_marks(study, analysis.disagreements),
-        replies=quoted_replies(study, analysis.disagreements),
-        sorted={
-            (disagreement.rubric, disagreement.unit_id, disagreement.grader): (
-                disagreement.kind,
-                disagreement.note,
-            )
-            for disagreement in sorted_so_far(study)
+        published={call(name): rubric.published for name, rubric in study.rubrics.items()},
+        texts=by_names(quoted_texts(study, quoted)),
+        remarks={
+            key: {call(who): words for who, words in said.items()}
+            for key, said in by_names(quoted_remarks(study, quoted)).items()
         },
+        marks={
+            key: [(call(who), mark) for who, mark in marks]
+            for key, marks in by_names(quoted_marks(study, quoted)).items()
+        },
+        replies=by_names(quoted_replies(study, quoted)),
+        sorted=by_names(
+            {
+                (each.rubric, each.unit_id, each.grader): (each.kind, each.note)
+                for each in sorted_so_far(study)
+            }
+        ),
     )
+
+
+def with_ids(
+    disagreements: Iterable[GraderDisagreement], ids: Mapping[str, str]
+) -> list[GraderDisagreement]:
+    """Return disagreements with the ids of raters and rubrics in place of their display names."""
+    return [
+        replace(
+            each,
+            rubric=ids.get(each.rubric, each.rubric),
+            grader=ids.get(each.grader, each.grader),
+            people={ids.get(who, who): label for who, label in each.people.items()},
+        )
+        for each in disagreements
+    ]
 
 
 def published_figures(study: Study) -> PublishedFigures:
@@ -308,7 +348,7 @@ def counted(models: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in models.items())
 
 
-def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
+def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]) -> dict[str, str]:
     """Return the judge prompt of each grader that read one of its user's own."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
@@ -316,7 +356,7 @@ def _own_prompts(study: Study, raters: Iterable[str]) -> dict[str, str]:
     for grader in with_own_prompt(raters):
         digest = own_prompt_of(grader)
         kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
-        prompts[written("methods.own_prompt", grader=grader)] = ", ".join(kept) or digest
+        prompts[written("methods.own_prompt", grader=call(grader))] = ", ".join(kept) or digest
     return prompts
 
 
@@ -328,7 +368,7 @@ _OUTCOMES = {
 _UNREAD = {"gives_way": "improved_gives_way", "no_level": "improved_no_level"}
 
 
-def _improved(study: Study) -> dict[str, str]:
+def _improved(study: Study, call: Callable[[str], str]) -> dict[str, str]:
     """Return for each improved rubric how labels were split, every choice, and the price."""
     from evenhand.study.store.logs.decisions import ends_of
 
@@ -338,14 +378,14 @@ def _improved(study: Study) -> dict[str, str]:
     lines = {}
     for rubric, ends in by_rubric.items():
         sentences = [written("methods.improved_parted", **ends[-1]["parts"])]
-        sentences += [sentence for end in ends for sentence in choice_lines(end)]
+        sentences += [sentence for end in ends for sentence in choice_lines(end, call)]
         if ends[-1]["price"] is not None:
             sentences.append(written("methods.improved_price", price=ends[-1]["price"]))
-        lines[written("methods.improved", rubric=rubric)] = " ".join(sentences)
+        lines[written("methods.improved", rubric=call(rubric))] = " ".join(sentences)
     return lines
 
 
-def choice_lines(end: Mapping[str, Any]) -> list[str]:
+def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
     """Return what came of one choice, and of its proof, as `improve` kept it: first the kappa of
     each candidate in its last round, the old grader's before the others.
     """
@@ -353,11 +393,12 @@ def choice_lines(end: Mapping[str, Any]) -> list[str]:
     for stage in end["rounds"]:
         last |= {name: (kappa, stage["clusters"]) for name, kappa in stage["kappas"].items()}
     scores = "; ".join(
-        written("methods.improved_score", grader=name, kappa=kappa, clusters=clusters)
+        written("methods.improved_score", grader=call(name), kappa=kappa, clusters=clusters)
         for name, (kappa, clusters) in last.items()
         if kappa is not None
     )
-    about = {"old": end["old"], "new": end["new"], "count": max(len(last) - 1, 0), "scores": scores}
+    about: dict[str, object] = {"old": call(end["old"]), "new": call(end["new"])}
+    about |= {"count": max(len(last) - 1, 0), "scores": scores}
     about["gives_way"] = end.get("gives_way", "")
     unread = [key for why, key in _UNREAD.items() if end.get(why)]
     came = [*unread, "improved_futile"][0] if end["new"] else "improved_none"

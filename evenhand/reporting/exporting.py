@@ -123,6 +123,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
             name: _section(study, scale, looks.get(name, 1), usage)
             for name, scale in dataset.scales.items()
         },
+        names={each: dataset.called[each] for each in dataset.ids if each in dataset.called},
     )
     document = tomlkit.document()
     document.add(tomlkit.comment(_HEADER))

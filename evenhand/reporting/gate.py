@@ -41,7 +41,7 @@ from evenhand.analysis.statistics import shown_apart
 from evenhand.analysis.verdicts.drift import KAPPA_BEFORE, Drift, Versions, drift_of, paired_labels
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
-from evenhand.reporting.load import is_file, load
+from evenhand.reporting.load import id_in, is_file, load
 from evenhand.reporting.panel import Line as PanelLine
 from evenhand.reporting.panel import Shown
 from evenhand.reporting.ratings_file.declared import (
@@ -105,7 +105,7 @@ class Check:
 class Gate(Shown):
     """All checks on one grader; true only if they are all met. `notes` list what was assumed of the
     labels. `verdict` is that on the grader, where the labels were analysed, and `weaker` is a
-    sentence where the rule is met without it.
+    sentence where the rule is met without it. `shown` is the display name of the grader, an id.
     """
 
     source: str
@@ -115,6 +115,7 @@ class Gate(Shown):
     verdict: str = ""
     weaker: str = ""
     rows: Sequence[ResultRow] = field(default=(), compare=False)
+    shown: str = ""
 
     def __bool__(self) -> bool:
         return self.passed is True
@@ -448,7 +449,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
 
     Raises InputError where there is no such grader, or nothing to freeze.
     """
-    _check_grader(dataset, grader)
+    grader = _checked(dataset, grader)
     wanted = [n for n in dataset.scales if rubric is None or same_rubric(n, rubric)]
     kept = {name: both for name in wanted if len(both := _both(dataset, name, grader))}
     if not kept:
@@ -549,9 +550,10 @@ def compared(
     if not wanted:
         rubrics = listed(baseline.scales)
         raise InputError(f"the baseline has no rubric {rubric!r}; it has {rubrics}")
-    _check_grader(now, grader)
+    grader = _checked(now, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
-    versions = Versions(grader + _BASELINE, grader)
+    shown = now.call(grader)
+    versions = Versions(shown + _BASELINE, shown)
     before = validate_ratings(_table(baseline.ratings), "the baseline")
     units, drifts = _table(baseline.units), []
     for name in wanted:
@@ -572,11 +574,13 @@ def same_rubric(name: str, other: str) -> bool:
     return name.replace("_", "-") == other.replace("_", "-")
 
 
-def _check_grader(dataset: Dataset, grader: str) -> None:
-    """Raise InputError where a dataset has no such grader."""
+def _checked(dataset: Dataset, grader: str) -> str:
+    """Return the id of a grader. Raises InputError where a dataset has no such one."""
+    grader = dataset.id_of(grader)
     graders = sorted(set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"]))
     if grader not in graders:
         raise InputError(f"{dataset.name} has no grader {grader!r}; it has {listed(graders)}")
+    return grader
 
 
 def _both(dataset: Dataset, name: str, grader: str) -> pd.DataFrame:
@@ -657,6 +661,7 @@ def gate(
     With an `engine` the rule is checked on ratings that are reduced while they are read
     (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
     """
+    grader = shown = id_in(source, grader)
     if require is None and baseline is None:
         require = VERDICT
     options = options or ScaleOptions()
@@ -682,7 +687,8 @@ def gate(
         else:
             place = Path(source) if isinstance(source, str) else source
             analysis, context = analyse_source(place, options, on_stage=on_stage)
-        checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
+        shown = next((name for name, each in analysis.ids.items() if each == grader), grader)
+        checks, verdict, weaker = _of_rule(source, shown, rule, options, analysis)
         notes += context.said
         rows += analysis.rows
     if baseline is not None:
@@ -690,11 +696,13 @@ def gate(
             raise InputError("this is an address; a baseline is compared with a file's labels")
         called = f"baseline {baseline.name}"
         comparison = _drift(source, grader, read_baseline(baseline), called, options, new_rubric)
+        grader, shown = comparison.grader, comparison.shown
         checks += comparison.checks
         rows += comparison.rows
         notes += comparison.notes
     once = tuple(dict.fromkeys(notes))
-    return Gate(_called(source, options), grader, tuple(checks), once, verdict, weaker, rows)
+    about = tuple(checks), once, verdict, weaker, rows, shown
+    return Gate(_called(source, options), grader, *about)
 
 
 def compare(
@@ -711,7 +719,7 @@ def compare(
 
     Raises InputError where the baseline is another grader's, and as `gate` does.
     """
-    options = options or ScaleOptions()
+    options, grader = options or ScaleOptions(), id_in(source, grader)
     notes: list[str] = []
     if baseline is not None:
         saved, called = read_baseline(baseline), f"baseline {baseline.name}"
@@ -748,7 +756,9 @@ def _of_rule(
     the verdict, a sentence that the rule is the weaker of the two.
     """
     rubrics = sorted(set(analysis.results["rubric"]))
-    rubric = _one_rubric(options.rubric, rubrics, is_file=is_file(source))
+    called = {each: name for name, each in analysis.ids.items()}
+    asked = called.get(options.rubric or "", options.rubric)
+    rubric = _one_rubric(asked, rubrics, is_file=is_file(source))
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
     checks = [each.check for each in clauses]
@@ -787,11 +797,13 @@ def _drift(
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name
+    grader, rubric = now.id_of(grader), rubric and now.id_of(rubric)
     drifts = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     notes = (written("terminal.synthetic"),) if baseline.synthetic or now.synthetic else ()
     checks = tuple(_of_drift(each, called) for each in drifts)
     rows = [row for each in drifts for row in each.rows]
-    return Comparison(_called(source, options), grader, checks, notes, rows=rows)
+    shown = now.call(grader)
+    return Comparison(_called(source, options), grader, checks, notes, rows=rows, shown=shown)
 
 
 def _of_drift(drift: Drift, called: str) -> Check:
@@ -839,7 +851,7 @@ def junit_xml(result: Gate) -> bytes:
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})
     for each in result.checks:
-        about = {"classname": f"{result.source}, {result.grader}", "name": each.name}
+        about = {"classname": f"{result.source}, {result.shown}", "name": each.name}
         case = ElementTree.SubElement(suite, "testcase", visible_in(about))
         if each.outcome != "met":
             tag = "failure" if each.outcome == "not_met" else "error"
@@ -863,6 +875,6 @@ def summary_markdown(result: Gate) -> str:
     text = visible("\n".join(lines))
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    about = visible(written("gate.about", source=result.source, grader=result.grader))
+    about = visible(written("gate.about", source=result.source, grader=result.shown))
     title = written(f"gate.title_{result.outcome}")
     return f"### {title}\n\n{fence}text\n{about}\n{text}\n{fence}\n"

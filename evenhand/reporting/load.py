@@ -35,7 +35,7 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
 from evenhand.analysis.request import StudyFacts, TriedWording
-from evenhand.errors import InputError
+from evenhand.errors import InputError, did_you_mean
 from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
@@ -52,6 +52,7 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.study.settings.study_toml import read_config
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -103,6 +104,19 @@ def is_study(source: Path) -> bool:
     return format_of(FileSource(source)) == TABLE
 
 
+def id_in(source: Source | str, name: str) -> str:
+    """Return the id of the rater or rubric that a source gives this display name; else the name."""
+    if isinstance(source, Dataset):
+        return source.id_of(name)
+    if not isinstance(source, Path):
+        return name
+    if is_study(source):
+        called = read_config(source).names
+    else:
+        called = sidecar.names if (sidecar := read_sidecar(source)) else {}
+    return next((each for each, given in called.items() if given == name), name)
+
+
 def is_file(source: Source | str) -> bool:
     """Return True for a ratings file, at an address too, or a table; False for a folder or what is
     loaded already.
@@ -139,6 +153,7 @@ def from_study(
         each = study.config.annotation.raters_per_unit
         tried_wordings[rewording.new.name] = TriedWording(rewording.new.variant_of, old, new, each)
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
+    unknown = unknown_names(config.names, ratings, study.rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
     ratings = without_missing(ratings, config.analysis.missing)
@@ -165,10 +180,14 @@ def from_study(
             assigned=all_labels_were_assigned(study.store),
         ),
         title=config.name,
-        titles={name: rubric.title for name, rubric in study.rubrics.items()},
+        titles={
+            name: config.names.get(name, rubric.title) for name, rubric in study.rubrics.items()
+        },
         names={
             name: rubric.kind.names for name, rubric in study.rubrics.items() if rubric.kind.listed
         },
+        called=config.names,
+        notes=tuple(unknown),
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
@@ -178,6 +197,18 @@ def from_study(
     of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
     several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
     return with_parts(dataset, several)
+
+
+def unknown_names(
+    called: Mapping[str, str], ratings: pd.DataFrame, rubrics: Collection[str]
+) -> list[str]:
+    """Return a sentence on each id with a display name that no rater and no rubric has."""
+    if not called:
+        return []
+    known = [*ratings["rater_id"].unique(), *ratings["rubric"].unique(), *rubrics]
+    unknown = [each for each in called if each not in known or not each]
+    hints = ((each, did_you_mean(each, known)) for each in unknown)
+    return [written("names.unknown", id=repr(each), hint=hint) for each, hint in hints]
 
 
 def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
@@ -246,11 +277,16 @@ def without_withheld(dataset: Dataset) -> Dataset:
             if not judged:
                 gone += [grader] if grader in dropped else []
                 continue
-            about = {"rubric": rubric, "grader": grader, "have": len(judged & labelled)}
+            about = {
+                "rubric": dataset.call(rubric),
+                "grader": dataset.call(grader),
+                "have": len(judged & labelled),
+            }
             key = "withheld" if grader in dropped else "not_asked"
             notes.append(written(f"note.{key}", labelled=len(labelled), **about))
         if gone:
-            notes.append(written("note.only_tried", rubric=rubric, graders=", ".join(gone)))
+            named = {"rubric": dataset.call(rubric), "graders": ", ".join(map(dataset.call, gone))}
+            notes.append(written("note.only_tried", **named))
     return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))
 
 
@@ -325,6 +361,7 @@ def from_file(
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
         options = sidecar.file.under(options)
+        options = replace(options, rubric=options.rubric and id_in(file, options.rubric))
         if scales is None:
             advice = "put it there or give --units FILE"
             units = units or named_file(file, "units", sidecar.units, advice)
@@ -381,6 +418,8 @@ def from_rows(
         columns = with_units(columns, *units)
     check_asked_for(changes, columns, rows, source if units is None else units[1])
     known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
+    for fault in unknown_names(known.names, ratings, known.scales):
+        raise InputError(fault)
     named = ratings["rubric"]
     if scales is not None and (named != "").any():
         ratings = ratings[named.isin(list(scales))]
@@ -411,8 +450,13 @@ def from_rows(
         seed=known.seed,
         facts=known.facts(raters, source, attacked),
         title=known.study or Path(source).stem,
-        titles={name: scale.title for name, scale in known.scales.items() if scale.title},
+        titles={
+            name: title
+            for name, scale in known.scales.items()
+            if (title := known.names.get(name, scale.title))
+        },
         names={name: scale.names for name, scale in known.scales.items()},
+        called=known.names,
         notes=(*notes, *of_items, *of_labels.notes),
         synthetic=known.synthetic,
     )

@@ -140,7 +140,7 @@ def study_figures(
     from evenhand.analysis.report.sections.graders import forest
     from evenhand.analysis.report.sections.raters import widest_first
     from evenhand.analysis.report.source import READINGS, Source
-    from evenhand.reporting.analysing import analyse_study
+    from evenhand.reporting.analysing import analyse_study, with_ids
     from evenhand.reporting.load import from_study
 
     with open_study(folder) as study:
@@ -171,7 +171,8 @@ def study_figures(
         for each in (forests if can_draw() else ())
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawn).encode())
-    disagreements = [asdict(each) for each in widest_first(analysis.disagreements)]
+    widest = with_ids(widest_first(analysis.disagreements), analysis.ids)
+    disagreements = [asdict(each) for each in widest]
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -20,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 from evenhand.study.trust import check_variable
-from evenhand.texts import table_of
+from evenhand.texts import table_of, written
 
 
 def settings_words() -> dict[str, Any]:
@@ -81,7 +82,23 @@ Count = Annotated[int, Field(ge=0)]
 PositiveInt = Annotated[int, Field(gt=0)]
 SectionType = TypeVar("SectionType", bound=Section)
 
+
+def _each_once(names: dict[str, str]) -> dict[str, str]:
+    first: dict[str, str] = {}
+    for each, name in names.items():
+        if first.setdefault(name, each) != each:
+            raise ValueError(written("names.twice", first=first[name], id=each, name=repr(name)))
+    return names
+
+
+DisplayName = Annotated[str, Field(pattern=r"^[^\p{C}\p{Z}]([^\p{C}]{0,58}[^\p{C}\p{Z}])?$")]
+DisplayNames = Annotated[dict[str, DisplayName], AfterValidator(_each_once)]
+"""Display names of raters and rubrics, by their ids."""
+
 _FORMS = {
+    r"^[^\p{C}\p{Z}]([^\p{C}]{0,58}[^\p{C}\p{Z}])?$": (
+        "be 1 to 60 characters, none of them a control character, without spaces around them"
+    ),
     r"^[A-Z]{3}$": "be three capital letters, such as GBP",
     r"^[A-Za-z0-9-]{1,64}$": "be 1 to 64 letters, digits or hyphens",
     r"^[A-Za-z0-9._-]{1,64}$": "be 1 to 64 letters, digits, dots, hyphens or underscores",

@@ -19,6 +19,7 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings,
 from evenhand.study.settings.sections import (
     Count,
     Declared,
+    DisplayNames,
     NotNegative,
     Positive,
     PositiveInt,
@@ -232,15 +233,22 @@ Person = Annotated[str, AfterValidator(_is_person)]
 
 
 class OidcSettings(Declared):
-    sends_nothing = frozenset({"label", "leads", "experts"})
+    sends_nothing = frozenset({"leads", "experts"})
 
     server_metadata_url: Annotated[str, AfterValidator(_is_private)]
     client_id: str = Field(min_length=1)
     client_secret: Annotated[str, AfterValidator(_is_variable)]
     address: Annotated[str, AfterValidator(_is_origin)]
-    label: str = ""
     leads: tuple[Person, ...] = ()
     experts: tuple[Person, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_label(cls, given: object) -> object:
+        """Accept the button's own `label`, which there was before version 0.3."""
+        if isinstance(given, Mapping):
+            return {name: value for name, value in given.items() if name != "label"}
+        return given
 
 
 # The sections `[providers.NAME]` of study.toml: servers of one's own, and the settings sent to
@@ -385,6 +393,7 @@ class StudyConfig(Section):
     thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    names: DisplayNames = Field(default_factory=dict)
 
 
 def read_config(folder: Path) -> StudyConfig:

@@ -210,7 +210,8 @@ def _grading(source: Source) -> Iterator[str]:
             key = "both_orders" if name == "both_orders" else "one_order"
             yield _on(source, rubric, written(f"methods_text.{key}", graders=listed(ordered)))
     for figures in source.rubrics:
-        if prompted := with_own_prompt(figures.graders()):  # another text than the annotators'
+        # Another text than the annotators'.
+        if prompted := with_own_prompt(figures.graders(), source.analysis.ids):
             read = written("methods_text.own_prompt", graders=listed(prompted))
             yield _on(source, figures.rubric, read)
     for grader, models in source.context.answered.items():

@@ -24,7 +24,7 @@ from evenhand.analysis.labels.scale import Level, Tuning
 from evenhand.analysis.request import TriedWording
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
-from evenhand.study.settings.sections import Section, Share, fault_of
+from evenhand.study.settings.sections import DisplayNames, Section, Share, fault_of
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -350,6 +350,7 @@ class Sidecar(Section):
     decision: DecisionSettings = DecisionSettings()
     scales: dict[Line, ScaleSection] = Field(default_factory=dict)
     rewordings: dict[Line, WordingTrial] = Field(default_factory=dict)
+    names: DisplayNames = Field(default_factory=dict)
 
     @field_validator("units", "attacked")
     @classmethod

@@ -133,6 +133,8 @@ def test_a_sound_section_is_taken():
     assert OidcSettings.model_validate(SET).address == "https://study.example.org"
     here = SET | {"address": "http://localhost:8501"}
     assert OidcSettings.model_validate(here).address == "http://localhost:8501"
+    with_label = SET | {"label": "Log in"}  # a setting of former versions
+    assert OidcSettings.model_validate(with_label) == OidcSettings.model_validate(SET)
 
 
 @pytest.mark.parametrize(
