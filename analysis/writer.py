@@ -31,12 +31,13 @@ T = TypeVar("T")
 
 
 class About(TypedDict, total=False):
-    """Raters of a row (`a` and `b`), its `at`, and its note."""
+    """Raters of a row (`a` and `b`), its `at`, its note, and the scale that it is moved onto."""
 
     a: str
     b: str
     at: str
     note: Note
+    onto: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,13 @@ class Writer:
         b: str = "",
         at: str = "",
         note: Note = "",
+        onto: tuple[float, float] = (0.0, 1.0),
         reason: Reason | None = None,
         undefined: float | None = None,
     ) -> Interval:
         """Add a row, and return its interval as stored; `a` and `b` are its raters. `reason`
-        explains a figure that is NaN. Of replicates, `undefined` is the share that is missing where
-        they cannot show it (see `Resamples.interval`).
+        explains a figure that is NaN; `onto` is as of `ResultRows.add`. Of replicates, `undefined`
+        is the share that is missing where they cannot show it (see `Resamples.interval`).
         """
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
@@ -122,7 +124,7 @@ class Writer:
         else:
             interval = Interval.point(figure)
         key = {"rater_a": a, "rater_b": b, "subset": self.subset, "at": at}
-        return self.rows.add(statistic, interval, counts, **key, note=note)
+        return self.rows.add(statistic, interval, counts, onto, **key, note=note)
 
 
 @dataclass(frozen=True)

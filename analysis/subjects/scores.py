@@ -251,19 +251,22 @@ def rank_sets(apart: Differences, subjects: int) -> tuple[Codes, Codes]:
 def add_difference_rows(
     out: Writer,
     grader: str,
+    statistic: tuple[str, float],
     of: Sequence[ResultRow],
     rates: Array,
     labelled: Codes,
     answered: Mask,
     rubrics: int,
 ) -> None:
-    """Add `rate_difference_ppi` (at = "A>B", A minus B) of every two subjects, and the ranks that
-    the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the highest rate.
+    """Add the difference of rates or means (at = "A>B", A minus B) of every two subjects, and the
+    ranks that the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the
+    highest.
 
-    `of` are the subjects' `rate_ppi` rows, `rates` (rows, subjects) the data's and the resamples',
-    as they come, `labelled` (subjects,) how many clusters people labelled, and `answered`
-    (clusters, subjects) who has an answer there: where two differ in that, a note says so. All
-    bounds of so many `rubrics` hold together in 95% of studies, for one grader.
+    `statistic` is the difference's, with the span of the labels' scale; `of` are the subjects' rows
+    of PPI++, `rates` (rows, subjects) the data's and the resamples' from 0 to 1, as they come,
+    `labelled` (subjects,) how many clusters people labelled, and `answered` (clusters, subjects)
+    who has an answer there: where two differ in that, a note says so. All bounds of so many
+    `rubrics` hold together in 95% of studies, for one grader.
     """
     every = all_differences(rates, labelled, 0.05 / rubrics)
     names = [row["at"] for row in of]
@@ -275,9 +278,10 @@ def add_difference_rows(
             one, other = answered[:, first], answered[:, second]
             both, either = int((one & other).sum()), int((one | other).sum())
             about = About(a="humans", b=grader, at=from_to(names[first], names[second]))
+            about["onto"] = (0.0, statistic[1])
             about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
             apart, counts = Interval(estimate, low, high), counts_of([of[first], of[second]])
-            out.add("rate_difference_ppi", apart, counts, **about)
+            out.add(statistic[0], apart, counts, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(every, len(of)), strict=True):
         allowed = Interval(float(rank), float(highest), float(lowest))
