@@ -45,7 +45,7 @@ _MANY = 100_000
 ESTIMATES = {
     "win_rate": "win rate by people",
     "strength": "strength by people",
-    "rate_ppi": "win rate, corrected",
+    "win_rate_ppi": "win rate, corrected",
     "order_gain": "gain of coming first",
 }
 
@@ -103,7 +103,7 @@ def truth_of(population: Population) -> dict[str, Array]:
     return {
         "win_rate": rates,
         "strength": strengths(wins[None])[0],
-        "rate_ppi": rates,
+        "win_rate_ppi": rates,
         "order_gain": np.array([np.mean(gains)]),
     }
 
@@ -150,7 +150,7 @@ def run_cell(population: Population, runs: range, resamples: int, seed: int) -> 
         for name, values in truth.items():
             tally = found[Key(population, name)]
             for subject, value in enumerate(values):
-                grader = "grader" if name == "rate_ppi" else ""
+                grader = "grader" if name == "win_rate_ppi" else ""
                 at = "" if name == "order_gain" else f"m{subject}"
                 row = rows.get(name, "humans", grader, "all", at)
                 tally.runs += 1

@@ -126,7 +126,7 @@ class RateSums(NamedTuple):
         """That of the grades, over all graded units."""
         units = self.labelled + self.rest
         about_zero = self.raw * (1.0 - self.raw) - ratio(self.between, units)
-        return about_zero * (units / np.maximum(units - self.less, 1.0))
+        return about_zero * ratio(units, np.maximum(units - self.less, units / 2.0))
 
     @property
     def ppi_weight(self) -> Array:
@@ -481,14 +481,15 @@ out without any, and a share of few says nothing of its own."""
 
 
 class Measure(NamedTuple):
-    """What is corrected: the statistics of people's, the raw and the corrected figure and of
-    differences, and where 0 and 1 lie on the labels' scale. A rate has both errors to correct.
+    """What is corrected: the statistics of people's, the raw and the corrected figure, of
+    differences between subjects and between sides, and where 0 and 1 lie on the labels' scale.
     """
 
     people: str
     raw: str
     powered: str
     difference: str
+    sides: str
     onto: tuple[float, float] = (0.0, 1.0)
 
     @property
@@ -497,8 +498,12 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
 
-RATES = Measure("rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi")
-MEANS = Measure("subject_score", "subject_score", "mean_ppi", "mean_difference_ppi")
+RATES = Measure(
+    "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi"
+)
+MEANS = Measure(
+    "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi"
+)
 
 
 class Scores(NamedTuple):
@@ -570,8 +575,8 @@ def has_means(scale: Scale) -> bool:
 
 
 def add_share_rows(view: RubricView) -> None:
-    """Add `share_ppi` of every class (at): people's share of it on all units that a grader graded,
-    and by subject, part of the sample and side (subset). The shares of a grader sum to one.
+    """Add `prevalence_ppi` of every class (at): people's share of it on all units that a grader
+    graded, and by subject, part of the sample and side (subset). A grader's shares sum to one.
     """
     labels = view.labels
     has = np.vstack([np.eye(view.coded.q), np.full(view.coded.q, np.nan)])[labels.codes]
@@ -595,7 +600,7 @@ def add_share_rows(view: RubricView) -> None:
             count = int(joined.max()) + 1
             cells = cell_sums(features.reshape(len(people), -1), codes, count, out)
             apart = cells.reshape(len(counts.T), 7, *cells.shape[1:])
-            sums = RateSums(*np.moveaxis(apart, 0, 2), less=1.0)
+            sums = RateSums(*np.moveaxis(apart, 0, 2))._replace(less=1.0)
             shares, weight = stratified_ppi(sums, classes=True)
             shares = clipped(shares)
             shares /= shares.sum(axis=1, keepdims=True)
@@ -608,7 +613,7 @@ def add_share_rows(view: RubricView) -> None:
                 found = out.resamples.interval(shares[:, at], labelled[1])
                 drawn = out.resamples.plain(shares[:, at])[1:]
                 within = corrected_interval(found, drawn, out.count(mine)[0], labelled, reach)
-                out.add("share_ppi", within, mine, **about)
+                out.add("prevalence_ppi", within, mine, **about)
 
 
 def _reach_in(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
@@ -649,7 +654,7 @@ class _Groups:
 
     def sums(self, features: Array, out: Writer, less: float = 0.0) -> RateSums:
         """The features (units, 7) summed by group in every resample: each (rows, groups)."""
-        return RateSums(*cell_sums(features, self.codes, len(self.names), out), less=less)
+        return RateSums(*cell_sums(features, self.codes, len(self.names), out))._replace(less=less)
 
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
@@ -733,7 +738,9 @@ class _Corrected:
             joined = large_strata(strata, parts, lambda units: out.count(units)[1])
             if count := int(joined.max(initial=0)):
                 codes = self.strata[at] = np.where(member, joined, -1)
-                parted = RateSums(*cell_sums(self.features, codes, count + 1, out), less=less)
+                parted = RateSums(*cell_sums(self.features, codes, count + 1, out))._replace(
+                    less=less
+                )
                 self.rates[:, at], self.weight[:, at] = stratified_ppi(parted)
 
     def add_rows(self, rubrics: int) -> None:
@@ -868,9 +875,9 @@ class _Corrected:
 
 
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
-    """Add `rate_difference_ppi` or `mean_difference_ppi` of every subject (at), subset "side=A>B":
-    the rate or mean of its answers to the first of the declared sides minus that to the second, by
-    each grader.
+    """Add `rate_side_difference_ppi` or `mean_difference_ppi` of every subject (at), subset
+    "side=A>B": the rate or mean of its answers to the first of the declared sides minus that to the
+    second, by each grader.
 
     The labels have a row for each answer; `sign` (units,) is 1 where side a is the first of the
     sides, -1 where side b is, 0 where neither is known to be. An answer without its counterpart is
@@ -902,7 +909,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
             about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
             if not mine.any() or not with_label[k][0]:
                 why = Remark("no_pairable_units" if mine.any() else "one_side_only")
-                out.add(measure.difference, Interval.undefined(why), mine, **about)
+                out.add(measure.sides, Interval.undefined(why), mine, **about)
                 continue
             about["note"] = join_notes(
                 PEOPLES_OWN if out.count(mine) == with_label[k] else "",
@@ -910,7 +917,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
                 Remark("one_side_left_out", (alone,)) if alone else "",
                 Remark("labelled_by_people", (with_label[k][0],)),
             )
-            out.add(measure.difference, differences[k], mine, **about)
+            out.add(measure.sides, differences[k], mine, **about)
 
 
 def _paired(
@@ -920,7 +927,7 @@ def _paired(
     (pairs, 7) and their subjects (pairs,); the bounds hold together but in `alpha` of studies.
     `clusters` (subjects,) have a pair that people labelled.
     """
-    sums = RateSums(*cell_sums(features, subject, len(clusters), out), less=less)
+    sums = RateSums(*cell_sums(features, subject, len(clusters), out))._replace(less=less)
     drawn, alone = out.resamples.plain(sums.ppi(sums.ppi_weight)), sums.people[0]
     apart = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
     ends = np.array([[each.estimate, each.low, each.high] for each in apart])

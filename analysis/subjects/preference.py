@@ -113,7 +113,7 @@ def add_preference_rows(out: RatedView) -> None:
     side.
 
     `win_rate` and `strength` are on all units that a rater compared; two raters are compared on the
-    units that both have. `rate_ppi` is what people's win rate would be on all units that a
+    units that both have. `win_rate_ppi` is what people's win rate would be on all units that a
     grader compared.
     """
     if (compared := Compared.of(out.labels, out.facts)) is None:
@@ -248,7 +248,7 @@ def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None
 def _add_corrected_rates(
     out: Writer, compared: Compared, grader: str, people: Array, graded: Array
 ) -> None:
-    """Add `rate_ppi` by subject: people's win rate on all that the grader compared."""
+    """Add `win_rate_ppi` by subject: people's win rate on all that the grader compared."""
     if not (held := compared.known & ~np.isnan(graded)).any():
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
@@ -264,7 +264,7 @@ def _add_corrected_rates(
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
             why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
-            out.add("rate_ppi", np.nan, counts, reason=why, **about)
+            out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
@@ -272,7 +272,7 @@ def _add_corrected_rates(
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
         within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by annotators"
-        out.add("rate_ppi", within, counts, **about)
+        out.add("win_rate_ppi", within, counts, **about)
 
 
 def _add_ranked_alike(
