@@ -55,7 +55,14 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import from_to
-from evenhand.analysis.subjects.scores import add_difference_rows, people_means, reach_together
+from evenhand.analysis.subjects.scores import (
+    MEANS,
+    RATES,
+    Measure,
+    add_difference_rows,
+    people_means,
+    reach_together,
+)
 from evenhand.analysis.types import Array, Codes, Column, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 from evenhand.errors import InputError
@@ -480,32 +487,6 @@ MIN_STRATUM = 20
 out without any, and a share of few says nothing of its own."""
 
 
-class Measure(NamedTuple):
-    """What is corrected: the statistics of people's, the raw and the corrected figure, of
-    differences between subjects and between sides, and where 0 and 1 lie on the labels' scale.
-    """
-
-    people: str
-    raw: str
-    powered: str
-    difference: str
-    sides: str
-    onto: tuple[float, float] = (0.0, 1.0)
-
-    @property
-    def is_rate(self) -> bool:
-        """True for rates of affirmative verdicts."""
-        return self.raw == RATES.raw
-
-
-RATES = Measure(
-    "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi"
-)
-MEANS = Measure(
-    "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi"
-)
-
-
 class Scores(NamedTuple):
     """What a view's labels are worth, from 0 to 1, by people (units,) and by every grader that has
     any, NaN for none; and what their means are.
@@ -663,8 +644,9 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     people = groups.sums(rate_features(reference, np.where(labelled, 0.0, np.nan)), out).people
     for at, name, member in groups:
         if (own := labelled & member).any():
-            about = About(a="humans", at=name, onto=measure.onto)
-            out.add(measure.people, people[:, at], own, **about)
+            counts, about = out.count(own), About(a="humans", at=name, onto=measure.onto)
+            about["reach"] = measure.reach(counts[1])
+            out.add(measure.people, people[:, at], counts, **about)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -773,15 +755,16 @@ class _Corrected:
             if not (mine := self.graded & member).any():
                 continue
             a, b = ("humans", self.grader) if self.measure.is_rate else (self.grader, "")
-            self._add(self.measure.raw, self.sums.raw[:, at], mine, a=a, b=b, at=name)
+            reach = self.measure.reach(self.out.count(mine)[1])
+            self._add(self.measure.raw, self.sums.raw[:, at], mine, a=a, b=b, at=name, reach=reach)
             if not self.labelled.any():
                 continue
             labelled = mine & self.labelled
             why = None if labelled.any() else Remark("no_pairable_units")
             strata = self.strata.get(at, np.where(mine, 0, -1))
             about = _rests_on(self.out, labelled, mine & ~self.labelled, int(strata.max()) + 1)
-            reach = None
-            if not why:
+            reach = self.measure.reach(self.out.count(labelled)[1])
+            if not why and self.measure.is_rate:
                 reach = _reach_in(self.out, self.features, strata, float(self.weight[0, at]))
             self._add_corrected(
                 self.measure.powered, self.rates[:, at], name, mine, why, about, reach
@@ -806,8 +789,7 @@ class _Corrected:
         of_type = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         answered = self.out.resamples.each_cluster(of_type) > 0
         given = list(of.values()), rates, labelled, answered, rubrics
-        statistic = self.measure.difference, self.measure.onto[1]
-        add_difference_rows(self.out, self.grader, statistic, *given)
+        add_difference_rows(self.out, self.grader, self.measure, *given)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall, as few units of the
@@ -894,7 +876,6 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     out = view.on(subset, labels.clusters[first])
     groups, (measure, people, by_grader) = _Groups.of(labels), Scores.of(view)
     of_people, subject = people[first] - people[second], groups.codes[first]
-    less = 0.0 if measure.is_rate else 1.0
     for grader, scores in by_grader.items():
         answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
         answers = np.bincount(groups.codes[answered], minlength=len(groups.names))
@@ -903,7 +884,9 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         pairs = [subject == k for k in range(len(groups.names))]
         with_label = [out.count(labelled & mine) for mine in pairs]
         features, clusters = rate_features(of_people, graded), np.array([n for _, n in with_label])
-        differences = _paired(out, features, subject, clusters, 0.05 / request.rubrics, less)
+        differences = _paired(
+            out, features, subject, clusters, 0.05 / request.rubrics, measure.is_rate
+        )
         for k in np.flatnonzero(answers):
             mine, alone = both & pairs[k], int(answers[k]) - 2 * int((both & pairs[k]).sum())
             about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
@@ -921,18 +904,20 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
 
 
 def _paired(
-    out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float, less: float
+    out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float, is_rate: bool
 ) -> list[Interval]:
     """Return people's mean difference within pairs of each subject, from the features of pairs
     (pairs, 7) and their subjects (pairs,); the bounds hold together but in `alpha` of studies.
     `clusters` (subjects,) have a pair that people labelled.
     """
-    sums = RateSums(*cell_sums(features, subject, len(clusters), out))._replace(less=less)
+    sums = RateSums(*cell_sums(features, subject, len(clusters), out))
+    sums = sums._replace(less=0.0 if is_rate else 1.0)
     drawn, alone = out.resamples.plain(sums.ppi(sums.ppi_weight)), sums.people[0]
     apart = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
     ends = np.array([[each.estimate, each.low, each.high] for each in apart])
     if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):
-        reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
+        given = drawn[1:, at], alone[at], clusters[at], alpha
+        reach = paired_reach(*given, is_rate=is_rate)
         ends[at, 1:] = np.clip(ends[at, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     inside = np.clip(ends, -1.0, 1.0).tolist()
     return [
@@ -941,17 +926,21 @@ def _paired(
     ]
 
 
-def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -> Array:
+def paired_reach(
+    drawn: Array, labelled: Array, clusters: Codes, alpha: float, *, is_rate: bool = True
+) -> Array:
     """Distance of the bounds of all subjects from their estimates, (subjects,), so that they hold
     together. `drawn` are resampled differences (rows, subjects), `labelled` those of the labelled
     pairs alone, in so many `clusters` (subjects,).
 
     A difference varies as if one pair more favoured either side, as two rates with a case more on
     either side do (Agresti & Caffo 2000): these lie 1 - m and 1 + m from the mean m. Nor is it
-    surer than the labelled clusters are that none goes the other way (`boundary.unseen`).
+    surer than the labelled clusters are that none goes the other way (`boundary.unseen`). Of scores
+    this holds where no resample differs.
     """
-    more = 2.0 * (1.0 + labelled**2) / clusters**2
+    few = np.ones(len(clusters)) if is_rate else np.nanvar(drawn, axis=0) < 1e-12
+    more = few * 2.0 * (1.0 + labelled**2) / clusters**2
     reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
     tail = alpha / 2.0 / len(clusters)
     least = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
-    return np.maximum(reach, least * (1.0 + np.abs(labelled)))
+    return np.asarray(np.maximum(reach, few * least * (1.0 + np.abs(labelled))))

@@ -35,7 +35,7 @@ from evenhand.analysis.report.source import (
 )
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.subjects.corrected_rates import MEANS, RATES, Measure
+from evenhand.analysis.subjects.scores import MEANS, RATES, Measure
 from evenhand.texts import DASH, in_pieces, written
 
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
