@@ -219,7 +219,7 @@ def score_intervals(
     drawn = Resamples(np.ones(len(people)), resamples, rng)
     sums = RateSums(*np.moveaxis(drawn.totals(features), -1, 0))._replace(less=1.0)
     means = sums.ppi(sums.ppi_weight)
-    reach = MEANS.reach(labelled)
+    reach = MEANS.reach(math.inf)
     given = drawn.interval(means[:, 1], labelled), means[1:, 1], len(people)
     of_one = corrected_interval(*given, (labelled, labelled), reach)
     found, true = all_differences(means, np.full(3, labelled), is_rate=False), true_scores(name)

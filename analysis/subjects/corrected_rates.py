@@ -763,7 +763,8 @@ class _Corrected:
             why = None if labelled.any() else Remark("no_pairable_units")
             strata = self.strata.get(at, np.where(mine, 0, -1))
             about = _rests_on(self.out, labelled, mine & ~self.labelled, int(strata.max()) + 1)
-            reach = self.measure.reach(self.out.count(labelled)[1])
+            weighed = bool(self.weight[0, at] > 0)
+            reach = self.measure.reach(np.inf if weighed else self.out.count(labelled)[1])
             if not why and self.measure.is_rate:
                 reach = _reach_in(self.out, self.features, strata, float(self.weight[0, at]))
             self._add_corrected(

@@ -175,9 +175,11 @@ class Measure(NamedTuple):
         """True for rates of affirmative verdicts."""
         return self.raw == RATES.raw
 
-    def reach(self, clusters: int) -> Reach | None:
+    def reach(self, clusters: float) -> Reach | None:
         """The reach of a mean: Wilson's bounds on the effective size, without a score bound, as of
-        labels between the ends of the scale no case is rare. None for a rate, which has its own.
+        labels between the ends of the scale no case is rare. Student's t is for so many `clusters`:
+        inf where a weight on the grader is estimated in each resample, which varies as widely. None
+        for a rate, which has its own.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 

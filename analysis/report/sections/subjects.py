@@ -5,7 +5,6 @@ favoured.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -163,8 +162,6 @@ def direction_layers(figures: RubricFigures) -> Part:
     no option favours a side and no unit is one side of a pair.
     """
     net = figures.everywhere("direction_net")
-    of_subjects = [figure for figure in net if figure.column == "subject"]
-    people = [figure for figure in of_subjects if figure.rater == "humans"]
     others = [figure for figure in net if figure.column not in ("subject", "group")]
     sides = {figure.subset: _sides(figure, figure.value) for figure in others}
     rows = rows_of(others, lambda e: rater_title(e.rater), lambda e: sides[e.subset], by="subset")
@@ -172,7 +169,6 @@ def direction_layers(figures: RubricFigures) -> Part:
     return Part(
         answers=_favoured(net),
         folded=[
-            *items(written("direction.what"), map(_sentence, people or of_subjects)),
             *_by_rater(figures, net, "subject", lambda each: each.value),
             *figures.table("direction.by_rater", rows),
         ],
@@ -207,20 +203,6 @@ def _favoured(net: list[Figure]) -> list[list[object]]:
 def _favoured_first(figure: Figure) -> tuple[str, str]:
     first, second = figure.sides
     return (first, second) if figure.bounds[1] > 0 else (second, first)
-
-
-def _sentence(figure: Figure) -> str:
-    """Say which side a rater favours on a subject, if any."""
-    low, _, high = figure.bounds
-    who = {"rater": rater_title(figure.rater), "subject": figure.value}
-    figures = written("direction.figures", net=figure.text, units=figure.n_units, line=figure.line)
-    if math.isnan(low):
-        return written("direction.open", **who, figures=figures)
-    if low <= 0 <= high:
-        return written("direction.even", **who, most=max(-low, high), figures=figures)
-    favoured, other = _favoured_first(figure)
-    about = {**who, "favoured": favoured, "other": other, "figures": figures}
-    return written("direction.affirms" if figure.is_binary else "direction.favours", **about)
 
 
 def _by_rater(
