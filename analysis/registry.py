@@ -119,7 +119,7 @@ def _add_majority(view: RubricView) -> None:
     comparison.add_majority_rows(view.seen_as(labels.on_verdicts()), reference=bool(name))
 
 
-def _add_rates_by_side(view: RubricView) -> None:
+def _add_by_side(view: RubricView) -> None:
     corrected_rates.add_part_rows(view, view.labels.sides)
 
 
@@ -219,10 +219,10 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(scores.add_overall_rows, on="rates"),
     Declared(corrected_rates.add_corrected_rows, on="rates", needs=["graders"]),
     Declared(corrected_rates.add_part_rows, on="rates", needs=["graders"]),
-    Declared(_add_rates_by_side, on="verdict", needs=["graders"]),
+    Declared(_add_by_side, on="verdict", needs=["graders"]),
     Declared(corrected_rates.add_corrected_rows, on="rubric", needs=["graders", "order"]),
     Declared(corrected_rates.add_part_rows, on="rubric", needs=["graders", "order"]),
-    Declared(_add_rates_by_side, on="rubric", needs=["graders", "order"]),
+    Declared(_add_by_side, on="rubric", needs=["graders", "order"]),
     Declared(corrected_rates.add_share_rows, on="rubric", needs=["graders", "classes"]),
     Declared(add_judged_rows, on="rubric"),
     Declared(_add_bias, on="units"),

@@ -206,7 +206,8 @@ def scores(name: str, clusters: int, rng: np.random.Generator) -> tuple[np.ndarr
 @cache
 def true_scores(name: str) -> np.ndarray:
     """People's mean scores of all units that there could be, (subjects,), of two million."""
-    return scores(name, 2_000_000, np.random.default_rng(SEED))[0].mean(axis=0)
+    people, _ = scores(name, 2_000_000, np.random.default_rng(SEED))
+    return np.asarray(people.mean(axis=0))
 
 
 def score_intervals(

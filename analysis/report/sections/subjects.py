@@ -241,8 +241,11 @@ def rate_layers(figures: RubricFigures) -> Part:
         found = chain.from_iterable(_raw(figures, grader, measure) for measure in graders)
         keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, at) for at in dict(found))
         rows += [(grader, None), *((key.at or written("rates.all_units"), key) for key in keys)]
-    raw_mean = (entry_for(MEANS.raw).label, partial(_mean_by, figures))
-    tables = figures.table("rates.caption", rows, [raw_mean])
+
+    def raw_mean(key: Key) -> Figure | None:
+        return figures.get(MEANS.raw, key.rater_b, at=key.at)
+
+    tables = figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
     for measure, names in compared.items():
         tables += _differences(figures, names, measure)
     made: list[blocks.Block] = [*tables, *_rates_by_parts(figures, compared[RATES])]
@@ -250,23 +253,18 @@ def rate_layers(figures: RubricFigures) -> Part:
     means = chain.from_iterable(found for subset, found in parts if subset != ALL)
     title = written("rates.parts", what=written("rates.means"))
     made += _parts_table(figures, compared[MEANS], [*means], title)
-    classes = figures.everywhere(_SHARE)
-    by_class = [(at, {"at": at}) for at in dict.fromkeys(each.at for each in classes)]
+    classes, units = figures.everywhere(_SHARE), written("rates.all_units")
     where = {each.key[:-1]: each for each in classes}.values()
-    units = written("rates.all_units")
     shares = rows_of(where, lambda e: units if e.part == ALL else e.part, lambda e: e.grader)
-    columns = [(at, {**place, "statistic": _SHARE}) for at, place in by_class]
+    columns = [(at, {"at": at}) for at in dict.fromkeys(each.at for each in classes)]
     made += figures.table("rates.shares", shares, columns)
     errors = [(name, ("humans", name)) for name in graders[RATES]]
     made += figures.table("rates.errors", errors)
     made += items(written("rates.what"), _rate_sentences(figures, graders[RATES], compared))
-    ranked = [
-        each
-        for measure, names in graders.items()
-        for grader in names
-        for each in _at(figures, "rate_rank_set", grader, measure).values()
-    ]
-    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader, by="subset")
+    ranks: list[RowPlace] = []
+    for measure in graders:
+        ranked = figures.select("rate_rank_set", _on(measure))
+        ranks += rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     answers = [_answer(figures, names, measure) for measure, names in graders.items() if names]
     return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
 
@@ -309,11 +307,6 @@ def _raw(figures: RubricFigures, grader: str, measure: Measure) -> list[tuple[st
     """A grader's raw rates or means, with their subjects."""
     raters = ("humans", grader) if measure.is_rate else (grader, "")
     return [(each.at, each) for each in figures.select(measure.raw, _on(measure), raters)]
-
-
-def _mean_by(figures: RubricFigures, key: Key) -> Figure | None:
-    """The grader's own mean beside a row's rates."""
-    return figures.get(MEANS.raw, key.rater_b, at=key.at)
 
 
 def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
