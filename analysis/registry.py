@@ -44,13 +44,17 @@ or the categories alone (`rubric`); the verdicts on `pairs` of responses, and wh
 what does not depend on labels.
 """
 
-Need = Literal["numbers", "categories", "scale of categories", "graders", "sides"]
+Need = Literal[
+    "numbers", "categories", "scale of categories", "graders", "sides", "order", "classes"
+]
 NEEDS: dict[Need, Callable[[RubricView], bool]] = {
     "numbers": lambda view: view.coded.is_number,
     "categories": lambda view: not view.coded.is_number,
     "scale of categories": lambda view: not view.labels.scale.is_number,
     "graders": lambda view: bool(view.labels.models),
-    "sides": lambda view: bool(view.labels.sides) and view.labels.has_verdicts,
+    "sides": lambda view: bool(view.labels.sides),
+    "order": lambda view: corrected_rates.has_means(view.labels.scale),
+    "classes": lambda view: view.labels.scale.level == "nominal" and view.coded.q > 2,
 }
 """Conditions that a view must meet for a statistic."""
 
@@ -115,18 +119,26 @@ def _add_majority(view: RubricView) -> None:
     comparison.add_majority_rows(view.seen_as(labels.on_verdicts()), reference=bool(name))
 
 
+def _add_by_side(view: RubricView) -> None:
+    corrected_rates.add_part_rows(view, view.labels.sides)
+
+
 def _add_sides(view: RatedView) -> None:
-    """Add subjects' rates by leaning, where sides have one, and the sides' differences."""
+    """Add subjects' figures by leaning, where sides have one, and the sides' differences."""
     labels, settings = view.labels, view.request.settings
-    on_verdicts = view.seen_as(labels.on_verdicts())
+    views: list[RubricView] = [view.seen_as(labels.on_verdicts())] if labels.has_verdicts else []
+    views += [view] if NEEDS["order"](view) else []
+    if not views:
+        return
     sign = audit.orientation(view.facts, settings)
-    if settings.leanings and labels.models:
-        # Side a has the first leaning where the sign is 1, side b where it is -1.
-        codes = np.where(sign > 0, labels.side, 1 - labels.side)
-        codes = np.where((sign != 0) & (labels.side >= 0), codes, -1)
-        leaning = [UnitColumn("leaning", settings.sides, codes)]
-        corrected_rates.add_part_rate_rows(on_verdicts, leaning)
-    corrected_rates.add_side_difference_rows(on_verdicts, sign)
+    # Side a has the first leaning where the sign is 1, side b where it is -1.
+    codes = np.where(sign > 0, labels.side, 1 - labels.side)
+    codes = np.where((sign != 0) & (labels.side >= 0), codes, -1)
+    leaning = [UnitColumn("leaning", settings.sides, codes)]
+    for each in views:
+        if settings.leanings and labels.models:
+            corrected_rates.add_part_rows(each, leaning)
+        corrected_rates.add_side_difference_rows(each, sign)
 
 
 def _add_bias(view: RatedView) -> None:
@@ -205,13 +217,13 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(partial(pairs.add_pair_rows, prefix="pair_"), on="pairs"),
     Declared(partial(pairs.add_humans_rows, prefix="pair_"), on="pairs"),
     Declared(scores.add_overall_rows, on="rates"),
-    Declared(corrected_rates.add_corrected_rate_rows, on="rates", needs=["graders"]),
-    Declared(corrected_rates.add_part_rate_rows, on="rates", needs=["graders"]),
-    Declared(
-        lambda view: corrected_rates.add_part_rate_rows(view, view.labels.sides),
-        on="verdict",
-        needs=["graders"],
-    ),
+    Declared(corrected_rates.add_corrected_rows, on="rates", needs=["graders"]),
+    Declared(corrected_rates.add_part_rows, on="rates", needs=["graders"]),
+    Declared(_add_by_side, on="verdict", needs=["graders"]),
+    Declared(corrected_rates.add_corrected_rows, on="rubric", needs=["graders", "order"]),
+    Declared(corrected_rates.add_part_rows, on="rubric", needs=["graders", "order"]),
+    Declared(_add_by_side, on="rubric", needs=["graders", "order"]),
+    Declared(corrected_rates.add_share_rows, on="rubric", needs=["graders", "classes"]),
     Declared(add_judged_rows, on="rubric"),
     Declared(_add_bias, on="units"),
     Declared(_add_sides, on="units", needs=["sides"]),

@@ -105,6 +105,8 @@ class ResultRows:
         statistic: str,
         interval: Interval,
         counts: tuple[int, int],
+        onto: tuple[float, float] = (0.0, 1.0),
+        /,
         *,
         rater_a: str,
         rater_b: str = "",
@@ -112,7 +114,9 @@ class ResultRows:
         at: str = "",
         note: Note = "",
     ) -> Interval:
-        """Add a row, `counts` (n_units, n_clusters), and return its interval as stored."""
+        """Add a row, `counts` (n_units, n_clusters), and return its interval as stored. A figure
+        on a scale from 0 to 1 is moved `onto` one that begins at a value and has a span.
+        """
         deciding = interval.deciding
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
@@ -132,6 +136,10 @@ class ResultRows:
             if rarer < FEW_RARER and of_chance and not decides and not math.isnan(interval.low):
                 few = Remark("few_rarer", (rarer,))
                 interval = replace(interval, remarks=(*interval.remarks, few))
+        start, span = onto
+        ends = (start + span * each for each in (interval.estimate, interval.low, interval.high))
+        estimate, low, high = ends
+        interval = replace(interval, estimate=estimate, low=low, high=high)
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
             rubric=self.rubric, statistic=statistic, rater_a=rater_a, rater_b=rater_b,

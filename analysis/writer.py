@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval, kind_of, share_interval
+from evenhand.analysis.bootstrap.intervals import Interval, Reach, kind_of, share_interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import Parts
 from evenhand.analysis.labels.encoding import Readings
@@ -31,12 +31,16 @@ T = TypeVar("T")
 
 
 class About(TypedDict, total=False):
-    """Raters of a row (`a` and `b`), its `at`, and its note."""
+    """Raters of a row (`a` and `b`), its `at`, its note, the scale that it is moved onto, and the
+    reach of a share.
+    """
 
     a: str
     b: str
     at: str
     note: Note
+    onto: tuple[float, float]
+    reach: Reach | None
 
 
 @dataclass(frozen=True)
@@ -102,19 +106,22 @@ class Writer:
         b: str = "",
         at: str = "",
         note: Note = "",
+        onto: tuple[float, float] = (0.0, 1.0),
+        reach: Reach | None = None,
         reason: Reason | None = None,
         undefined: float | None = None,
     ) -> Interval:
         """Add a row, and return its interval as stored; `a` and `b` are its raters. `reason`
-        explains a figure that is NaN. Of replicates, `undefined` is the share that is missing where
-        they cannot show it (see `Resamples.interval`).
+        explains a figure that is NaN; `onto` is as of `ResultRows.add`, `reach` of
+        `share_interval`. Of replicates, `undefined` is the share that is missing where they cannot
+        show it (see `Resamples.interval`).
         """
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
             drawn, why = self.resamples, reason or "no_variation"
             interval = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
             if kind_of(statistic) == "share":
-                interval = share_interval(interval, drawn.plain(figure)[1:], *counts)
+                interval = share_interval(interval, drawn.plain(figure)[1:], *counts, reach)
         elif isinstance(figure, Interval):
             interval = figure
         elif reason is not None and np.isnan(figure):
@@ -122,7 +129,7 @@ class Writer:
         else:
             interval = Interval.point(figure)
         key = {"rater_a": a, "rater_b": b, "subset": self.subset, "at": at}
-        return self.rows.add(statistic, interval, counts, **key, note=note)
+        return self.rows.add(statistic, interval, counts, onto, **key, note=note)
 
 
 @dataclass(frozen=True)

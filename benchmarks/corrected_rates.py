@@ -11,6 +11,10 @@ rater's verdicts on one pair, and affirm it above a cut; the grader's is lower: 
 
 Lumpy clusters (synthetic) are of unequal size, and few of them may carry nearly all of a rare
 outcome. The grader affirms .8 of what people affirm, and .05 of the rest.
+
+Scores from 1 to 5 (synthetic), on a scale from 0 to 1, are of a normal variable that a pair's
+subjects share by half; the grader's have an error of their own, and are higher for the second
+subject and lower for the third.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ from evenhand.analysis.subjects.corrected_rates import (
     ppi_reach,
     rate_features,
 )
+from evenhand.analysis.subjects.scores import MEANS, all_differences
 
 OUT = RESULTS / "coverage-corrected.md"
 
@@ -66,6 +71,7 @@ ESTIMATES = {
     "rogan_gladen_fixed": "the same, the grader's rate taken as known",
     "ppi": "PPI++",
     "ppi_fixed": "the same, the grader's rate taken as known",
+    "differences": "all differences of subjects, together",
 }
 JUDGED = ("people", "people_all", "rogan_gladen", "ppi")
 """What must hold its level; the rest is here to be compared with."""
@@ -79,6 +85,9 @@ LUMPY = {
     "larger worse, very unequal": "the same, sizes log-normal with a standard deviation of 1",
     "one unit each": "a rate of .05 throughout",
 }
+SCORE_CLUSTERS = (15, 40, 100)
+SCORES = {"skewed": "most are 1", "ceiling": "most are 5", "spread": "all are used"}
+_SHIFTS = np.array([0.0, 0.4, -0.4])
 TAIL = 0.045
 """The most that either tail may miss in lumpy clusters, where .025 is nominal."""
 
@@ -180,6 +189,46 @@ def lumpy_intervals(
     return {"people": own, "ppi": ppi}
 
 
+def scores(name: str, clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of a kind by people and by the grader, from 0 to 1, each (clusters, subjects)."""
+    shared, alone = rng.normal(size=(clusters, 1)), rng.normal(size=(clusters, 3))
+    unit = (shared + alone) / math.sqrt(2.0) + [0.0, 0.3, 0.6]
+    both = unit, unit + 0.5 * rng.normal(size=unit.shape) + _SHIFTS
+    if name == "skewed":
+        points = [np.exp(0.6 * each) for each in both]
+    else:
+        middle, spread = (4.6, 0.7) if name == "ceiling" else (3.0, 1.2)
+        points = [middle + spread * each for each in both]
+    people, grader = ((np.clip(np.rint(each), 1.0, 5.0) - 1.0) / 4.0 for each in points)
+    return people, grader
+
+
+@cache
+def true_scores(name: str) -> np.ndarray:
+    """People's mean scores of all units that there could be, (subjects,), of two million."""
+    people, _ = scores(name, 2_000_000, np.random.default_rng(SEED))
+    return np.asarray(people.mean(axis=0))
+
+
+def score_intervals(
+    name: str, labelled: int, resamples: int, rng: np.random.Generator
+) -> tuple[Interval, bool, float]:
+    """The interval of the second subject's mean, whether all differences hold, and their width."""
+    people, grader = scores(name, labelled + LUMPY_REST, rng)
+    people[labelled:] = np.nan
+    features = rate_features(people.ravel(), grader.ravel()).reshape(*people.shape, -1)
+    drawn = Resamples(np.ones(len(people)), resamples, rng)
+    sums = RateSums(*np.moveaxis(drawn.totals(features), -1, 0))._replace(less=1.0)
+    means = sums.ppi(sums.ppi_weight)
+    reach = MEANS.reach(math.inf)
+    given = drawn.interval(means[:, 1], labelled), means[1:, 1], len(people)
+    of_one = corrected_interval(*given, (labelled, labelled), reach)
+    found, true = all_differences(means, np.full(3, labelled), is_rate=False), true_scores(name)
+    apart = true[found.first] - true[found.second]
+    held = bool(((found.low <= apart) & (apart <= found.high)).all())
+    return of_one, held, float((found.high - found.low).mean())
+
+
 def interval_of(
     name: str, values: np.ndarray, labelled: int, reach: Reach | None = None
 ) -> Interval:
@@ -201,7 +250,9 @@ def run_cell(
 ) -> dict[Key, Tally]:
     """Some runs of one number of labelled pairs and prevalence: every estimate on the same."""
     labelled, kind = cell
-    prevalence = lumpy_rate(kind) if isinstance(kind, str) else kind
+    prevalence = kind if isinstance(kind, float) else 0.0
+    if isinstance(kind, str):
+        prevalence = lumpy_rate(kind) if kind in LUMPY else float(true_scores(kind)[1])
     tallies: dict[Key, Tally] = {}
 
     def count(key: Key, low: float, high: float) -> None:
@@ -213,6 +264,15 @@ def run_cell(
         tally.width += 0.0 if math.isnan(low) else high - low
 
     for run in runs:
+        if isinstance(kind, str) and kind in SCORES:
+            rng = np.random.default_rng([seed, labelled, 10 + list(SCORES).index(kind), run])
+            of_one, held, width = score_intervals(kind, labelled, resamples, rng)
+            count(Key(labelled, kind, "ppi"), of_one.low, of_one.high)
+            missed = 0.0 if held else width  # an interval of this width that holds it, or not
+            count(
+                Key(labelled, kind, "differences"), prevalence + missed, prevalence + missed + width
+            )
+            continue
         if isinstance(kind, str):
             rng = np.random.default_rng([seed, labelled, list(LUMPY).index(kind), run])
             for name, found in lumpy_intervals(kind, labelled, resamples, rng).items():
@@ -295,6 +355,16 @@ def document(found: Mapping[Key, Tally], runs: int, resamples: int, seed: int) -
             "",
             *_lumpy_table(found),
             "",
+            "## Scores",
+            "",
+            "Means of scores from 1 to 5 on a scale from 0 to 1, three subjects, "
+            f"{LUMPY_REST} pairs that only the grader graded, with errors that differ by subject: "
+            + "; ".join(f"*{name}*, {about}" for name, about in SCORES.items())
+            + ". The mean is the second subject's; differences hold where all three do. What does "
+            f"not meet [{CLOSE_ENOUGH[0]:.2f}, {CLOSE_ENOUGH[1]:.2f}] is marked with *.",
+            "",
+            *_score_table(found),
+            "",
             "## What to hold fixed",
             "",
             f"{USUAL[0][0]} labelled pairs. The raw rate has the grader's errors in "
@@ -314,7 +384,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     simulate_and_write(
         arguments,
         __doc__,
-        (*product(LABELLED, PREVALENCES), *product(LUMPY_CLUSTERS, LUMPY)),
+        (
+            *product(LABELLED, PREVALENCES),
+            *product(LUMPY_CLUSTERS, LUMPY),
+            *product(SCORE_CLUSTERS, SCORES),
+        ),
         run_cell,
         document,
         runs=1000,
@@ -322,6 +396,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seed=SEED,
         out=OUT,
     )
+
+
+def _score_table(found: Mapping[Key, Tally]) -> Iterator[str]:
+    yield "| scores | labelled pairs | true mean | estimate | coverage | mean width |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name, labelled, of in product(SCORES, SCORE_CLUSTERS, ("ppi", "differences")):
+        tally = found[Key(labelled, name, of)]
+        low, high = tally.monte_carlo
+        title = "mean, PPI++" if of == "ppi" else ESTIMATES[of]
+        yield (
+            f"| {name} | {labelled} | {true_scores(name)[1]:.3f} | {title} | "
+            f"{tally.coverage:.3f} [{low:.3f}, {high:.3f}]{'' if tally.holds else ' *'} | "
+            f"{tally.width / tally.runs:.3f} |"
+        )
 
 
 def _lumpy_cells() -> Iterator[tuple[str, int, str]]:
@@ -383,7 +471,7 @@ def _table(found: Mapping[Key, Tally]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for labelled, prevalence in USUAL:
         sensitivity, specificity = error_rates(prevalence)
-        for name, title in ESTIMATES.items():
+        for name, title in [*ESTIMATES.items()][:-1]:
             tally = found[Key(labelled, prevalence, name)]
             low, high = tally.monte_carlo
             mark = "" if tally.holds else " *"

@@ -28,8 +28,6 @@ from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
     corrected_interval,
-    mean_features,
-    mean_ppi,
     paired_reach,
     ppi_reach,
     rate_features,
@@ -153,8 +151,8 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
         drawn = Resamples(np.ones(clusters), resamples, rng)
 
         features = rate_features(people[..., 0].ravel(), grader[..., 0].ravel())
-        own = np.zeros((clusters, cell.subjects, parts, 6))
-        own[np.arange(clusters), :, part_of] = features.reshape(clusters, -1, 6)
+        own = np.zeros((clusters, cell.subjects, parts, features.shape[1]))
+        own[np.arange(clusters), :, part_of] = features.reshape(clusters, cell.subjects, -1)
         sums = RateSums(*np.moveaxis(drawn.totals(own), -1, 0))
         weight = sums.ppi_weight
         rates = sums.ppi(weight)
@@ -170,18 +168,19 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
             held = low <= first[part, 0] <= high
             counts[Key(cell, "part")].count(bool(held), high - low)
 
-        apart = mean_features(
+        apart = rate_features(
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
         )
         paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
-        sides, _, people_only = mean_ppi(np.moveaxis(paired, -1, 0))
+        of_sides = RateSums(*np.moveaxis(paired, -1, 0))
+        sides, people_only = of_sides.ppi(of_sides.ppi_weight), of_sides.people
         of_all = np.full(cell.subjects, n_labelled)
         reach = paired_reach(sides[1:], people_only[0], of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)
         held = (np.abs(sides[0] - truth) <= reach).all()
         counts[Key(cell, "sides")].count(bool(held), 2.0 * reach.mean())
 
-        whole = RateSums(*(each.sum(axis=-1) for each in sums))
+        whole = RateSums(*(each.sum(axis=-1) for each in sums[:7]))
         found = all_differences(whole.ppi(whole.ppi_weight), of_all)
         middle = first.mean(axis=0)
         truth = middle[found.first] - middle[found.second]

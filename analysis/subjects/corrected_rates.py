@@ -1,4 +1,9 @@
-"""Each subject's rate of affirmative verdicts: as a grader counts it, and as people would.
+"""Each subject's rate of affirmative verdicts, mean label, and shares of classes: as a grader
+counts them, and as people would.
+
+A mean of labels is the same on a scale from 0 to 1, where the lowest label is 0 and the highest 1;
+a rate is the mean of verdicts, which are 0 or 1, and a share that of having the class. There is one
+estimator of all, and figures are moved back onto the labels' scale as rows are written.
 
 A grader that errs gets a rate wrong, however much it grades. Two corrections, both from the
 sample that people labelled and the units that only the grader labelled:
@@ -13,6 +18,8 @@ sample that people labelled and the units that only the grader labelled:
 
 Both are functions of a few sums over units, so that a bootstrap resamples the labelled and the
 unlabelled part alike. A reference may lie between 0 and 1: a tied unit counts half on either side.
+Shares of classes have one weight on the grader, which varies least over all of them, and so sum to
+one (ibid., for several means).
 
 By subject, Rogan-Gladen takes its error rates from all subjects together: those of each rest on a
 handful of units of the rarer verdict. That is wrong where a grader errs differently from subject to
@@ -22,11 +29,10 @@ subject, so it is tested. PPI++ is computed by subject and makes no such assumpt
 unit, as in `subject_score` and `prevalence`. Unlike the rate of majority verdicts it does not
 depend on how many people labelled a unit, and has no ties.
 
-The side of the pairs that a subject favours is where its answers are affirmative more often. The
-two answers to a pair are compared with one another: their difference is -1, 0 or 1, by people
-and by a grader, and people's mean difference is estimated from both by prediction-powered inference
-(PPI++, Angelopoulos et al. 2023b), with a weight on the grader of its own. What both sides of a
-pair share drops out, so that a difference is surer than the two sides' rates.
+The side of the pairs that a subject favours is where its answers are affirmative more often, or
+their labels higher. The two answers to a pair are compared with one another, and people's mean
+difference is estimated by PPI++ as a mean is, with a weight on the grader of its own. What both
+sides of a pair share drops out, so that a difference is surer than the two sides' rates.
 """
 
 from __future__ import annotations
@@ -44,11 +50,19 @@ from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import from_to
-from evenhand.analysis.subjects.scores import add_difference_rows, people_means, reach_together
+from evenhand.analysis.subjects.scores import (
+    MEANS,
+    RATES,
+    Measure,
+    add_difference_rows,
+    people_means,
+    reach_together,
+)
 from evenhand.analysis.types import Array, Codes, Column, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 from evenhand.errors import InputError
@@ -57,7 +71,9 @@ from evenhand.errors import InputError
 class RateSums(NamedTuple):
     """Sums over units, all of one shape (rows, ...): the labelled part, then the rest. `labelled`
     units have a reference and a grade, of which `affirmed` and `graded` are the sums and `both` the
-    sum of their product; `rest` units have a grade only, `rest_graded` is its sum.
+    sum of their product; `rest` units have a grade only, `rest_graded` is its sum. `between` sums
+    grade x (1 - grade) over all graded units: nothing, where grades are 0 or 1. The variance of
+    means' grades is over all units less one, as in the authors' ppi_py.
     """
 
     labelled: Array
@@ -66,6 +82,8 @@ class RateSums(NamedTuple):
     both: Array
     rest: Array
     rest_graded: Array
+    between: Array = np.zeros(1)
+    less: float = 0.0
 
     @property
     def raw(self) -> Array:
@@ -106,25 +124,29 @@ class RateSums(NamedTuple):
         return ratio(self.rest_graded, self.rest)
 
     @property
+    def covariance(self) -> Array:
+        """That of reference and grade, on the labelled units."""
+        return ratio(self.both, self.labelled) - self.people * self.graded_labelled
+
+    @property
+    def variance(self) -> Array:
+        """That of the grades, over all graded units."""
+        units = self.labelled + self.rest
+        about_zero = self.raw * (1.0 - self.raw) - ratio(self.between, units)
+        return about_zero * ratio(units, np.maximum(units - self.less, units / 2.0))
+
+    @property
     def ppi_weight(self) -> Array:
         """The weight of PPI++ for a mean (Angelopoulos et al. 2023b, example 6.1), from 0 to 1.
 
         cov(reference, grade) / ((1 + labelled / rest) var(grade)), the variance over all graded
-        units; 0 where the grades do not vary. In resamples of clusters the weight is not the very
-        best if units of one cluster go together. A weight fixed beforehand biases no rate; one
-        taken from the labels does, the more the fewer they are.
+        units; 0 where the grades do not vary, and where people labelled all of them. In resamples
+        of clusters the weight is not the very best if units of one cluster go together. A weight
+        fixed beforehand biases no rate; one taken from the labels does, the more the fewer they
+        are.
         """
-        return self.weight_for(self.raw * (1.0 - self.raw))
-
-    def weight_for(self, variance: Array) -> Array:
-        """Return the weight of PPI++ for grades with this variance over all graded units; 0, its
-        limit, where people labelled all of them.
-        """
-        n = self.labelled
-        covariance = ratio(self.both, n) - self.people * self.graded_labelled
-        spread = variance * (1.0 + ratio(n, self.rest))
-        weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
-        return np.where(np.isnan(spread) & (self.rest > 0), np.nan, np.clip(weight, 0.0, 1.0))
+        spread = self.variance * (1.0 + ratio(self.labelled, self.rest))
+        return _tuned(self.covariance, spread, self.rest)
 
     def ppi(self, weight: Array | float) -> Array:
         """People's rate by prediction-powered inference with this weight, as it comes; where people
@@ -134,7 +156,15 @@ class RateSums(NamedTuple):
         return self.people + weight * np.where(self.rest > 0, apart, 0.0)
 
 
-def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
+def _tuned(shared: Array, spread: Array, rest: Array) -> Array:
+    """The weight on the grader, `shared` / `spread` from 0 to 1: 0 without spread or without a
+    `rest` to draw on, NaN where a resample has none of a part.
+    """
+    weight = np.divide(shared, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
+    return np.where(np.isnan(spread) & (rest > 0), np.nan, np.clip(weight, 0.0, 1.0))
+
+
+def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Array]:
     """People's rate by stratified prediction-powered inference, and the weight on the grader.
 
     `sums` are (rows, ..., strata), row 0 the data; both results (rows, ...). Each stratum counts by
@@ -142,18 +172,17 @@ def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
     2024, section 4). One weight for all strata
     is as good as the sample allows: tuned on the few labels of each, many weights add up to a bias.
     It is the one that varies least, sum W^2 cov / n over sum W^2 var (1 / n + 1 / rest), and with
-    one stratum that of PPI++.
+    one stratum that of PPI++. Of `classes`, (rows, ..., classes, strata), it is one for all, too.
     """
     size = (sums.labelled + sums.rest)[:1]
     share = ratio(size, size.sum(axis=-1, keepdims=True))
-    covariance = ratio(sums.both, sums.labelled) - sums.people * sums.graded_labelled
-    one = np.ones(1)
-    spread = sums.raw * (1.0 - sums.raw) * (ratio(one, sums.labelled) + ratio(one, sums.rest))
-    shared = (share**2 * ratio(covariance, sums.labelled)).sum(axis=-1)
-    total = (share**2 * spread).sum(axis=-1)
-    weight = np.divide(shared, total, out=np.zeros(total.shape), where=total > 1e-12)
-    weight = np.where(np.isnan(total), np.nan, np.clip(weight, 0.0, 1.0))
-    return (share * sums.ppi(weight[..., None])).sum(axis=-1), weight
+    one, over = np.ones(1), (-2, -1) if classes else -1
+    spread = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
+    shared = (share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=over)
+    total = (share**2 * spread).sum(axis=over)
+    weight = _tuned(shared, total, sums.rest.sum(axis=over))
+    each = weight[..., None, None] if classes else weight[..., None]
+    return (share * sums.ppi(each)).sum(axis=-1), weight
 
 
 def corrected_interval(
@@ -178,15 +207,15 @@ def corrected_interval(
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, 6), or
-    (clusters, strata, 6), and the weight on the grader.
+    """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, k), or
+    (clusters, strata, k), as of `rate_features`, and the weight on the grader.
 
     Units count so that each stratum has its share of all. None without a weight: then the rate is
     people's own, and its interval that of any share.
     """
     if not weight > 0.0:
         return None
-    sums = sums.reshape(len(sums), -1, 6)
+    sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]
     held = sums[..., [0, 4]].sum(axis=0)
     counted = np.nan_to_num(ratio(held.sum(axis=1, keepdims=True), held))[:, [0, 0, 0, 0, 1, 1]]
     labelled, affirmed, graded, _, rest, rest_graded = (sums * counted).sum(axis=1).T
@@ -214,38 +243,14 @@ def clipped(rate: Array) -> Array:
 
 
 def rate_features(reference: Array, grades: Array) -> Array:
-    """Return the six features of each unit that `RateSums` sums, (units, 6), from reference and
+    """Return the features of each unit that `RateSums` sums, (units, 7), from reference and
     grades (units,), NaN for none. Units without a grade count nowhere.
     """
     labelled = ~np.isnan(reference) & ~np.isnan(grades)
     rest = np.isnan(reference) & ~np.isnan(grades)
     y, f = np.nan_to_num(reference), np.nan_to_num(grades)
-    return np.column_stack([labelled, labelled * y, labelled * f, labelled * y * f, rest, rest * f])
-
-
-class Means(NamedTuple):
-    """People's mean by PPI++ (`powered`), with the `weight` on the grader, and on the labelled
-    units alone (`people`); all of one shape (rows, ...).
-    """
-
-    powered: Array
-    weight: Array
-    people: Array
-
-
-def mean_features(reference: Array, grades: Array) -> Array:
-    """Return the features of each unit whose sums `mean_ppi` takes, (units, 7); grades may be any
-    numbers.
-    """
-    return np.column_stack([rate_features(reference, grades), np.nan_to_num(grades) ** 2])
-
-
-def mean_ppi(sums: Array) -> Means:
-    """Estimate people's mean by PPI++ from sums of `mean_features`, (7, rows, ...)."""
-    *six, squares = sums
-    parts = RateSums(*six)
-    weight = parts.weight_for(ratio(squares, parts.labelled + parts.rest) - parts.raw**2)
-    return Means(parts.ppi(weight), weight, parts.people)
+    apart = [labelled, labelled * y, labelled * f, labelled * y * f, rest, rest * f, f * (1.0 - f)]
+    return np.column_stack(apart)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -482,48 +487,132 @@ MIN_STRATUM = 20
 out without any, and a share of few says nothing of its own."""
 
 
-def add_corrected_rate_rows(out: RubricView) -> None:
-    """Rates by subject (at): people's own, and each grader's before and after correction.
+class Scores(NamedTuple):
+    """What a view's labels are worth, from 0 to 1, by people (units,) and by every grader that has
+    any, NaN for none; and what their means are.
+    """
+
+    measure: Measure
+    people: Array
+    graded: dict[str, Array]
+
+    @classmethod
+    def of(cls, view: RubricView) -> Scores:
+        """The verdicts of a binary view, else where labels lie on the scale."""
+        labels, measure = view.labels, RATES
+        people, each = people_means(labels), labels.verdict_values
+        if not view.coded.is_binary:
+            values = np.array(labels.scale.values)
+            measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
+            decided = [category not in labels.scale.unclear for category in labels.scale.categories]
+            at = np.where(decided, (values - measure.onto[0]) / measure.onto[1], np.nan)
+            each = np.append(at, np.nan)[labels.codes]
+            given = each[:, list(labels.humans)]
+            people = ratio(np.nansum(given, axis=1), (~np.isnan(given)).sum(axis=1))
+        graded = [model for model in labels.models if not np.isnan(each[:, model]).all()]
+        return cls(measure, people, {labels.raters[model]: each[:, model] for model in graded})
+
+
+def add_corrected_rows(out: RubricView) -> None:
+    """Rates or means by subject (at): people's own, and each grader's before and after correction.
 
     The labels have one row per unit that counts towards a rate. `rate_human` is people's on what
     they labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
     graded; `sensitivity`, `specificity` and `youden_j` of those that people labelled too.
-    `rogan_gladen_bias` is the corrected rate minus people's own rate on these. Where the labelled
+    `rogan_gladen_bias` is the corrected rate minus people's own rate on these. Means of labels are
+    `subject_score` of people and of the grader, and `mean_ppi`. Where the labelled
     sample is stratified, PPI++ is too. Differences between subjects hold together over all rubrics.
-    Where the units table names no subject, all units are one. Without people there is `rate_raw`
+    Where the units table names no subject, all units are one. Without people there are raw figures
     alone.
     """
-    labels, reference, groups = out.labels, people_means(out.labels), _Groups.of(out.labels)
-    strata = joint_strata(labels.columns(out.request.strata), len(reference))
-    _add_people_rows(out, reference, groups)
-    for grader, grades in graded_verdicts(labels).items():
-        _GradersRates(out, groups, grader, reference, grades, strata).add_rows(out.request.rubrics)
+    labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
+    strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
+    _add_people_rows(out, scores, groups)
+    for grader in scores.graded:
+        _Corrected(out, groups, grader, scores, strata).add_rows(out.request.rubrics)
 
 
-def add_part_rate_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
-    """Rates by subject (at) in every part of the sample by these `columns` or those requested,
-    subset "column=value|binary": people's own, each grader's, and its PPI++ with the errors that it
-    makes in that part.
+def add_part_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
+    """Rates or means by subject (at) in every part of the sample by these `columns` or those
+    requested: people's own, each grader's, and its PPI++ with the errors that it makes in that
+    part.
 
-    A rate that rests on fewer than `FEW_UNITS` labelled units says so. Without people there is
-    `rate_raw` alone.
+    What rests on fewer than `FEW_UNITS` labelled units says so. Without people there are raw
+    figures alone.
     """
-    labels, reference = whole.labels, people_means(whole.labels)
-    groups, graded = _Groups.of(labels), graded_verdicts(labels)
+    labels, scores, groups = whole.labels, Scores.of(whole), _Groups.of(whole.labels)
     columns = labels.columns(whole.request.screened) if columns is None else columns
     for part, chosen in (part for column in columns for part in column.parts()):
-        out = whole.on(part + BINARY)
+        out = whole.on(whole.coded.part(part))
         inside = replace(groups, codes=np.where(chosen, groups.codes, -1))
-        _add_people_rows(out, reference, inside)
-        for grader, grades in graded.items():
-            _GradersRates(out, inside, grader, reference, grades).add_raw_and_ppi()
+        _add_people_rows(out, scores, inside)
+        for grader in scores.graded:
+            _Corrected(out, inside, grader, scores).add_raw_and_ppi()
 
 
-def graded_verdicts(labels: LabelMatrix) -> dict[str, Array]:
-    """The verdicts (units,) of every grader that has any, 1 or 0, NaN for none."""
-    verdicts = labels.verdict_values
-    graded = [model for model in labels.models if (verdicts[:, model] >= 0).any()]
-    return {labels.raters[model]: verdicts[:, model] for model in graded}
+def has_means(scale: Scale) -> bool:
+    """True for labels in an order, of more than two, which favour no side."""
+    return scale.level != "nominal" and len(scale.categories) > 2 and not scale.favours
+
+
+def add_share_rows(view: RubricView) -> None:
+    """Add `prevalence_ppi` of every class (at): people's share of it on all units that a grader
+    graded, and by subject, part of the sample and side (subset). A grader's shares sum to one.
+    """
+    labels = view.labels
+    has = np.vstack([np.eye(view.coded.q), np.full(view.coded.q, np.nan)])[labels.codes]
+    counts = np.nansum(has[:, list(labels.humans)], axis=1)
+    people = ratio(counts, counts.sum(axis=1, keepdims=True))
+    strata = joint_strata(labels.columns(view.request.strata), len(people))
+    columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.sides]
+    columns += labels.columns(view.request.screened)
+    parts = [(part, chosen) for column in columns for part, chosen in column.parts()]
+    for grader in [model for model in labels.models if (labels.codes[:, model] >= 0).any()]:
+        each = zip(people.T, has[:, grader].T, strict=True)
+        features = np.stack([rate_features(*of_class) for of_class in each], axis=1)
+        graded, known = labels.codes[:, grader] >= 0, ~np.isnan(people[:, 0])
+        for part, chosen in [("all", np.ones(len(people), dtype=bool)), *parts]:
+            out, mine = view.on(part), graded & chosen
+            if not (mine & known).any():
+                continue
+            held = [mine & known, mine & ~known]
+            joined = large_strata(strata, held, lambda units: view.count(units)[1])
+            codes = np.where(mine, joined, -1)
+            count = int(joined.max()) + 1
+            cells = cell_sums(features.reshape(len(people), -1), codes, count, out)
+            apart = cells.reshape(len(counts.T), 7, *cells.shape[1:])
+            sums = RateSums(*np.moveaxis(apart, 0, 2))._replace(less=1.0)
+            shares, weight = stratified_ppi(sums, classes=True)
+            shares = clipped(shares)
+            shares /= shares.sum(axis=1, keepdims=True)
+            for at, name in enumerate(view.coded.categories):
+                reach = _reach_in(out, features[:, at], codes, float(weight[0]))
+                about = About(a="humans", b=labels.raters[grader], at=name)
+                labelled = out.count(held[0])
+                rests_on = _rests_on(out, held[0], held[1], count)
+                about["note"] = join_notes(rests_on, Remark("labelled_by_people", labelled[:1]))
+                found = out.resamples.interval(shares[:, at], labelled[1])
+                drawn = out.resamples.plain(shares[:, at])[1:]
+                within = corrected_interval(found, drawn, out.count(mine)[0], labelled, reach)
+                out.add("prevalence_ppi", within, mine, **about)
+
+
+def _reach_in(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
+    """The reach of a figure on the units that have a stratum, (units,), -1 for none."""
+    inside = strata[:, None] == np.arange(int(strata.max()) + 1)
+    columns = (inside[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
+    sums = out.each_cluster(columns).reshape(-1, inside.shape[1], features.shape[1])
+    return ppi_reach(sums, weight)
+
+
+def _rests_on(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
+    """Say what a figure of PPI++ rests on that is not as usual: units (units,) without others, so
+    many strata, few labels in a part of the sample.
+    """
+    within: Note = f"in {strata} strata" if strata > 1 else ""
+    if not out.subset.startswith("all") and out.count(labelled)[0] < FEW_UNITS:
+        within = FEW
+    return join_notes("" if rest.any() else PEOPLES_OWN, within)
 
 
 @dataclass(frozen=True)
@@ -544,17 +633,20 @@ class _Groups:
         for at, name in enumerate(self.names):
             yield at, name, self.codes == at
 
-    def sums(self, features: Array, out: Writer) -> RateSums:
-        """The features (units, 6) summed by group in every resample: each (rows, groups)."""
-        return RateSums(*cell_sums(features, self.codes, len(self.names), out))
+    def sums(self, features: Array, out: Writer, less: float = 0.0) -> RateSums:
+        """The features (units, 7) summed by group in every resample: each (rows, groups)."""
+        return RateSums(*cell_sums(features, self.codes, len(self.names), out))._replace(less=less)
 
 
-def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
+def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
+    measure, reference, _ = scores
     labelled = ~np.isnan(reference)
     people = groups.sums(rate_features(reference, np.where(labelled, 0.0, np.nan)), out).people
     for at, name, member in groups:
-        if (labelled & member).any():
-            out.add("rate_human", people[:, at], labelled & member, a="humans", at=name)
+        if (own := labelled & member).any():
+            counts, about = out.count(own), About(a="humans", at=name, onto=measure.onto)
+            about["reach"] = measure.reach(counts[1])
+            out.add(measure.people, people[:, at], counts, **about)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -595,10 +687,10 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
     return np.moveaxis(out.resamples.totals(shaped), -1, 0)
 
 
-class _GradersRates:
-    """Rates of one grader by group, from `reference` and its `grades` (units,), NaN for none. PPI++
-    (`rates` and `weight`, (rows, groups)) is stratified in groups whose labels reach for two strata
-    or more; `strata` has their stratum of each unit (units,).
+class _Corrected:
+    """Rates or means of one grader by group, from `scores`. PPI++ (`rates` and `weight`, (rows,
+    groups)) is stratified in groups whose labels reach for two strata or more; `strata` has their
+    stratum of each unit (units,).
     """
 
     def __init__(
@@ -606,16 +698,18 @@ class _GradersRates:
         out: Writer,
         groups: _Groups,
         grader: str,
-        reference: Array,
-        grades: Array,
+        scores: Scores,
         strata: Codes | None = None,
     ) -> None:
-        self.out, self.groups, self.grader = out, groups, grader
-        self._add = partial(out.add, a="humans", b=grader, reason="no_variation")
-        self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(reference)
+        self.out, self.groups, self.grader, self.measure = out, groups, grader, scores.measure
+        self.reference, grades = scores.people, scores.graded[grader]
+        about = About(a="humans", b=grader, onto=self.measure.onto)
+        self._add = partial(out.add, reason="no_variation", **about)
+        self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(self.reference)
         self.both = self.graded & self.labelled
-        self.reference, self.features = reference, rate_features(reference, grades)
-        self.sums = groups.sums(self.features, out)
+        self.features = rate_features(self.reference, grades)
+        less = 0.0 if self.measure.is_rate else 1.0
+        self.sums = groups.sums(self.features, out, less)
         self.weight = self.sums.ppi_weight
         self.rates = self.sums.ppi(self.weight)
         self.strata: dict[int, Codes] = {}
@@ -626,17 +720,25 @@ class _GradersRates:
             joined = large_strata(strata, parts, lambda units: out.count(units)[1])
             if count := int(joined.max(initial=0)):
                 codes = self.strata[at] = np.where(member, joined, -1)
-                parted = RateSums(*cell_sums(self.features, codes, count + 1, out))
+                parted = RateSums(*cell_sums(self.features, codes, count + 1, out))._replace(
+                    less=less
+                )
                 self.rates[:, at], self.weight[:, at] = stratified_ppi(parted)
 
     def add_rows(self, rubrics: int) -> None:
         """All rows of this grader; before people have labelled anything its raw rates. The groups'
         differences hold together over so many rubrics.
         """
-        if not self.labelled.any():
+        if self.labelled.any() and self.measure.is_rate:
+            self._add_by_error_rates()
+        else:
             self.add_raw_and_ppi()
-            return
-        pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
+        if self.labelled.any():
+            self._add_differences(rubrics)
+
+    def _add_by_error_rates(self) -> None:
+        """Add the error rates, and the corrected rates with Rogan and Gladen's among them."""
+        pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums[:7]))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
         self.add_raw_and_ppi()
@@ -646,36 +748,35 @@ class _GradersRates:
                 about = Remark("errors_differ") if name in differ else ""
                 why = useless if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
                 self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-        self._add_differences(rubrics)
 
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and PPI++."""
         for at, name, member in self.groups:
             if not (mine := self.graded & member).any():
                 continue
-            self._add("rate_raw", self.sums.raw[:, at], mine, at=name)
+            a, b = ("humans", self.grader) if self.measure.is_rate else (self.grader, "")
+            reach = self.measure.reach(self.out.count(mine)[1])
+            self._add(self.measure.raw, self.sums.raw[:, at], mine, a=a, b=b, at=name, reach=reach)
             if not self.labelled.any():
                 continue
             labelled = mine & self.labelled
             why = None if labelled.any() else Remark("no_pairable_units")
-            own: Note = "" if (mine & ~self.labelled).any() else PEOPLES_OWN
             strata = self.strata.get(at, np.where(mine, 0, -1))
-            count = int(strata.max()) + 1
-            within: Note = f"in {count} strata" if count > 1 else ""
-            if self.out.subset != BINARY_ALL and self.out.count(labelled)[0] < FEW_UNITS:
-                within = FEW
-            about, reach = join_notes(own, within), None
-            if not why:
-                inside = strata[:, None] == np.arange(count)
-                columns = (inside[:, :, None] * self.features[:, None, :]).reshape(len(strata), -1)
-                sums = self.out.each_cluster(columns).reshape(-1, count, 6)
-                reach = ppi_reach(sums, float(self.weight[0, at]))
-            self._add_corrected("rate_ppi", self.rates[:, at], name, mine, why, about, reach)
+            about = _rests_on(self.out, labelled, mine & ~self.labelled, int(strata.max()) + 1)
+            weighed = bool(self.weight[0, at] > 0)
+            reach = self.measure.reach(np.inf if weighed else self.out.count(labelled)[1])
+            if not why and self.measure.is_rate:
+                reach = _reach_in(self.out, self.features, strata, float(self.weight[0, at]))
+            self._add_corrected(
+                self.measure.powered, self.rates[:, at], name, mine, why, about, reach
+            )
 
     def _add_differences(self, rubrics: int) -> None:
         """Add the differences of the groups' corrected rates, if there are two that are defined."""
         rows = {
-            at: self.out.rows.get("rate_ppi", "humans", self.grader, self.out.subset, name)
+            at: self.out.rows.get(
+                self.measure.powered, "humans", self.grader, self.out.subset, name
+            )
             for at, name, _ in self.groups
         }
         of = {at: row for at, row in rows.items() if row and not np.isnan(row["estimate"])}
@@ -689,7 +790,7 @@ class _GradersRates:
         of_type = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         answered = self.out.resamples.each_cluster(of_type) > 0
         given = list(of.values()), rates, labelled, answered, rubrics
-        add_difference_rows(self.out, self.grader, *given)
+        add_difference_rows(self.out, self.grader, self.measure, *given)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall, as few units of the
@@ -756,12 +857,10 @@ class _GradersRates:
         self._add(statistic, within, counts, at=name, note=note)
 
 
-STATISTIC = "rate_side_difference_ppi"
-
-
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
-    """Add `rate_side_difference_ppi` of every subject (at), subset "side=A>B|binary": the rate of
-    affirmative answers to the first of the declared sides minus that to the second, by each grader.
+    """Add `rate_side_difference_ppi` or `mean_difference_ppi` of every subject (at), subset
+    "side=A>B": the rate or mean of its answers to the first of the declared sides minus that to the
+    second, by each grader.
 
     The labels have a row for each answer; `sign` (units,) is 1 where side a is the first of the
     sides, -1 where side b is, 0 where neither is known to be. An answer without its counterpart is
@@ -774,24 +873,27 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     oriented = sign[a] != 0
     a, b, forward = a[oriented], b[oriented], sign[a[oriented]] > 0
     first, second = np.where(forward, a, b), np.where(forward, b, a)
-    out = view.on(f"side={from_to(*request.settings.sides)}{BINARY}", labels.clusters[first])
-    groups, people = _Groups.of(labels), people_means(labels)
+    subset = view.coded.part(f"side={from_to(*request.settings.sides)}")
+    out = view.on(subset, labels.clusters[first])
+    groups, (measure, people, by_grader) = _Groups.of(labels), Scores.of(view)
     of_people, subject = people[first] - people[second], groups.codes[first]
-    for grader, verdicts in graded_verdicts(labels).items():
-        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(verdicts) & (groups.codes >= 0)
+    for grader, scores in by_grader.items():
+        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
         answers = np.bincount(groups.codes[answered], minlength=len(groups.names))
-        graded = verdicts[first] - verdicts[second]
+        graded = scores[first] - scores[second]
         both, labelled = ~np.isnan(graded), ~np.isnan(graded) & ~np.isnan(of_people)
         pairs = [subject == k for k in range(len(groups.names))]
         with_label = [out.count(labelled & mine) for mine in pairs]
-        features, clusters = mean_features(of_people, graded), np.array([n for _, n in with_label])
-        differences = _paired(out, features, subject, clusters, 0.05 / request.rubrics)
+        features, clusters = rate_features(of_people, graded), np.array([n for _, n in with_label])
+        differences = _paired(
+            out, features, subject, clusters, 0.05 / request.rubrics, measure.is_rate
+        )
         for k in np.flatnonzero(answers):
             mine, alone = both & pairs[k], int(answers[k]) - 2 * int((both & pairs[k]).sum())
-            about = About(a="humans", b=grader, at=groups.names[k])
+            about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
             if not mine.any() or not with_label[k][0]:
                 why = Remark("no_pairable_units" if mine.any() else "one_side_only")
-                out.add(STATISTIC, Interval.undefined(why), mine, **about)
+                out.add(measure.sides, Interval.undefined(why), mine, **about)
                 continue
             about["note"] = join_notes(
                 PEOPLES_OWN if out.count(mine) == with_label[k] else "",
@@ -799,22 +901,24 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
                 Remark("one_side_left_out", (alone,)) if alone else "",
                 Remark("labelled_by_people", (with_label[k][0],)),
             )
-            out.add(STATISTIC, differences[k], mine, **about)
+            out.add(measure.sides, differences[k], mine, **about)
 
 
 def _paired(
-    out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float
+    out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float, is_rate: bool
 ) -> list[Interval]:
     """Return people's mean difference within pairs of each subject, from the features of pairs
     (pairs, 7) and their subjects (pairs,); the bounds hold together but in `alpha` of studies.
     `clusters` (subjects,) have a pair that people labelled.
     """
-    means = mean_ppi(cell_sums(features, subject, len(clusters), out))
-    drawn, alone = out.resamples.plain(means.powered), means.people[0]
+    sums = RateSums(*cell_sums(features, subject, len(clusters), out))
+    sums = sums._replace(less=0.0 if is_rate else 1.0)
+    drawn, alone = out.resamples.plain(sums.ppi(sums.ppi_weight)), sums.people[0]
     apart = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
     ends = np.array([[each.estimate, each.low, each.high] for each in apart])
     if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):
-        reach = paired_reach(drawn[1:, at], alone[at], clusters[at], alpha)
+        given = drawn[1:, at], alone[at], clusters[at], alpha
+        reach = paired_reach(*given, is_rate=is_rate)
         ends[at, 1:] = np.clip(ends[at, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     inside = np.clip(ends, -1.0, 1.0).tolist()
     return [
@@ -823,17 +927,21 @@ def _paired(
     ]
 
 
-def paired_reach(drawn: Array, labelled: Array, clusters: Codes, alpha: float) -> Array:
+def paired_reach(
+    drawn: Array, labelled: Array, clusters: Codes, alpha: float, *, is_rate: bool = True
+) -> Array:
     """Distance of the bounds of all subjects from their estimates, (subjects,), so that they hold
     together. `drawn` are resampled differences (rows, subjects), `labelled` those of the labelled
     pairs alone, in so many `clusters` (subjects,).
 
     A difference varies as if one pair more favoured either side, as two rates with a case more on
     either side do (Agresti & Caffo 2000): these lie 1 - m and 1 + m from the mean m. Nor is it
-    surer than the labelled clusters are that none goes the other way (`boundary.unseen`).
+    surer than the labelled clusters are that none goes the other way (`boundary.unseen`). Of scores
+    this holds where no resample differs.
     """
-    more = 2.0 * (1.0 + labelled**2) / clusters**2
+    few = np.ones(len(clusters)) if is_rate else np.nanvar(drawn, axis=0) < 1e-12
+    more = few * 2.0 * (1.0 + labelled**2) / clusters**2
     reach = reach_together(lambda some: drawn[:, some], clusters, [more], alpha)
     tail = alpha / 2.0 / len(clusters)
     least = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
-    return np.maximum(reach, least * (1.0 + np.abs(labelled)))
+    return np.asarray(np.maximum(reach, few * least * (1.0 + np.abs(labelled))))

@@ -253,10 +253,11 @@ def _add_corrected_rates(
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
     y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, graded))
-    features = corrected_rates.mean_features(y, f)
+    features = corrected_rates.rate_features(y, f)
     twice = out.on(out.subset, np.tile(out.clusters[held], 2))
-    sums = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
-    rates, weight, _ = corrected_rates.mean_ppi(sums)
+    cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
+    sums = corrected_rates.RateSums(*cells)
+    rates = sums.ppi(weight := sums.ppi_weight)
     for at in np.unique(subjects):
         mine = held & compared.with_subject(at)
         about = About(a="humans", b=grader, at=compared.subjects[at])
@@ -267,7 +268,7 @@ def _add_corrected_rates(
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
         drawn = out.resamples.plain(rates[:, at])[1:]
-        of_subject = np.where((subjects == at)[:, None], features[:, :6], 0.0)
+        of_subject = np.where((subjects == at)[:, None], features, 0.0)
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
         within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by annotators"

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.intervals import Interval, Reach
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark, join_notes
@@ -158,6 +158,40 @@ _TOGETHER = 1_000
 """Pairs computed at a time: bounds memory."""
 
 
+class Measure(NamedTuple):
+    """What is corrected: the statistics of people's, the raw and the corrected figure, of
+    differences between subjects and between sides, and where 0 and 1 lie on the labels' scale.
+    """
+
+    people: str
+    raw: str
+    powered: str
+    difference: str
+    sides: str
+    onto: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def is_rate(self) -> bool:
+        """True for rates of affirmative verdicts."""
+        return self.raw == RATES.raw
+
+    def reach(self, clusters: float) -> Reach | None:
+        """The reach of a mean: Wilson's bounds on the effective size, without a score bound, as of
+        labels between the ends of the scale no case is rare. Student's t is for so many `clusters`:
+        inf where a weight on the grader is estimated in each resample, which varies as widely. None
+        for a rate, which has its own.
+        """
+        return None if self.is_rate else Reach(np.inf, np.inf, clusters)
+
+
+RATES = Measure(
+    "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi"
+)
+MEANS = Measure(
+    "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi"
+)
+
+
 class Differences(NamedTuple):
     """Differences of estimates, first minus second of each pair, (pairs,), and their bounds, which
     hold together.
@@ -170,14 +204,16 @@ class Differences(NamedTuple):
     high: Array
 
 
-def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Differences:
+def all_differences(
+    rates: Array, clusters: Codes, alpha: float = 0.05, *, is_rate: bool = True
+) -> Differences:
     """Every two rates' difference, with bounds all of which hold but in `alpha` of studies.
 
     `rates` (rows, subjects) are the data's in row 0 and then the resamples', which all subjects
     share; a resample in which a rate is NaN tells nothing of its pairs. Each rests on so many
     `clusters` (subjects,) that people labelled. A difference varies as if every rate had one case
     and one of the others more (Agresti & Caffo 2000): few clusters, or a rate near 0 or 1, would
-    else make it look too sure.
+    else make it look too sure. Other means do so where no resample differs.
 
     >>> drawn = np.random.default_rng(5).normal(size=(4000, 3)) * 0.1 + [0.2, 0.5, 0.9]
     >>> found = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))
@@ -187,6 +223,8 @@ def all_differences(rates: Array, clusters: Codes, alpha: float = 0.05) -> Diffe
     first, second = np.triu_indices(rates.shape[1], 1)
     estimate = rates[0, first] - rates[0, second]
     more = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
+    if not is_rate:
+        more = np.where(np.nanvar(rates[1:], axis=0) < 1e-12, 1.0 / clusters**2, 0.0)
 
     def resampled(some: slice) -> Array:
         return np.asarray(rates[1:, first[some]] - rates[1:, second[some]])
@@ -251,21 +289,24 @@ def rank_sets(apart: Differences, subjects: int) -> tuple[Codes, Codes]:
 def add_difference_rows(
     out: Writer,
     grader: str,
+    measure: Measure,
     of: Sequence[ResultRow],
     rates: Array,
     labelled: Codes,
     answered: Mask,
     rubrics: int,
 ) -> None:
-    """Add `rate_difference_ppi` (at = "A>B", A minus B) of every two subjects, and the ranks that
-    the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the highest rate.
+    """Add the difference of rates or means (at = "A>B", A minus B) of every two subjects, and the
+    ranks that the data allow: `rate_rank_set` (at = subject), whose interval is the set, 1 the
+    highest.
 
-    `of` are the subjects' `rate_ppi` rows, `rates` (rows, subjects) the data's and the resamples',
-    as they come, `labelled` (subjects,) how many clusters people labelled, and `answered`
-    (clusters, subjects) who has an answer there: where two differ in that, a note says so. All
-    bounds of so many `rubrics` hold together in 95% of studies, for one grader.
+    `measure` says what differs; `of` are the subjects' rows of PPI++, `rates` (rows, subjects) the
+    data's and the resamples' from 0 to 1, as they come, `labelled` (subjects,) how many clusters
+    people labelled, and `answered` (clusters, subjects) who has an answer there: where two differ
+    in that, a note says so. All bounds of so many `rubrics` hold together in 95% of studies, for
+    one grader.
     """
-    every = all_differences(rates, labelled, 0.05 / rubrics)
+    every = all_differences(rates, labelled, 0.05 / rubrics, is_rate=measure.is_rate)
     names = [row["at"] for row in of]
     bounds = np.column_stack([every.estimate, every.low, every.high])
     if len(of) <= MOST_COMPARED:
@@ -275,9 +316,10 @@ def add_difference_rows(
             one, other = answered[:, first], answered[:, second]
             both, either = int((one & other).sum()), int((one | other).sum())
             about = About(a="humans", b=grader, at=from_to(names[first], names[second]))
+            about["onto"] = (0.0, measure.onto[1])
             about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
             apart, counts = Interval(estimate, low, high), counts_of([of[first], of[second]])
-            out.add("rate_difference_ppi", apart, counts, **about)
+            out.add(measure.difference, apart, counts, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(of, ranks, *rank_sets(every, len(of)), strict=True):
         allowed = Interval(float(rank), float(highest), float(lowest))

@@ -108,6 +108,8 @@ _SENTENCES = {
     "rate_rogan_gladen": "rogan_gladen",
     "rate_ppi": "ppi",
     "win_rate_ppi": "ppi",
+    "mean_ppi": "ppi",
+    "prevalence_ppi": "ppi",
     "strength": "bradley_terry",
 }
 """Sentence for results of raters with an estimate of a statistic whose name begins like this."""

@@ -5,7 +5,6 @@ favoured.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Chart, Part, Table, items
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
+    ALL,
     ALL_BINARY,
     Column,
     Figure,
@@ -34,10 +34,11 @@ from evenhand.analysis.report.source import (
 )
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.subjects.scores import MEANS, RATES, Measure
 from evenhand.texts import DASH, in_pieces, written
 
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
-_CORRECTED, _SIDES = "win_rate_ppi", "rate_side_difference_ppi"
+_CORRECTED, _SIDES, _SHARE = "win_rate_ppi", "rate_side_difference_ppi", "prevalence_ppi"
 _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
 _MOST_PARTS = 40
 
@@ -161,8 +162,6 @@ def direction_layers(figures: RubricFigures) -> Part:
     no option favours a side and no unit is one side of a pair.
     """
     net = figures.everywhere("direction_net")
-    of_subjects = [figure for figure in net if figure.column == "subject"]
-    people = [figure for figure in of_subjects if figure.rater == "humans"]
     others = [figure for figure in net if figure.column not in ("subject", "group")]
     sides = {figure.subset: _sides(figure, figure.value) for figure in others}
     rows = rows_of(others, lambda e: rater_title(e.rater), lambda e: sides[e.subset], by="subset")
@@ -170,7 +169,6 @@ def direction_layers(figures: RubricFigures) -> Part:
     return Part(
         answers=_favoured(net),
         folded=[
-            *items(written("direction.what"), map(_sentence, people or of_subjects)),
             *_by_rater(figures, net, "subject", lambda each: each.value),
             *figures.table("direction.by_rater", rows),
         ],
@@ -207,20 +205,6 @@ def _favoured_first(figure: Figure) -> tuple[str, str]:
     return (first, second) if figure.bounds[1] > 0 else (second, first)
 
 
-def _sentence(figure: Figure) -> str:
-    """Say which side a rater favours on a subject, if any."""
-    low, _, high = figure.bounds
-    who = {"rater": rater_title(figure.rater), "subject": figure.value}
-    figures = written("direction.figures", net=figure.text, units=figure.n_units, line=figure.line)
-    if math.isnan(low):
-        return written("direction.open", **who, figures=figures)
-    if low <= 0 <= high:
-        return written("direction.even", **who, most=max(-low, high), figures=figures)
-    favoured, other = _favoured_first(figure)
-    about = {**who, "favoured": favoured, "other": other, "figures": figures}
-    return written("direction.affirms" if figure.is_binary else "direction.favours", **about)
-
-
 def _by_rater(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
@@ -242,41 +226,87 @@ def _sides(figure: Figure, value: str = "") -> str:
 
 
 def rate_layers(figures: RubricFigures) -> Part:
-    """Rates and their order on a rubric that people labelled and a grader graded."""
-    raw = figures.select("rate_raw", ALL_BINARY)
-    graders = list(dict.fromkeys(figure.grader for figure in raw))
-    if not graders:
-        return Part()
+    """Rates and means, and their order, on a rubric that people labelled and a grader graded."""
+    graders = {measure: _graders(figures, measure) for measure in (RATES, MEANS)}
     # People's own rates are the same whoever graded the units.
-    uncorrected = [grader for grader in graders if _kind(figures, grader) == "own"]
-    compared = [grader for grader in graders if grader not in uncorrected[1:]]
+    compared = {}
+    for measure, names in graders.items():
+        own = [name for name in names if _kind(figures, name, measure) == "own"]
+        compared[measure] = [name for name in names if name not in own[1:]]
+    everyone = list(dict.fromkeys(chain.from_iterable(graders.values())))
+    if not (everyone or figures.everywhere(_SHARE)):
+        return Part()
+    rows: list[RowPlace] = []
+    for grader in everyone:
+        found = chain.from_iterable(_raw(figures, grader, measure) for measure in graders)
+        keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, at) for at in dict(found))
+        rows += [(grader, None), *((key.at or written("rates.all_units"), key) for key in keys)]
 
-    def subject(figure: Figure) -> str:
-        return figure.at or written("rates.all_units")
+    def raw_mean(key: Key) -> Figure | None:
+        return figures.get(MEANS.raw, key.rater_b, at=key.at)
 
+    tables = figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
+    for measure, names in compared.items():
+        tables += _differences(figures, names, measure)
+    made: list[blocks.Block] = [*tables, *_rates_by_parts(figures, compared[RATES])]
+    parts = figures.by_subset(MEANS.powered).items()
+    means = chain.from_iterable(found for subset, found in parts if subset != ALL)
+    title = written("rates.parts", what=written("rates.means"))
+    made += _parts_table(figures, compared[MEANS], [*means], title)
+    classes, units = figures.everywhere(_SHARE), written("rates.all_units")
+    where = {each.key[:-1]: each for each in classes}.values()
+    shares = rows_of(where, lambda e: units if e.part == ALL else e.part, lambda e: e.grader)
+    columns = [(at, {"at": at}) for at in dict.fromkeys(each.at for each in classes)]
+    made += figures.table("rates.shares", shares, columns)
+    errors = [(name, ("humans", name)) for name in graders[RATES]]
+    made += figures.table("rates.errors", errors)
+    made += items(written("rates.what"), _rate_sentences(figures, graders[RATES], compared))
+    ranks: list[RowPlace] = []
+    for measure in graders:
+        ranked = figures.select("rate_rank_set", _on(measure))
+        ranks += rows_of(ranked, lambda each: each.at, lambda each: each.grader)
+    answers = [_answer(figures, names, measure) for measure, names in graders.items() if names]
+    return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
+
+
+def _differences(figures: RubricFigures, graders: list[str], measure: Measure) -> list[Table]:
+    """Tabulate differences between subjects, then those between the sides of pairs."""
     differences: list[RowPlace] = []
-    for grader in compared:
-        differences.append((_heading(figures, grader), None))
-        for first, second, figure in _pairs(figures, grader):
+    for grader in graders:
+        differences.append((_heading(figures, grader, measure), None))
+        for first, second, figure in _pairs(figures, grader, measure):
             differences.append((written("rates.difference", first=first, second=second), figure))
     one, other = figures.analysis.settings.sides
-    by_side = [each for grader in compared for each in _by_side(figures, grader)]
-    sides = rows_of(by_side, subject, lambda each: _heading(figures, each.grader))
-    ranked = [e for grader in graders for e in _at(figures, "rate_rank_set", grader).values()]
-    ranks = rows_of(ranked, lambda each: each.at, lambda each: each.grader)
-    by_subject = rows_of(raw, subject, lambda each: each.grader)
-    return Part(
-        answers=[_answer(figures, graders)],
-        folded=[
-            *figures.table("rates.caption", by_subject),
-            *figures.table("rates.differences", differences),
-            *figures.table("rates.sides", sides, first=one, second=other),
-            *_rates_by_parts(figures, compared),
-            *figures.table("rates.errors", [(name, ("humans", name)) for name in graders]),
-            *items(written("rates.what"), _rate_sentences(figures, graders, compared)),
-        ],
-        appendix=figures.table("rates.ranks", ranks),
+    by_side = [each for grader in graders for each in _by_side(figures, grader, measure)]
+    units, what = written("rates.all_units"), _what(measure)
+    sides = rows_of(
+        by_side, lambda each: each.at or units, lambda each: _heading(figures, each.grader, measure)
     )
+    column: list[tuple[str, Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
+    return [
+        *figures.table("rates.differences", differences, column, what=what),
+        *figures.table("rates.sides", sides, column, first=one, second=other, what=what),
+    ]
+
+
+def _on(measure: Measure) -> str:
+    return ALL_BINARY if measure.is_rate else ALL
+
+
+def _what(measure: Measure) -> str:
+    return written("rates.rates" if measure.is_rate else "rates.means")
+
+
+def _graders(figures: RubricFigures, measure: Measure) -> list[str]:
+    """Graders with raw rates or means."""
+    raw = figures.select(measure.raw, _on(measure))
+    return [name for name in dict.fromkeys(e.grader or e.rater for e in raw) if name != "humans"]
+
+
+def _raw(figures: RubricFigures, grader: str, measure: Measure) -> list[tuple[str, Figure]]:
+    """A grader's raw rates or means, with their subjects."""
+    raters = ("humans", grader) if measure.is_rate else (grader, "")
+    return [(each.at, each) for each in figures.select(measure.raw, _on(measure), raters)]
 
 
 def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -326,64 +356,79 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     return replace(section, blocks=(table,))
 
 
-def _statistic(figures: RubricFigures) -> str:
+def _statistic(figures: RubricFigures, measure: Measure = RATES) -> str:
     """Return the statistic of the rates that are shown: raw ones before annotators labelled."""
-    return "rate_ppi" if figures.select("rate_ppi", ALL_BINARY) else "rate_raw"
+    return measure.powered if figures.select(measure.powered, _on(measure)) else measure.raw
 
 
-def _kind(figures: RubricFigures, grader: str) -> Literal["corrected", "own", "raw"]:
+def _kind(
+    figures: RubricFigures, grader: str, measure: Measure = RATES
+) -> Literal["corrected", "own", "raw"]:
     """Return the kind of a grader's rates; *own* if annotators labelled all that it graded."""
-    if _statistic(figures) == "rate_raw":
+    if _statistic(figures, measure) == measure.raw:
         return "raw"
-    rates = defined(_at(figures, "rate_ppi", grader).values())
+    rates = defined(_at(figures, measure.powered, grader, measure).values())
     by_people = bool(rates) and all(figure.says("peoples_own") for figure in rates)
     return "own" if by_people else "corrected"
 
 
-def _by(figures: RubricFigures, grader: str) -> str:
+def _by(figures: RubricFigures, grader: str, measure: Measure = RATES) -> str:
     """Say whose labels the rates that are shown rest on."""
-    return written(f"rates.by_{_kind(figures, grader)}", grader=grader)
+    kind = _kind(figures, grader, measure)
+    labels = kind == "corrected" and not measure.is_rate
+    return written(f"rates.by_{'labels' if labels else kind}", grader=grader)
 
 
-def _answer(figures: RubricFigures, graders: list[str]) -> list[object]:
+def _answer(figures: RubricFigures, graders: list[str], measure: Measure) -> list[object]:
     """State the rate on all units by the best grader; else the highest and lowest subject."""
-    people = _at(figures, "rate_human", "").get("")
-    for grader in figures.by_agreement(graders, ALL_BINARY):
-        shown_by = _statistic(figures)
-        raw, rates = _at(figures, "rate_raw", grader).get(""), _at(figures, shown_by, grader)
+    people = figures.get(measure.people, "humans", subset=_on(measure))
+    for grader in figures.by_agreement(graders, _on(measure)):
+        shown_by = _statistic(figures, measure)
+        raw = dict(_raw(figures, grader, measure)).get("")
+        rates = dict(_raw(figures, grader, measure))
+        if shown_by != measure.raw:
+            rates = _at(figures, shown_by, grader, measure)
         corrected = rates.get("")
-        if raw and shown_by == "rate_raw":
-            return in_pieces("report.rates_raw", grader=grader, raw=raw)
+        what = {"grader": grader, "what": _what(measure).removesuffix("s")}
+        if raw and shown_by == measure.raw:
+            return in_pieces("report.rates_raw", raw=raw, **what)
         if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
-            rates_of = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
+            rates_of = in_pieces("report.rates", raw=raw, corrected=corrected, **what)
             of_people = in_pieces("report.rates_people", rate=people) if people else []
             return sentences(rates_of, of_people)
         if len(by_subject := defined(rates.values())) > 1:
             first, last = by_subject[0], by_subject[-1]
-            about = {"first": first.at, "highest": first, "last": last.at, "lowest": last}
-            return in_pieces("report.rates_of_subjects", by=_by(figures, grader), **about)
+            about = {"first": first.at, "highest": first, "last": last.at, "lowest": last, **what}
+            by = _by(figures, grader, measure)
+            return in_pieces("report.rates_of_subjects", by=by, **about)
     return in_pieces("report.rates_nothing")
 
 
-def _at(figures: RubricFigures, statistic: str, grader: str) -> dict[str, Figure]:
+def _at(
+    figures: RubricFigures, statistic: str, grader: str, measure: Measure = RATES
+) -> dict[str, Figure]:
     """A grader's figures of one statistic, by their `at`."""
-    return {each.at: each for each in figures.select(statistic, ALL_BINARY, ("humans", grader))}
+    found = figures.select(statistic, _on(measure), ("humans", grader))
+    return {each.at: each for each in found}
 
 
-def _pairs(figures: RubricFigures, grader: str) -> list[tuple[str, str, Figure]]:
+def _pairs(
+    figures: RubricFigures, grader: str, measure: Measure = RATES
+) -> list[tuple[str, str, Figure]]:
     """Every two subjects whose difference is known, in the order of the rows."""
-    differences, subjects = (_at(figures, e, grader) for e in ("rate_difference_ppi", "rate_raw"))
+    both = (measure.difference, measure.powered)
+    differences, subjects = (_at(figures, each, grader, measure) for each in both)
     pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
 
-def _heading(figures: RubricFigures, grader: str) -> str:
-    return written("rates.own") if _kind(figures, grader) == "own" else grader
+def _heading(figures: RubricFigures, grader: str, measure: Measure = RATES) -> str:
+    return written("rates.own") if _kind(figures, grader, measure) == "own" else grader
 
 
-def _by_side(figures: RubricFigures, grader: str) -> list[Figure]:
-    differences = chain.from_iterable(figures.parts(_SIDES).values())
-    return [figure for figure in differences if figure.raters == ("humans", grader)]
+def _by_side(figures: RubricFigures, grader: str, measure: Measure = RATES) -> list[Figure]:
+    of_sides = (e for e in figures.everywhere(measure.sides) if e.column == "side")
+    return [figure for figure in of_sides if figure.raters == ("humans", grader)]
 
 
 def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
@@ -429,7 +474,7 @@ def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.B
     for what in ("parts", "parts_by_side"):
         chosen = [e for e in rates if (e.column in of_answers) == (what == "parts_by_side")]
         plain = "corrected" not in kinds  # nothing was corrected in them
-        title = written(f"rates.{what}_plain" if plain else f"rates.{what}")
+        title = written(f"rates.{what}_plain" if plain else f"rates.{what}", what=_what(RATES))
         caption = written(f"chart.rates_by_{what}_plain" if plain else f"chart.rates_by_{what}")
         tables = _parts_table(figures, graders, chosen, title)
         drawn = (
@@ -507,49 +552,9 @@ def _rates_by_part(
     )  # fmt: skip
 
 
-def _missing(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
-    """Yield sentences on subjects that answered only some of the prompts, one for graders alike."""
-    answers = _of_answers(figures)
-    absent: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    unpaired: dict[tuple[str, str, int, int], tuple[list[str], int]] = {}
-    for grader in graders:
-        there = {
-            part: [figure.at for figure in found if figure.raters == ("humans", grader)]
-            for part, found in figures.parts("rate_raw").items()
-        }
-        subjects = dict.fromkeys(_at(figures, "rate_raw", grader))
-        subjects |= dict.fromkeys(chain.from_iterable(there.values()))
-        lacking: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for part, present in there.items():
-            if names := tuple(e for e in subjects if present and e and e not in present):
-                of_pairs = answers and part.partition("=")[0] not in answers
-                which = "no_pairs" if of_pairs else "no_answers"
-                lacking.setdefault((which, names), []).append(part)
-        for (which, names), parts in lacking.items():
-            absent.setdefault((which, names, tuple(parts)), []).append(grader)
-        pairs = _pairs(figures, grader)
-        if few := [each for each in pairs if each[2].says("prompts_differ")]:
-            first, second, figure = min(few, key=lambda each: _shared(each[2]))
-            same = unpaired.setdefault((first, second, *_shared(figure)), ([], figure.line))
-            same[0].append(grader)
-    for (which, *where), by in absent.items():
-        missed, places = (charts.first_of(each) for each in where)
-        yield written(f"rates.{which}", subjects=missed, parts=places, graders=charts.first_of(by))
-    for (first, second, shared, every), (by, line) in unpaired.items():
-        about = {"graders": charts.first_of(by), "first": first, "second": second}
-        yield written("rates.prompts_differ", shared=shared, every=every, line=line, **about)
-
-
-def _shared(figure: Figure) -> tuple[int, int]:
-    """Count the clusters that two subjects share, and those that they have together."""
-    (detail,) = (each.detail for each in figure.remarks if each.code == "prompts_differ")
-    both, either = (int(str(each)) for each in detail)
-    return both, either
-
-
-def _apart(figures: RubricFigures, grader: str) -> Iterator[str]:
+def _apart(figures: RubricFigures, grader: str, measure: Measure) -> Iterator[str]:
     """Yield a sentence on the subjects that can be told apart."""
-    pairs, by = _pairs(figures, grader), _by(figures, grader)
+    pairs, by = _pairs(figures, grader, measure), _by(figures, grader, measure)
     below: dict[str, list[str]] = {}
     for first, second, figure in pairs:
         if figure.is_clear and figure.interval:
@@ -567,7 +572,7 @@ def _apart(figures: RubricFigures, grader: str) -> Iterator[str]:
 
 
 def _rate_sentences(
-    figures: RubricFigures, graders: list[str], compared: list[str]
+    figures: RubricFigures, graders: list[str], compared: dict[Measure, list[str]]
 ) -> Iterator[str]:
     for grader in graders:
         rogan_gladen = _at(figures, "rate_rogan_gladen", grader)
@@ -584,8 +589,9 @@ def _rate_sentences(
                 off = bias[subject]
                 about = {"missed": f"{off.estimate} {off.interval}", "line": off.line}
                 yield written("rates.errors_differ", grader=grader, subject=subject, **about)
-        if grader in compared:
-            yield from _apart(figures, grader)
+        if grader in compared[RATES]:
+            yield from _apart(figures, grader, RATES)
             yield from _side_sentences(figures, grader)
+    for grader in compared[MEANS]:
+        yield from _apart(figures, grader, MEANS)
     yield from _one_sided(figures, graders)
-    yield from _missing(figures, graders)

@@ -15,6 +15,7 @@ from evenhand.errors import InputError
 from tests.analysis.make import noisy, ratings_of, rows_of
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
+MEANS = ["subject_score", "mean_ppi"]
 MAIN = {"observed_agreement", "weighted_kappa_linear", "krippendorff_alpha_ordinal"}
 MAIN |= {"human_ceiling_difference"}
 
@@ -51,7 +52,7 @@ def test_a_slice_is_an_analysis_of_its_units(sliced):
         part, same = _of(whole, f"topic=t1{ending}"), _of(alone, f"all{ending}")
         to_the_rest = ["slice_difference", "part_non_inferiority"]
         bias = ("bias_slice", "bias_slice_p")
-        to_the_rest += (*bias, "rate_human", "rate_raw", "rate_ppi") if ending else ()
+        to_the_rest += (*bias, "rate_human", "rate_raw", "rate_ppi") if ending else MEANS
         main = part.drop(to_the_rest, level="statistic", errors="ignore")
         kappa = "cohen_kappa" if ending else "weighted_kappa_linear"
         alpha = "krippendorff_alpha_" + ("nominal" if ending else "ordinal")
@@ -152,7 +153,7 @@ def test_small_slices_say_so_and_empty_cells_are_no_slice(sliced):
     units = units.assign(topic=["rare"] * 20 + ["common"] * 220)
     results = analyse(ratings, units, [SCALE], slices=["topic", "side"], resamples=100).results
     rare = results[results["subset"] == "topic=rare"]
-    rare = rare[rare["statistic"] != "part_non_inferiority"]
+    rare = rare[~rare["statistic"].isin(["part_non_inferiority", "subject_score"])]
     assert rare["note"].str.contains("fewer than 30 items").all()
     assert not results.loc[results["subset"] == "topic=common", "note"].str.contains("fewer").any()
     assert set(results["subset"].str.split("=").str[0]) == {"all", "all|binary", "topic", "side"}

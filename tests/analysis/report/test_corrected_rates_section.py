@@ -103,10 +103,6 @@ def test_sides_and_who_answered_less_in_sentences(written, by_side):
         "No difference between sides is given for s2, with answers to one side of each pair only."
         in said
     )
-    assert "s2: no pair with both answers graded by g where topic=tax." in said
-    assert "s2: no answer graded by g where side=b." in said  # of the second rubric
-    assert "g: not all subjects answered the same prompts" in said
-    assert "s0 and s2 share 200 of 400 (results.csv row" in said
     assert not re.search(r"\b(nan|inf|None)\b", said)
 
 
@@ -149,19 +145,13 @@ def test_sides_without_subjects_and_a_second_side_that_is_favoured(written):
     graders = {"g": [(0.9, 0.9)] * 2, "h": [(0.9, 0.9)] * 2}
     rates = (0.2, 0.5), (0.7, 0.5)
     ratings, units = both_sides(np.random.default_rng(8), graders, rates, pairs=300, labelled=120)
-    units["topic"] = "t" + (units["cluster_id"].str[1:].astype(int) % 14).astype(str)
     ratings = ratings[~ratings["unit_id"].str.endswith("s1|b")]
     scale = [replace(YES, unit="response")]
-    found = analyse(ratings, units, scale, resamples=50, slices=["topic"])
+    found = analyse(ratings, units, scale, resamples=50)
     said = part_of(text_of(written, found), "Corrected rates")
     by = r"by \+0\.\d\d \[\+0\.\d\d, \+0\.\d\d\]"
     assert re.search(rf"answers of s0 to side b are .* than those to side a, {by}", said)
     assert said.count("No difference between sides is given for s1") == 1
-    absent = re.findall(r"s1: no pair with both answers graded by (.*) where (.*)\.", said)
-    ((graders_said, where),) = absent
-    assert graders_said == "g, h"
-    assert where.count("topic=") == 12
-    assert where.endswith(" and 2 more")
     alone = units[units["subject"] == "s0"].drop(columns="subject")
     own = ratings[ratings["unit_id"].isin(alone["unit_id"])]
     said = part_of(text_of(written, analyse(own, alone, scale, resamples=50)), "Corrected rates")

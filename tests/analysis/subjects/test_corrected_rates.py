@@ -327,7 +327,7 @@ def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
     strata = RateSums(*np.array(sums, dtype=float).T[:, None, :])
     each = strata.ppi(0.6)[0]
     assert each == pytest.approx([0.25, 0.63, 0.605])
-    first = RateSums(*(part[:, :1] for part in strata))
+    first = RateSums(*(part[:, :1] for part in strata[:6]))
     rate, weight = stratified_ppi(first)
     assert rate == pytest.approx(first.ppi(first.ppi_weight)[:, 0])
     assert weight == pytest.approx(first.ppi_weight[:, 0])
@@ -612,6 +612,111 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
         with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
             analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
+
+
+def scored(
+    rng: np.random.Generator, pairs: int = 200, labelled: int = 80
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores from 1 to 5 of two people and of a grader that errs upwards, on answers of two
+    subjects to both sides of pairs.
+    """
+    index = pd.MultiIndex.from_product([range(pairs), ["s0", "s1"], ["a", "b"]])
+    units = index.to_frame(index=False, name=["pair", "subject", "side"])
+    units["cluster_id"] = "p" + units["pair"].astype(str)
+    units["unit_id"] = units["cluster_id"] + units["subject"] + units["side"]
+    units["topic"] = np.where(units["pair"] % 2, "tax", "war")
+    shared = rng.normal(size=pairs)[units["pair"]] + rng.normal(size=len(units))
+    middle = 3.2 + shared + 0.5 * units["subject"].eq("s1") - 0.4 * units["side"].eq("b")
+    tables = []
+    for rater, more in (("h0", 0.0), ("h1", 0.2), ("g", 0.5)):
+        score = np.clip(np.rint(middle + more + 0.5 * rng.normal(size=len(units))), 1, 5)
+        table = units[["unit_id"]].assign(rubric="R", rater_id=rater, label=score.astype(int))
+        kind = "model" if rater == "g" else "human"
+        known = units["pair"] < (pairs if rater == "g" else labelled)
+        tables.append(table.assign(rater_kind=kind)[known])
+    ratings = pd.concat(tables).astype({"label": str})
+    return ratings, units.drop(columns="pair")
+
+
+def test_means_are_ppi_of_scores_and_differences_of_a_regression(rng):
+    """PPI++ as ppi_py 0.2 has it, by numpy; between subjects and sides, intercepts by OLS."""
+    ratings, units = scored(rng)
+    scale = replace(YES, categories=tuple("12345"), affirmative=frozenset(), level="ordinal")
+    scale = replace(scale, unit="response")
+    found = analyse(ratings, units, [scale], resamples=300, slices=["topic"]).results
+    found = found.set_index(["statistic", "subset", "at"])
+    wide = ratings.astype({"label": float}).pivot(
+        index="unit_id", columns="rater_id", values="label"
+    )
+    wide = units.join(wide, on="unit_id").assign(h=lambda each: each[["h0", "h1"]].mean(axis=1))
+
+    def powered(y: pd.Series, f: pd.Series) -> tuple[float, np.ndarray]:
+        y, f, known = y.to_numpy(), f.to_numpy(), y.notna().to_numpy()
+        n, more = known.sum(), (~known).sum()
+        weight = np.cov(y[known], f[known], ddof=0)[0, 1] / np.var(f, ddof=1) / (1 + n / more)
+        z = np.where(known, np.nan_to_num(y) - weight * f, weight * f)
+        fitted = OLS(z, np.column_stack([known, ~known]).astype(float)).fit(cov_type="HC0")
+        return fitted.params.sum(), fitted.t_test([[1.0, 1.0]]).sd.item()
+
+    means = {}
+    for subset, part in {
+        "all": wide, "topic=tax": wide[wide["topic"] == "tax"], "side=a": wide[wide["side"] == "a"]
+    }.items():  # fmt: skip
+        for subject in ("s0", "s1"):
+            own = part[part["subject"] == subject]
+            means[subset, subject], _ = powered(own["h"], own["g"])
+            row = found.loc["mean_ppi", subset, subject]
+            assert row["estimate"] == pytest.approx(means[subset, subject], abs=1e-6)
+            assert row["low"] < row["estimate"] < row["high"]
+            raw = found.loc["subject_score", subset, subject].set_index("rater_a")["estimate"]
+            expected = {"humans": own["h"].mean(), "g": own["g"].mean()}
+            assert raw.to_dict() == pytest.approx(expected)
+    apart = found.loc["mean_difference_ppi", "all", "s0>s1"]
+    expected = means["all", "s0"] - means["all", "s1"]
+    assert apart["estimate"] == pytest.approx(expected, abs=1e-6)
+    assert apart["high"] < 0
+    sides = wide.pivot(index=["subject", "cluster_id"], columns="side", values=["h", "g"])
+    for subject in ("s0", "s1"):
+        y, f = (sides.loc[subject][who]["a"] - sides.loc[subject][who]["b"] for who in ("h", "g"))
+        row = found.loc["mean_difference_ppi", "side=side a>side b", subject]
+        expected, error = powered(y, f)
+        assert row["estimate"] == pytest.approx(expected, abs=1e-6)
+        assert 1.9 < (row["high"] - row["low"]) / 2 / error < 2.6
+
+
+def test_shares_of_classes_have_one_weight_and_sum_to_one(rng):
+    """As ppi_py 0.2 has the mean of indicators: one weight, of traces of covariances."""
+    ratings, units = scored(rng)
+    scale = replace(YES, categories=tuple("12345"), affirmative=frozenset(), unit="response")
+    found = analyse(ratings, units, [scale], resamples=100, slices=["topic"]).results
+    found = found[found["statistic"] == "prevalence_ppi"].set_index(["subset", "at"])
+    sums = found["estimate"].groupby("subset").sum()
+    assert set(sums.index) > {"all", "subject=s0", "topic=tax", "side=b"}
+    assert sums.to_numpy() == pytest.approx(1.0)
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label").loc[units["unit_id"]]
+    own = wide[units["subject"].eq("s0").to_numpy()]
+    one, two, f = ((own[[who]].to_numpy() == [*"12345"]).astype(float) for who in ("h0", "h1", "g"))
+    y, known = (one + two) / 2, own["h0"].notna().to_numpy()
+    n, more = known.sum(), (~known).sum()
+    centred = f[known] - f[known].mean(axis=0)
+    weight = (y[known] * centred).sum() / n / f.var(axis=0, ddof=1).sum() / (1 + n / more)
+    expected = y[known].mean(axis=0) + weight * (f[~known].mean(axis=0) - f[known].mean(axis=0))
+    assert found.loc["subject=s0", "estimate"].to_numpy() == pytest.approx(expected, abs=1e-6)
+    assert (found["low"] <= found["estimate"]).all()
+    assert (found["estimate"] <= found["high"]).all()
+
+
+@pytest.mark.parametrize("score", ["1", "3", "5"])
+def test_scores_that_never_differ_leave_room(score, rng):
+    ratings, units = scored(rng, pairs=40, labelled=20)
+    scale = replace(YES, categories=tuple("12345"), affirmative=frozenset(), level="ordinal")
+    given = ratings.assign(label=score), units, [replace(scale, unit="response")]
+    found = analyse(*given, resamples=50).results.set_index("statistic")
+    assert (found.loc["mean_ppi", "estimate"] == float(score)).all()
+    assert (found.loc["mean_difference_ppi", "estimate"] == 0).all()
+    for statistic in ("mean_ppi", "mean_difference_ppi"):
+        rows = found.loc[statistic]
+        assert (rows["low"] < rows["high"]).all()
 
 
 # --- Corrections of plain columns: the published example, and formulas written out ----------------
