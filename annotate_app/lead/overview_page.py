@@ -202,7 +202,7 @@ def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
         names = suspects(study, figures)
         number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return Tile("Annotators to review", PageLink("Raters", number), note)
+    return Tile("Annotators to review", PageLink("Annotators", number), note)
 
 
 def suspects(study: Study, figures: LiveFigures) -> list[str]:
@@ -264,7 +264,7 @@ def next_step(
         return to_do["invites"]
     if figures is not None and (names := suspects(study, figures)):
         text = written("cockpit.look_at", rater=names[0])
-        return PageLink("Raters", text, {"one_rater": names[0]})
+        return PageLink("Annotators", text, {"one_rater": names[0]})
     if "flags" in to_do:
         return to_do["flags"]
     verdicts, titles = _verdicts(figures), _titles(study)
@@ -310,6 +310,9 @@ def _ask_for_verdict(study: Study) -> None:
     st.text(written("lead.look"))
 
 
+_QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotators"}
+
+
 def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
     """Links to all that waits for the lead's decision, each to the page where it is made."""
     counts = {
@@ -318,7 +321,7 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
         "raters": len(suspects(study, figures)) if figures else 0,
     }
     links = {
-        name: PageLink(name.capitalize(), written(f"lead.to_do_{name}", count=count))
+        name: PageLink(_QUEUES[name], written(f"lead.to_do_{name}", count=count))
         for name, count in counts.items()
         if count
     }

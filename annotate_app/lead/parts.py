@@ -301,13 +301,18 @@ def to_the_minute(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
+def item_page(unit: str) -> str:
+    """Return the address of the page on one item, from any of the lead's pages."""
+    return f"items?item={quote(unit, safe='')}"
+
+
 def rater_page(rater: str) -> str:
     """Return the address of the page on one rater, from any of the lead's pages.
 
     >>> rater_page("a&b")
-    'raters?one_rater=a%26b'
+    'annotators?one_rater=a%26b'
     """
-    return f"raters?one_rater={quote(rater, safe='')}"
+    return f"annotators?one_rater={quote(rater, safe='')}"
 
 
 def _cell(value: object, spec: str, way: Callable[[str], str] | None) -> str:

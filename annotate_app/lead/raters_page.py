@@ -21,6 +21,7 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     listed,
+    named,
     rater_page,
     show_table,
     to_the_minute,
@@ -597,13 +598,6 @@ def _report(study: Study) -> None:
 # The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.
 
 _MOST_ACTS = 500
-LOGGED = {
-    "account", "adjudication", "backup", "disagreement", "exclude", "export", "file",
-    "flag_answered", "flag_closed", "flag_reopened", "flag_withdrawn", "grades", "import", "invite",
-    "link", "pause", "place", "readmit", "responses", "resume", "rewording", "sample", "settings",
-    "store", "study", "threshold",
-}  # fmt: skip
-"""Kinds of acts, each with its words in texts.toml."""
 
 
 def show_log(study: Study) -> None:
@@ -612,8 +606,7 @@ def show_log(study: Study) -> None:
         st.text(written("lead.no_acts"))
         return
     shown = logged.head(_MOST_ACTS)
-    kinds = shown["kind"].str.replace(" ", "_")
-    shown = shown.assign(kind=[written(f"lead.act_{kind}") for kind in kinds])
+    shown = shown.assign(kind=shown["kind"].map(named))
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
     columns = "created_at done_by kind about detail"

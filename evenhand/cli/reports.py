@@ -219,7 +219,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
             say("terminal.report", page=folder / "report" / "report.html")
     code = runs.print_end("reproduce", collected.run)
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
-    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_page:
+    if code == DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"

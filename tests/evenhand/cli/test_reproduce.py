@@ -622,7 +622,7 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
     done = python("-c", PROGRAM, *wanted, cwd=ROOT, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert f"Next: evenhand annotate {folder}" in done.stdout
-    for ends in (words, [*wanted, "--no-page"]):
+    for ends in (words, [*wanted, "--no-app"]):
         process, lead = _at_a_terminal(ends)
         said = _written_until(lead, "Next: evenhand annotate", process)
         assert "Next: evenhand annotate" in said
