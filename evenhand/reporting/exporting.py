@@ -30,7 +30,7 @@ from evenhand.study.session.sessions import Sessions, session_times
 from evenhand.study.store.logs.answers import answers_table, remarks_table, with_shown
 from evenhand.study.store.logs.decisions import coming_looks
 from evenhand.study.store.logs.replies import attacked_table
-from evenhand.study.tables.formats import csv_bytes
+from evenhand.study.tables.formats import csv_bytes, xlsx_bytes
 from evenhand.study.tables.ratings import attacked_text
 
 _HEADER = (
@@ -83,6 +83,11 @@ def exported_final(study: Study) -> pd.DataFrame:
     final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
     units = units.rename(columns={"unit_id": "item_id"})
     return final.merge(units, "left", on="item_id", suffixes=("", "_of_item"))
+
+
+def final_book(study: Study) -> bytes:
+    """Return `exported_final` as a workbook of Excel."""
+    return xlsx_bytes(exported_final(study), "final-labels.xlsx")
 
 
 def exported_attacked(study: Study) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from evenhand.annotate_app.lead import raters_page
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted
-from evenhand.reporting.exporting import as_csv, exported_attacked, part_path
+from evenhand.reporting.exporting import as_csv, exported_attacked, part_path, sidecar_text
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight
@@ -258,7 +258,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         audit(study)
         assert title in titles()
         content = counted(study, as_csv, exported_attacked)
-        sidecar = raters_page.sidecar_of(study, raters_page._ATTACKED).decode()
+        sidecar = sidecar_text(study, "units.csv", raters_page._ATTACKED)
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
     file = part_path(tmp_path / "ratings.csv", "attacked")

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis.results import RESULTS_KEY
-from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.lead.adjudication_page import (
@@ -27,7 +26,7 @@ from evenhand.annotate_app.lead.overview_page import (
     enough,
     is_over,
     main_rows,
-    verdict_card,
+    verdict_table,
 )
 from evenhand.annotate_app.lead.parts import counted, latest
 from evenhand.annotate_app.lead.raters_page import in_words
@@ -55,9 +54,8 @@ from evenhand.study.lead.progress import (
 )
 from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import validate_ratings
+from evenhand.texts import DASH
 from harness.studies import label_all, task_of, with_labels
-
-HOSTILE = '<img src=x onerror="document.title=1">'
 
 
 def test_options_have_the_digits_that_choose_them():
@@ -90,40 +88,21 @@ def test_what_has_another_form_is_nothing(sent):
     assert read_decision(sent) is None
 
 
-def test_the_board_is_text_whoever_wrote_it():
-    page = parts.board(HOSTILE, [parts.BoardCard(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)])
-    page += parts.figures_row([(HOSTILE, HOSTILE)])
-    assert "<img" not in page
-    assert page.count("&lt;img") == 8
-
-
-def test_a_card_says_what_decided_and_both_kappas_where_they_are_known():
+def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
-    verdict: Verdict = {
-        "rubric": "hedging",
-        "grader": "some-model",
-        "verdict": "only_with_correction",
-        "sentence": "Use it only with correction.",
-        "reason": "a failing slice",
-        "limits": "",
-        "holds_for": "",
-        "threshold": None,
-        "promising": False,
-        "kappas": keys,
-        "evidence": [],
-        "more_clusters": 0,
-        "failing_parts": [],
-    }
-    card = verdict_card(verdict, rows.assign(estimate=[0.77, 0.82]))
-    assert card.words == f"± {TITLES['only_with_correction'].words}"
-    assert card.reasons == [
-        "Why: a failing slice.",
-        "Kappa 0.77 with annotators; human agreement 0.82.",
+    about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
+    verdict: Any = about | {"reason": "a failing slice", "kappas": keys}
+    words = TITLES["only_with_correction"].words
+    other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
+    table = verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
+    assert table.to_dict("records") == [
+        {"grader": "some-model", "hedging": f"± {words}; 0.77 vs 0.82; a failing slice"}
+        | {"refusal": DASH},
+        {"grader": "another", "hedging": DASH, "refusal": f"± {words}; a failing slice"},
     ]
-    assert len(verdict_card(verdict, rows.assign(estimate=[0.77, math.nan])).reasons) == 1
-    verdict["reason"], verdict["kappas"] = "", []
-    assert verdict_card(verdict, rows.assign(estimate=[0.77, 0.82])).reasons == []
+    unknown = verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
+    assert unknown["hedging"].tolist() == [f"± {words}; a failing slice"]
 
 
 # The next step that the Overview leads to
