@@ -281,8 +281,7 @@ _DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
 def show_items(study: Study) -> None:
     require(study, "lead")
     with st.container(horizontal=True):
-        search = {"key": "item", "bind": "query-params", "autocomplete": "off"}
-        wanted = st.text_input("Item id, or part of it", **search).strip().casefold()
+        searched = st.text_input("Item id, or part of it", key="item", bind="query-params")
         titles = {name: rubric.title for name, rubric in study.rubrics.items()}
         all_titles = {"": "All rubrics"} | titles
         rubric = st.selectbox("Rubric", list(all_titles), format_func=all_titles.__getitem__)
@@ -302,6 +301,7 @@ def show_items(study: Study) -> None:
         graded = latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
     # Read as text, so that no pattern in it is expanded.
+    wanted = searched.strip().casefold()
     found = items_table["item_id"].str.casefold().str.contains(wanted, regex=False)
     if rubric:
         found &= items_table["rubric"] == rubric

@@ -109,8 +109,8 @@ def show_pages(present: Callable[[], Study]) -> None:
     first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
     shown_first = _shown(present, first)
     groups = {"": [hidden_page(place, first.title, shown_first) for place in others]}
-    for page, entry in zip(permitted, listed, strict=True):
-        groups.setdefault(page.group, []).append(entry)
+    for each, entry in zip(permitted, listed, strict=True):
+        groups.setdefault(each.group, []).append(entry)
     ways = groups if len(listed) > 1 else [*listed, *groups[""]]
     chosen = st.navigation(ways, expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")

@@ -537,7 +537,7 @@ def show_export(study: Study) -> None:
     st.text(written("lead.export_tables"))
     audited = was_audited(study.store)
     tables = _TABLES | ({_ATTACKED: exporting.exported_attacked} if audited else {})
-    making = {
+    making: dict[str, Callable[[], bytes]] = {
         name: partial(counted, study, exporting.as_csv, make) for name, make in tables.items()
     }
     making[_FINAL_BOOK] = partial(counted, study, exporting.final_book)
