@@ -35,7 +35,7 @@ SET_UP = ("Texts", "Rubrics", "Training and checks", "Accounts", "Log", "New stu
 def turn_to(page: Page, title: str) -> None:
     if title in SET_UP:
         page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings").click()
-    page.get_by_role("link", name=title, exact=True).click()
+    page.get_by_role("link", name=title, exact=True).first.click()
 
 
 def complaint(page: Page, text: str, **patience: float) -> None:

@@ -25,7 +25,7 @@ from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import written
-from harness.studies import send, task_of
+from harness.studies import send, task_of, with_labels
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
@@ -174,33 +174,49 @@ def test_who_has_ended_pauses_nothing(folder, ended):
 
 
 @pytest.mark.slow
-def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder):
+def test_flags_on_a_rubric_that_is_gone_or_withdrawn_do_not_block_the_others(folder):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         desk.register("ann")
-        task = task_of(desk, "ann")
-        flags = [Flag(submit_id=n, task_id=task.task_id, reason=n) for n in ("harmful", "other")]
-        send(desk, "ann", *flags)
+        task = task_of(desk, "ann").task_id
+        reasons = ("harmful", "other", "broken_text")
+        send(desk, "ann", *(Flag(submit_id=n, task_id=task, reason=n) for n in reasons))
+        send(desk, "ann", Withdrawal(submit_id="w", task_id=task, flag_id="broken_text"))
         with study.store.write() as connection:
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
     app = shown_to(folder, "Flags")
     assert not app.exception
-    assert [each.label for each in app.button].count("Mark as dealt with") == 2
-    assert "no rubric" in "".join(each.proto.body for each in app.get("html"))
+    labels = [each.label for each in app.button]
+    assert (labels.count("Mark as dealt with"), labels.count("Open it again")) == (2, 0)
+    assert "no rubric" in html_of(app)
+    assert "1 withdrawn by the annotators who raised them." in [each.value for each in app.text]
+
+
+def html_of(app: AppTest) -> str:
+    return "".join(each.proto.body for each in app.get("html"))
 
 
 @pytest.mark.slow
-def test_a_flag_that_was_withdrawn_is_shown_as_such(folder):
+def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request(folder):
     with open_study(folder) as study:
-        desk = AnnotationDesk(study)
-        task = task_of(desk, "bea").task_id
-        send(desk, "bea", Flag(submit_id="odd", task_id=task, reason="other"))
-        send(desk, "bea", Withdrawal(submit_id="w", task_id=task, flag_id="odd"))
-    app = shown_to(folder, "Flags")
-    said = [each.value for each in app.text]
-    assert any(each.startswith("Withdrawn by bea on ") for each in said)
-    assert "1 withdrawn by the annotators who raised them." in said
-    assert not {each.label for each in app.button} & {"Open it again", "Mark as dealt with"}
+        given = {"ann": "LR", "<img src=x>": "LC", "model-x": "RR"}
+        with_labels(study, given, "shorter", graders=["model-x"])
+    app = shown_to(folder, "Items")
+    assert not app.exception
+    drawn = html_of(app)
+    assert "&lt;img src=x&gt;: L; ann: L" in drawn
+    assert "Tie: no label" in drawn
+    assert not any(hidden in drawn for hidden in ("<img src", "model-x", "evenhand-sides"))
+    app.toggle[0].set_value(True).run()
+    assert "model-x: R" in html_of(app)
+    app.text_input[0].set_value("P0001|").run()
+    drawn = html_of(app)
+    assert "evenhand-sides" in drawn  # the item as annotators saw it
+    assert "Tie: no label" not in drawn
+    assert button(app, "Adjudicate this item")
+    app.selectbox[1].set_value("tie").run()
+    assert "0 items chosen" in "".join(each.value for each in app.text)
+    assert not app.exception
 
 
 @pytest.mark.slow

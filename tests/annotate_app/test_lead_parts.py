@@ -73,19 +73,10 @@ def test_options_have_the_digits_that_choose_them():
     assert [row["digit"] for row in zero] == ["0", "1", ""]
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        None,
-        "token",
-        ["token"],
-        {"token": 3},
-        {"token": "t", "label": ["C"]},
-        {"token": "t", "reason": "x" * (LONGEST_REASON + 1)},
-    ],
-)
-def test_what_has_another_form_is_nothing(sent):
-    assert read_decision(sent) is None
+def test_what_has_another_form_is_nothing():
+    long = {"token": "t", "reason": "x" * (LONGEST_REASON + 1)}
+    for sent in (None, "token", ["token"], {"token": 3}, {"token": "t", "label": ["C"]}, long):
+        assert read_decision(sent) is None
 
 
 def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
@@ -120,17 +111,12 @@ def verdicts(**given: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("ends", "given", "over"),
-    [
-        (IDLE, verdicts(r="do_not_use can_replace"), True),
-        (IDLE, verdicts(r="do_not_use inconclusive"), False),
-        (IDLE, [], False),
-        (BUSY, verdicts(r="do_not_use can_replace"), False),
-    ],
-)
-def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(ends, given, over):
-    assert is_over(ends, given) is over
+def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
+    decided = verdicts(r="do_not_use can_replace")
+    assert is_over(IDLE, decided)
+    assert not is_over(BUSY, decided)
+    assert not is_over(IDLE, verdicts(r="do_not_use inconclusive"))
+    assert not is_over(IDLE, [])
 
 
 def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
@@ -192,18 +178,12 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
 
 def test_complaints_name_fields_for_options(tmp_path):
     chat = write(tmp_path / "items.csv", "response", "Hello")
-    for options in (
-        ItemOptions(),
-        ItemOptions(question="?"),
-        ItemOptions(question="?", scale="1-x"),
-        ItemOptions(question="?", options=("yes",)),
-        ItemOptions(question="?", scale="1-5", several=True),
-        ItemOptions(question="?", options=("a", "b"), each_turn=True),
-        ItemOptions(question="?", options=("a", "b"), steps=3),
-        ItemOptions(options=("a", "b")),
-    ):
+    asked, both = {"question": "?"}, {"options": ("a", "b")}
+    wrong = [{}, asked, both, asked | {"scale": "1-x"}, asked | {"options": ("yes",)}]
+    wrong += [asked | {"scale": "1-5", "several": True}, asked | both | {"each_turn": True}]
+    for how in (*wrong, asked | both | {"steps": 3}):
         with pytest.raises(InputError) as complaint:
-            item_study(chat, options)
+            item_study(chat, ItemOptions(**how))
         said = _in_page(str(complaint.value))
         assert "--" not in said
         assert "yes,no" not in said

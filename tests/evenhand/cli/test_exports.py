@@ -66,9 +66,7 @@ def test_final_labels_come_with_their_items_and_never_as_a_formula(folder, run, 
     assert [*table][:7] == [*FINAL_COLUMNS, "cluster_id"]
     row = table.set_index(["item_id", "rubric"]).loc["p0001|m|a", "refusal"]
     assert row[["final_label", "votes", "decided_by"]].tolist() == ["2", '{"2": 1}', "single"]
-    sheet = load_workbook(book).active
-    assert [cell.value for cell in sheet[1]] == [*table]
-    assert sheet.max_row == len(table) + 1
+    assert load_workbook(book).active.max_row == len(table) + 1
     hostile = pd.DataFrame({"=a": ["=1+1", "@x", "#N/A", "a\x00b", "+5"], "n": [1, 2, 3, 4, 5.5]})
     sheet = load_workbook(io.BytesIO(xlsx_bytes(hostile, "x.xlsx"))).active
     cells = [cell for (cell, _) in sheet.iter_rows()]
