@@ -213,6 +213,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
             "options": option_rows(kind.choices("None of these")),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
+            "reasons": list(WORDS["usual_reasons"].values()),
             "complaint": desk.complaint,
         }
         desk.complaint = ""
@@ -318,7 +319,8 @@ def show_items(study: Study) -> None:
     columns = "item_id rubric final_label decided_by n_labels given flags"
     columns += " graders" if with_graders else ""
     ways = {"item_id": item_page}
-    show_table(shown, "Items and their labels", columns, ways=ways)
+    with st.container(key="items"):
+        show_table(shown, "Items and their labels", columns, ways=ways)
     if items_table["item_id"].nunique() == 1:
         for row in shown.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)

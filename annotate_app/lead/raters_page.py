@@ -583,7 +583,8 @@ def _report(study: Study) -> None:
                 _offer_file(study, who, name, file.read_bytes)
     for part in ("methods", "results_text"):
         st.header(WORDS["files"][part], anchor=False)
-        st.code(figures.report[part], language=None, wrap_lines=True)
+        with st.container(key=f"paragraph-{part}"):
+            st.code(figures.report[part], language=None, wrap_lines=True)
 
 
 # The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.

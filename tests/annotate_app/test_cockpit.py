@@ -99,17 +99,10 @@ def test_every_number_of_the_first_page_leads_to_its_rows(page):
 def test_the_funnel_and_the_labels_over_time(page):
     turn_to(page, "Progress")
     figures = page.locator(".evenhand-figures div")
-    expect(figures).to_have_text(
-        [
-            "Entered22",
-            "Consented20",
-            "Passed all steps before the first item20",
-            "Working20",
-            "Done0",
-            "Withdrew or screened out1",
-            "Excluded0",
-        ]
-    )
+    expect(figures).to_have_text([
+        "Entered22", "Consented20", "Passed all steps before the first item20", "Working20",
+        "Done0", "Withdrew or screened out1", "Excluded0",
+    ])  # fmt: skip
     expect(page.get_by_role("heading", name="Labels by the day")).to_be_visible()
     turn_to(page, "Agreement")
     # The report's forest plots, one for each reading of each rubric, use all of a wide page.
@@ -180,6 +173,8 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(expert, served):
     chair.keyboard.press("Enter")
     passed = shown(chair, other_than=first)
     assert passed != second
+    chair.keyboard.press("q")
+    expect(chair.get_by_label("Your reason")).to_have_value("The rubric says so")
     expect(chair.get_by_role("cell", name="so it s 1")).to_be_visible()
     chair.keyboard.press("s")
     assert shown(chair, other_than=passed) not in (first, second)
