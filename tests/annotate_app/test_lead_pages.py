@@ -202,15 +202,13 @@ def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request
         given = {"ann": "LR", "<img src=x>": "LC", "model-x": "RR"}
         with_labels(study, given, "shorter", graders=["model-x"])
     app = shown_to(folder, "Items")
-    drawn = html_of(app)
-    assert "&lt;img src=x&gt;: L; ann: L" in drawn
+    assert "&lt;img src=x&gt;: L; ann: L" in (drawn := html_of(app))
     assert "Tie: no label" in drawn
     assert not any(hidden in drawn for hidden in ("<img src", "model-x", "evenhand-sides"))
     app.toggle[0].set_value(True).run()
     assert "model-x: R" in html_of(app)
     app.text_input[0].set_value("P0001|").run()
-    drawn = html_of(app)
-    assert "evenhand-sides" in drawn  # the item as annotators saw it
+    assert "evenhand-sides" in (drawn := html_of(app))  # the item as annotators saw it
     assert "Tie: no label" not in drawn
     assert button(app, "Adjudicate this item")
 
