@@ -108,11 +108,9 @@ def show_pages(present: Callable[[], Study]) -> None:
     # The root is the raters' address; there, and at a page of another role, the first is shown.
     first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
     shown_first = _shown(present, first)
-    groups = {"": [hidden_page(place, first.title, shown_first) for place in others]}
-    for each, entry in zip(permitted, listed, strict=True):
-        groups.setdefault(each.group, []).append(entry)
-    ways = groups if len(listed) > 1 else [*listed, *groups[""]]
-    chosen = st.navigation(ways, expanded=True)
+    hidden = [hidden_page(place, first.title, shown_first) for place in others]
+    # Flat, as a screen reader finds no list in Streamlit's own groups; the style names them.
+    chosen = st.navigation([*listed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
         for page in listed:  # the browser has not yet heard what the page at its address is called
