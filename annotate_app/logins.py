@@ -204,8 +204,8 @@ class KeptLogin:
 LOGIN = KeptLogin("lead")
 FIRST_PLACE = "overview"
 PLACES = frozenset((
-    FIRST_PLACE, "progress", "agreement", "raters", "flags", "adjudication", "disagreements",
-    "sessions", "accounts", "log", "settings", "texts", "rubrics", "training-and-checks",
+    FIRST_PLACE, "progress", "agreement", "annotators", "flags", "adjudication", "disagreements",
+    "items", "sessions", "accounts", "log", "settings", "texts", "rubrics", "training-and-checks",
     "new-study", "export",
 ))  # fmt: skip
 """The pages' addresses: all that the address of the root can be followed by."""

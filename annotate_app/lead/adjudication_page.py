@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -22,13 +23,16 @@ from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, 
 from evenhand.annotate_app.lead.parts import (
     WORDS,
     counted,
+    item_page,
+    latest,
     latest_figures,
     marked_blocks,
     people_text,
     show_table,
     to_the_minute,
+    unit_blocks,
 )
-from evenhand.annotate_app.logins import require
+from evenhand.annotate_app.logins import place_of, require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
@@ -42,9 +46,12 @@ from evenhand.study.lead.disagreements import (
     SortedDisagreement,
     counted_marks,
     decide,
+    final_labels,
+    grader_labels,
     leases_of_others,
     open_next,
     past_decisions,
+    raised_flags,
     reopen,
     sort_disagreement,
     sorted_so_far,
@@ -206,6 +213,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
             "options": option_rows(kind.choices("None of these")),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
+            "reasons": list(WORDS["usual_reasons"].values()),
             "complaint": desk.complaint,
         }
         desk.complaint = ""
@@ -263,6 +271,74 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
 def _token(parts: Key | About) -> str:
     """A name for a unit or a disagreement on the page, since a unit's id may reveal the subject."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+
+# Every item with its labels, from the table of final labels that is exported.
+
+_MOST_ITEMS = 50
+_DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
+
+
+def show_items(study: Study) -> None:
+    require(study, "lead")
+    with st.container(horizontal=True):
+        searched = st.text_input("Item id, or part of it", key="item", bind="query-params")
+        titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+        all_titles = {"": "All rubrics"} | titles
+        rubric = st.selectbox("Rubric", list(all_titles), format_func=all_titles.__getitem__)
+        decided = st.selectbox("Decided by", list(_DECIDED), format_func=_DECIDED.__getitem__)
+        order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
+    with_graders = st.toggle("Show graders' labels")
+    flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
+    items_table = latest(study, final_labels)
+    keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
+    items_table = items_table.assign(
+        given=items_table["labels"].map(_by_rater),
+        flags=[flags[key] for key in keys],
+        agreement=[max(each.values(), default=0) for each in items_table["votes"]]
+        / items_table["n_labels"],
+    )
+    if with_graders:
+        graded = latest(study, grader_labels)
+        items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
+    # Read as text, so that no pattern in it is expanded.
+    wanted = searched.strip().casefold()
+    found = items_table["item_id"].str.casefold().str.contains(wanted, regex=False)
+    if rubric:
+        found &= items_table["rubric"] == rubric
+    if decided != "all":
+        found &= items_table["decided_by"] == decided.replace("none", "")
+    items_table = items_table[found]
+    if order != "sample":
+        items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
+    pages = max(1, -(-len(items_table) // _MOST_ITEMS))
+    page = st.number_input(f"Page (of {pages:,})", 1, pages, 1) if pages > 1 else 1
+    st.text(written("lead.items", count=len(items_table)))
+    shown = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
+    shown = shown.assign(decided_by=shown["decided_by"].replace("", "none").map(_DECIDED))
+    columns = "item_id rubric final_label decided_by n_labels given flags"
+    columns += " graders" if with_graders else ""
+    ways = {"item_id": item_page}
+    with st.container(key="items"):
+        show_table(shown, "Items and their labels", columns, ways=ways)
+    if items_table["item_id"].nunique() == 1:
+        for row in shown.to_dict("records"):
+            _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
+
+
+def _by_rater(labels: Mapping[str, str]) -> str:
+    return "; ".join(f"{rater}: {label}" for rater, label in sorted(labels.items()))
+
+
+def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> None:
+    """Draw an item as annotators saw it, and the way to its adjudication."""
+    show(heading(study.rubrics[rubric].title))
+    show(unit_blocks(study, unit, rubric))
+    if is_labelled and st.button("Adjudicate this item", key=_token((unit, rubric))):
+        desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
+        desk.revised = (unit, rubric)
+        title = "Adjudication"
+        st.switch_page(st.Page(lambda: None, title=title, url_path=place_of(title)))
 
 
 # Units on which graders and people differ, one by one, for the lead to decide who is wrong.

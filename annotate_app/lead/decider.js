@@ -1,4 +1,7 @@
-// A decision on one unit: digits choose, Enter decides, s passes over. All texts go in as text.
+// A decision on one unit: digits choose, q w e r give a usual reason, Enter or Ctrl+Enter decides,
+// s passes over. All texts go in as text.
+
+const REASON_KEYS = "qwer";
 
 class Decider {
   constructor(place) {
@@ -25,6 +28,9 @@ class Decider {
       const number = data.number ? [numberView(data.number)] : [];
       const options = data.options.map((option) => optionView(option, data.several));
       this.find(".options").replaceChildren(...options, ...number);
+      this.reasons = data.reasons;
+      const reasons = data.reasons.map((text, at) => this.reasonView(text, at));
+      this.find(".reasons").replaceChildren(...reasons);
       this.find("#reason").value = "";
       this.find("#reason").blur();
       this.complain("");
@@ -33,7 +39,14 @@ class Decider {
   }
 
   onKey(event) {
-    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.isComposing || event.altKey) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      if (!event.repeat) this.decide();
+      return;
+    }
     const target = event.composedPath()[0];
     const fields = { reason: () => this.inReason(event), number: () => this.inNumber(event) };
     const act = fields[target.id] ? fields[target.id]() : this.actionOf(event, target);
@@ -60,6 +73,8 @@ class Decider {
       return owns || event.shiftKey ? null : () => this.decide();
     }
     if (event.key === "s") return () => this.pass();
+    const usual = REASON_KEYS.indexOf(event.key);
+    if (usual >= 0 && this.reasons[usual]) return () => this.giveReason(this.reasons[usual]);
     const number = this.find("#number");
     if (number && /^\d$/.test(event.key)) {
       return () => {
@@ -70,6 +85,19 @@ class Decider {
     }
     const at = this.options.findIndex((option) => option.digit && option.digit === event.key);
     return at < 0 ? null : () => this.choose(at);
+  }
+
+  reasonView(text, at) {
+    const button = element("button", "", `${text} `);
+    button.type = "button";
+    button.append(element("kbd", "", REASON_KEYS[at]));
+    button.addEventListener("click", () => this.giveReason(text), { signal: this.hearing.signal });
+    return button;
+  }
+
+  giveReason(text) {
+    this.find("#reason").value = text;
+    this.complain("");
   }
 
   choose(at) {

@@ -5,16 +5,15 @@ report's own words; progress; agreement.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import streamlit as st
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.charts import ROLES, SERIES, SHAPES, Datum, Spec, chart_spec
+from evenhand.analysis.report.charts import SERIES, SHAPES, Spec, chart_spec
 from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
@@ -25,9 +24,7 @@ from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, plain, show
 from evenhand.annotate_app.lead.parts import (
-    BoardCard,
     LiveFigures,
-    board,
     latest,
     latest_figures,
     rater_page,
@@ -48,6 +45,7 @@ from evenhand.study.lead.progress import (
     FEWEST_HOURS,
     FEWEST_LABELS,
     Forecast,
+    data_version,
     forecast,
     labels_over_time,
     rater_progress,
@@ -97,6 +95,9 @@ def show_overview(study: Study) -> None:
     figures = latest_figures(study)
     ends, to_do = latest(study, forecast), waiting(study, figures)
     step = next_step(study, figures, ends, to_do)
+    is_current = figures is not None and figures.version == data_version(study)
+    with st.container(key="verdicts" if is_current else "verdicts-older"):
+        _show_verdicts(study, figures)
     with st.container(key="next-step"):
         st.text("Next step")
         if step:
@@ -104,7 +105,7 @@ def show_overview(study: Study) -> None:
         else:
             _ask_for_verdict(study)
     tiles = [_progress_tile(study, ends), _end_tile(ends), _cost_tile(latest(study, costs))]
-    tiles += [_raters_tile(study, figures), _verdicts_tile(study, figures), _backup_tile(study)]
+    tiles += [_raters_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
         for number, tile in enumerate(tiles):
             with st.container(key=f"tile-{number}"):
@@ -117,20 +118,8 @@ def show_overview(study: Study) -> None:
             link.show()
     if not to_do:
         st.text(written("lead.nothing_waits"))
-    _show_verdicts(study, figures)
     if step:
         _ask_for_verdict(study)
-    st.header("Annotator progress", anchor=False)
-    rubrics = latest(study, rubric_progress)
-    st.text(time_left(rubrics))
-    show_funnel(study, place_of("Progress"))
-    show_table(
-        rubrics.assign(rubric=rubrics["rubric"].map(_titles(study))),
-        "By rubric",
-        "rubric wanted done open",
-        headings={"wanted": "Labels wanted", "done": "Given"},
-        ways=dict.fromkeys(("wanted", "done", "open"), lambda _: place_of("Progress")),
-    )
 
 
 def _titles(study: Study) -> dict[str, str]:
@@ -203,7 +192,7 @@ def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
         names = suspects(study, figures)
         number = written("cockpit.flagged" if names else "cockpit.nobody", count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return Tile("Annotators to review", PageLink("Raters", number), note)
+    return Tile("Annotators to review", PageLink("Annotators", number), note)
 
 
 def suspects(study: Study, figures: LiveFigures) -> list[str]:
@@ -211,26 +200,6 @@ def suspects(study: Study, figures: LiveFigures) -> list[str]:
     flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"].tolist()
     excluded = oversight(study.store).exclusions
     return [rater for rater in flagged if rater not in excluded]
-
-
-def _verdicts_tile(study: Study, figures: LiveFigures | None) -> Tile:
-    """The number of verdicts decided; what keeps most open, and how much more would close them."""
-    verdicts = _verdicts(figures)
-    undecided = [verdict for verdict in verdicts if verdict["verdict"] == "inconclusive"]
-    more = [verdict["more_clusters"] for verdict in undecided if verdict["more_clusters"]]
-    number = written("cockpit.decided", open=len(undecided), graders=len(verdicts))
-    if not verdicts:
-        number, note = DASH, written("lead.no_verdict" if figures else "cockpit.not_yet")
-    elif not undecided:
-        note = written("cockpit.no_obstacle")
-    elif any(map(is_unseen, undecided)):
-        note = written("cockpit.unseen")
-    elif more:
-        noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
-        note = written("cockpit.more", more=max(more), noun=noun, count=len(more))
-    else:
-        note = written("lead.reason", reason=undecided[0]["reason"])
-    return Tile("Open issues", PageLink("Agreement", number), note)
 
 
 def _backup_tile(study: Study) -> Tile:
@@ -265,7 +234,7 @@ def next_step(
         return to_do["invites"]
     if figures is not None and (names := suspects(study, figures)):
         text = written("cockpit.look_at", rater=names[0])
-        return PageLink("Raters", text, {"one_rater": names[0]})
+        return PageLink("Annotators", text, {"one_rater": names[0]})
     if "flags" in to_do:
         return to_do["flags"]
     verdicts, titles = _verdicts(figures), _titles(study)
@@ -311,6 +280,9 @@ def _ask_for_verdict(study: Study) -> None:
     st.text(written("lead.look"))
 
 
+_QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotators"}
+
+
 def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
     """Links to all that waits for the lead's decision, each to the page where it is made."""
     counts = {
@@ -319,7 +291,7 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
         "raters": len(suspects(study, figures)) if figures else 0,
     }
     links = {
-        name: PageLink(name.capitalize(), written(f"lead.to_do_{name}", count=count))
+        name: PageLink(_QUEUES[name], written(f"lead.to_do_{name}", count=count))
         for name, count in counts.items()
         if count
     }
@@ -334,40 +306,47 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
 
 
 def _show_verdicts(study: Study, figures: LiveFigures | None) -> None:
-    st.header("Verdicts so far", anchor=False)
+    """Draw a recommendation for each rubric, and the table of graders by rubrics; each verdict's
+    own sentence on a click.
+    """
     if figures is None:
         return
     verdicts, titles = _verdicts(figures), _titles(study)
     if not verdicts:
         st.text(written("lead.no_verdict"))
-    names = figures.report["names"]
-    cards: dict[str, list[BoardCard]] = {}
-    for verdict in verdicts:
-        name = names.get(verdict["grader"], verdict["grader"])
-        card = replace(verdict_card(verdict, figures.results), grader=name)
-        cards.setdefault(verdict["rubric"], []).append(card)
-    boards = "".join(board(titles.get(rubric, rubric), own) for rubric, own in cards.items())
-    show(f'<div class="evenhand-boards">{boards}</div>')
+        return
+    advice = figures.report["study"]["recommendations"]
+    show("".join(block(sentence, "advice") for sentence in advice.values()))
+    table = verdict_table(verdicts, figures.results)
+    table["grader"] = table["grader"].replace(figures.report["names"])
+    columns = {name: titles.get(name, name) for name in table.columns}
+    show_table(table, written("first.legend"), columns | {"grader": "Grader"})
+    with st.expander(written("first.in_full")):
+        for verdict in verdicts:
+            st.text(verdict["sentence"])
     for limit in limits_of(verdicts):
         st.text(limit)
 
 
-def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
-    """Make the board's card of one grader on one rubric."""
-    title = TITLES[verdict["verdict"]]
-    reasons = [written("lead.reason", reason=verdict["reason"])] if verdict["reason"] else []
+def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each grader and, after `grader`, a column for each rubric: the verdict, both
+    kappas where they are known, and what decided it.
+    """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
-    kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
-    if len(kappas) == 2 and not any(map(math.isnan, kappas)):
-        reasons.append(written("lead.kappas", grader=kappas[0], people=kappas[1]))
-    words = f"{title.icon} {title.words}"
-    return BoardCard(verdict["verdict"], words, verdict["grader"], reasons, verdict["sentence"])
+    rows: dict[str, dict[str, str]] = {}
+    for verdict in verdicts:
+        title, grader = TITLES[verdict["verdict"]], verdict["grader"]
+        kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
+        is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
+        both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
+        parts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
+        rows.setdefault(grader, {"grader": grader})[verdict["rubric"]] = "; ".join(parts)
+    return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
 # Progress of the labelling.
 
 _RUBRIC = {"type": "nominal", "title": None}
-_STATES = {"done": "labelled", "open": "given out", "free": "free"}
 
 
 @st.fragment(run_every="10s")
@@ -378,13 +357,11 @@ def show_progress(study: Study) -> None:
         st.text(written("lead.paused"))
     st.text(time_left(rubrics))
     show_funnel(study)
-    show_chart(places_chart(rubrics.to_dict("records")))
     show_table(
         rubrics,
         "Places by rubric: one for every annotator that an item wants",
         "rubric units wanted done open free median_seconds hours_left",
         headings={"wanted": "Places", "done": "Labelled"},
-        folded=True,
     )
     if raters.empty:
         st.text(written("lead.nobody_began"))
@@ -408,45 +385,15 @@ def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
     unit = "utcyearmonthdate" + ("hours" if step == "hour" else "")
     x = {"field": "start", "type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"}
     y = {"field": "labels", "type": "quantitative", "title": "labels", "stack": True}
-    return _bars(
-        records(counts),
-        f"Labels by the {step}, by rubric.",
-        280,
-        {"x": x, "y": y, "color": {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}}},
-        ("start", "rubric", "labels"),
-    )
-
-
-def places_chart(rubrics: list[dict[Hashable, Any]]) -> Spec:
-    """Bars of places labelled, given out and free, by rubric."""
-    values = [
-        {"rubric": row["rubric"], "state": word, "places": row[state], "at": at}
-        for row in rubrics
-        for at, (state, word) in enumerate(_STATES.items())
-    ]
-    x = {"field": "places", "type": "quantitative", "title": "places", "stack": True}
-    colours = [SERIES[0], SERIES[4], ROLES["rule"]]
-    states = {"domain": list(_STATES.values()), "range": colours}
-    return _bars(
-        values,
-        "Places labelled, given out and free, by rubric; the table has the numbers.",
-        {"step": 28},
-        {
-            "y": {"field": "rubric", **_RUBRIC},
-            "x": {**x, "axis": {"tickCount": 6}},
-            "order": {"field": "at", "type": "quantitative"},
-            "color": {"field": "state", "type": "nominal", "title": None, "scale": states},
-        },
-        ("rubric", "state", "places"),
-    )
-
-
-def _bars(
-    values: list[Datum], description: str, height: Any, encoding: Spec, tooltip: Sequence[str]
-) -> Spec:
-    encoding = {**encoding, "tooltip": [{"field": name} for name in tooltip]}
-    about = {"description": description, "mark": "bar", "height": height, "encoding": encoding}
-    return chart_spec(values, about)
+    colours = {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}}
+    tooltip = [{"field": name} for name in ("start", "rubric", "labels")]
+    about = {
+        "description": f"Labels by the {step}, by rubric.",
+        "mark": "bar",
+        "height": 280,
+        "encoding": {"x": x, "y": y, "color": colours, "tooltip": tooltip},
+    }
+    return chart_spec(records(counts), about)
 
 
 # Agreement among people, and of each grader with them, while labels come in.
@@ -476,10 +423,6 @@ def _agreement(study: Study, half_width: float) -> None:
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     for sentence in enough(main, half_width, noun):
         st.text(sentence)
-    if verdicts:
-        st.header("Verdicts so far", anchor=False)
-    for verdict in verdicts:
-        st.text(verdict["sentence"])
     st.header("Agreement", anchor=False)
     show_drawn(figures.forests)
     caption = f"Main figures with 95% CIs. {written('verdict.bounds')}"

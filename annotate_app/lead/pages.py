@@ -10,9 +10,18 @@ from pathlib import Path
 import streamlit as st
 
 from evenhand.annotate_app.html_texts import show, show_complaint
-from evenhand.annotate_app.lead.adjudication_page import show_adjudication, show_disagreements
+from evenhand.annotate_app.lead.adjudication_page import (
+    show_adjudication,
+    show_disagreements,
+    show_items,
+)
 from evenhand.annotate_app.lead.new_study_page import show_new_study
-from evenhand.annotate_app.lead.overview_page import show_agreement, show_overview, show_progress
+from evenhand.annotate_app.lead.overview_page import (
+    PageLink,
+    show_agreement,
+    show_overview,
+    show_progress,
+)
 from evenhand.annotate_app.lead.parts import stand_by
 from evenhand.annotate_app.lead.raters_page import (
     show_accounts,
@@ -49,7 +58,10 @@ from evenhand.texts import written
 class _Page:
     title: str
     draw: Callable[[Study], None]
+    group: str
     roles: tuple[Role, ...] = ("lead",)
+    is_listed: bool = True
+    """False for a page that is reached from the others of its group."""
 
     def show(self, study: Study) -> None:
         """Draw the page. Raises InputError unless the visitor has one of its roles."""
@@ -58,22 +70,23 @@ class _Page:
 
 
 PAGES = (
-    _Page("Overview", show_overview),
-    _Page("Progress", show_progress),
-    _Page("Agreement", show_agreement),
-    _Page("Raters", show_raters),
-    _Page("Flags", show_flags),
-    _Page("Adjudication", show_adjudication, ("lead", "expert")),
-    _Page("Disagreements", show_disagreements),
-    _Page("Sessions", show_sessions),
-    _Page("Accounts", show_accounts),
-    _Page("Settings", show_settings),
-    _Page("Texts", show_texts),
-    _Page("Rubrics", show_rubrics),
-    _Page("Training and checks", show_training),
-    _Page("Log", show_log),
-    _Page("New study", show_new_study),
-    _Page("Export", show_export),
+    _Page("Overview", show_overview, "Results"),
+    _Page("Agreement", show_agreement, "Results"),
+    _Page("Items", show_items, "Results"),
+    _Page("Export", show_export, "Results"),
+    _Page("Annotators", show_raters, "People"),
+    _Page("Progress", show_progress, "People"),
+    _Page("Sessions", show_sessions, "People"),
+    _Page("Flags", show_flags, "Quality"),
+    _Page("Adjudication", show_adjudication, "Quality", ("lead", "expert")),
+    _Page("Disagreements", show_disagreements, "Quality"),
+    _Page("Settings", show_settings, "Set-up"),
+    _Page("Texts", show_texts, "Set-up", is_listed=False),
+    _Page("Rubrics", show_rubrics, "Set-up", is_listed=False),
+    _Page("Training and checks", show_training, "Set-up", is_listed=False),
+    _Page("Accounts", show_accounts, "Set-up", is_listed=False),
+    _Page("Log", show_log, "Set-up", is_listed=False),
+    _Page("New study", show_new_study, "Set-up", is_listed=False),
 )
 
 
@@ -84,13 +97,19 @@ def show_pages(present: Callable[[], Study]) -> None:
     stand_by()
     permitted = [page for page in PAGES if who.role in page.roles]
     listed = [
-        st.Page(_shown(present, page), title=page.title, url_path=place_of(page.title))
+        st.Page(
+            _shown(present, page),
+            title=page.title,
+            url_path=place_of(page.title),
+            visibility="visible" if page.is_listed else "hidden",
+        )
         for page in permitted
     ]
     # The root is the raters' address; there, and at a page of another role, the first is shown.
     first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
     shown_first = _shown(present, first)
     hidden = [hidden_page(place, first.title, shown_first) for place in others]
+    # Flat, as a screen reader finds no list in Streamlit's own groups; the style names them.
     chosen = st.navigation([*listed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
@@ -124,6 +143,11 @@ def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
         except InputError:
             st.rerun()  # to the login
         st.title(page.title, anchor=False)
+        beside = [each for each in PAGES if each.group == page.group]
+        if not all(each.is_listed for each in beside):
+            with st.container(horizontal=True, key="beside"):
+                for each in beside:
+                    PageLink(each.title, each.title).show()
         try:
             page.draw(study)
         except InputError as error:

@@ -37,7 +37,6 @@ from evenhand.annotate_app.html_texts import (
     block,
     drawn_block,
     drawn_blocks,
-    heading,
     marked_block,
     show,
     show_complaint,
@@ -306,13 +305,18 @@ def to_the_minute(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
+def item_page(unit: str) -> str:
+    """Return the address of the page on one item, from any of the lead's pages."""
+    return f"items?item={quote(unit, safe='')}"
+
+
 def rater_page(rater: str) -> str:
     """Return the address of the page on one rater, from any of the lead's pages.
 
     >>> rater_page("a&b")
-    'raters?one_rater=a%26b'
+    'annotators?one_rater=a%26b'
     """
-    return f"raters?one_rater={quote(rater, safe='')}"
+    return f"annotators?one_rater={quote(rater, safe='')}"
 
 
 def _cell(
@@ -361,48 +365,13 @@ def _scheme() -> str:
     return st.context.theme.type or "light"
 
 
-# The verdict board, for every rubric its cards, one for each grader; and rows of figures, such as
-# the funnel of participants. They read well on a phone.
-
-
-@dataclass(frozen=True)
-class BoardCard:
-    """Content of a card: a verdict's code (for its colour), its words, grader, and reasons."""
-
-    code: str
-    words: str
-    grader: str
-    reasons: Sequence[str]
-    sentence: str
-
-
-def board(title: str, cards: Sequence[BoardCard]) -> str:
-    """A rubric's cards under its title; all texts are escaped."""
-    listed = "".join(
-        f'<li class="evenhand-card evenhand-{html.escape(card.code)}">'
-        f'<p class="evenhand-verdict">{html.escape(card.words)}</p>'
-        f'<p class="evenhand-grader">{html.escape(card.grader)}</p>'
-        + "".join(f"<p>{html.escape(text)}</p>" for text in (*card.reasons, card.sentence))
-        + "</li>"
-        for card in cards
-    )
-    return f'<section>{heading(title, 3)}<ul class="evenhand-board">{listed}</ul></section>'
-
-
-def figures_row(figures: Sequence[tuple[str, str]], rows: str = "") -> str:
-    """Numbers in a row, each with what it counts and a link to the page of `rows`, if given."""
-    way = "<dd>{}</dd>" if not rows else f'<dd><a href="{html.escape(rows)}">{{}}</a></dd>'
+def show_funnel(study: Study) -> None:
+    """Draw the number of participants at each step so far."""
     cells = "".join(
-        f"<div><dt>{html.escape(name)}</dt>{way.format(html.escape(number))}</div>"
-        for name, number in figures
+        f"<div><dt>{html.escape(WORDS['stages'][stage])}</dt><dd>{count}</dd></div>"
+        for stage, count in latest(study, funnel).items()
     )
-    return f'<dl class="evenhand-figures">{cells}</dl>'
-
-
-def show_funnel(study: Study, rows: str = "") -> None:
-    """Draw the number of participants at each step so far; the page of `rows` has them by name."""
-    stages = latest(study, funnel).items()
-    show(figures_row([(WORDS["stages"][stage], str(count)) for stage, count in stages], rows))
+    show(f'<dl class="evenhand-figures">{cells}</dl>')
 
 
 # A unit as people read it: its texts under their labels, drawn as on the raters' page.

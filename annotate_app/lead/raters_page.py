@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
 from typing import get_args
 
@@ -21,6 +22,7 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     listed,
+    named,
     rater_page,
     show_table,
     to_the_minute,
@@ -513,65 +515,59 @@ def _disable(study: Study, who: Visitor, *, name: str | None) -> str | None:
 
 # The study's tables and its report, to take away.
 
-_TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
-    "ratings.csv": ("Ratings", exporting.exported_ratings),
-    "ratings.units.csv": ("Items, sampled or rated", exporting.exported_units),
-    "remarks.csv": ("Remarks of raters", exporting.exported_remarks),
-    "answers.csv": ("How answers were given", exporting.exported_answers),
-    "raters.csv": ("Annotators and their pace", rater_progress),
-    "times.csv": ("Times and pay", exporting.exported_times),
-    "attention.csv": ("Attention checks", attention_results),
-    "background.csv": ("What annotators said of themselves", raters_table),
-    "decisions.csv": ("Decisions of the lead", exporting.exported_decisions),
+_TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
+    "final-labels.csv": exporting.exported_final,
+    "ratings.csv": exporting.exported_ratings,
+    "ratings.units.csv": exporting.exported_units,
+    "remarks.csv": exporting.exported_remarks,
+    "answers.csv": exporting.exported_answers,
+    "raters.csv": rater_progress,
+    "times.csv": exporting.exported_times,
+    "attention.csv": attention_results,
+    "background.csv": raters_table,
+    "decisions.csv": exporting.exported_decisions,
 }
-_AUDIT = ("Answers of the injection audit", exporting.exported_attacked)
+_FINAL_BOOK = "final-labels.xlsx"
 _ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name
-_REPORT = {
-    "report.html": ("Report", "text/html"),
-    "report.md": ("Report as Markdown", "text/markdown"),
-    "report.json": ("Report as JSON", "application/json"),
-    "results.csv": ("Results", "text/csv"),
-}
+_REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
 
 def show_export(study: Study) -> None:
     who = require(study, "lead").name
-    st.header("Tables", anchor=False)
-    st.text(
-        "As CSV. A cell that a spreadsheet would run as a formula has an apostrophe before it; "
-        "evenhand takes it off again when it reads the file."
-    )
-    audited = was_audited(study.store)
-    tables = _TABLES | ({_ATTACKED: _AUDIT} if audited else {})
-    with st.container(horizontal=True):
-        for name, (title, make) in tables.items():
-            _offer_file(study, who, name, title, partial(counted, study, exporting.as_csv, make))
-        sidecar, title = sidecar_path(Path("ratings.csv")).name, "Scales, thresholds and settings"
-        make_sidecar = partial(sidecar_of, study, _ATTACKED if audited else "")
-        _offer_file(study, who, sidecar, title, make_sidecar, "application/toml")
-    st.header("Report", anchor=False)
     _report(study)
+    st.header("Tables", anchor=False)
+    st.text(written("lead.export_tables"))
+    audited = was_audited(study.store)
+    tables = _TABLES | ({_ATTACKED: exporting.exported_attacked} if audited else {})
+    making: dict[str, Callable[[], bytes]] = {
+        name: partial(counted, study, exporting.as_csv, make) for name, make in tables.items()
+    }
+    making[_FINAL_BOOK] = partial(counted, study, exporting.final_book)
+    sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
+
+    def make_sidecar() -> bytes:
+        return exporting.sidecar_text(study, "ratings.units.csv", attacked).encode()
+
+    making[sidecar] = make_sidecar
+    with st.container(key="files-tables"):
+        for name in (name for name in WORDS["contents"] if name in making):
+            _offer_file(study, who, name, making[name])
 
 
-def _offer_file(
-    study: Study, who: str, name: str, title: str, make: Callable[[], bytes], mime: str = "text/csv"
-) -> None:
-    """Draw the button that makes a file on request; its download is noted in the log."""
+def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) -> None:
+    """Draw the button that makes a file on request, with what is in it; its download is noted in
+    the log.
+    """
 
     def noted() -> bytes:
         content = make()
         note_act(study.store, "export", name, f"{len(content):,} bytes", who)
         return content
 
-    st.download_button(title, data=noted, file_name=name, mime=mime, on_click="ignore")
-
-
-def sidecar_of(study: Study, attacked: str) -> bytes:
-    """Return the sidecar that `evenhand check ratings.csv` reads with the ratings, the units and,
-    after an injection audit, its file of `attacked` answers.
-    """
-    units = exporting.part_path(Path("ratings.csv"), "units").name
-    return exporting.sidecar_text(study, units, attacked).encode()
+    with st.container(key=f"file-{name.replace('.', '-')}", gap=None):
+        title, mime = WORDS["files"][name], guess_type(name)[0]
+        st.download_button(title, data=noted, file_name=name, mime=mime, on_click="ignore")
+        show(block(WORDS["contents"][name], "said"))
 
 
 @st.fragment(run_every="5s")
@@ -580,32 +576,22 @@ def _report(study: Study) -> None:
     figures = latest_figures(study)
     if figures is None:
         return
+    st.header("Report", anchor=False)
     if figures.version != data_version(study):
         st.text(written("lead.report_older"))
-    with st.container(horizontal=True):
-        for name, (title, mime) in _REPORT.items():
-            file = figures.folder / name
-            if file.is_file():
-                st.download_button(
-                    title,
-                    data=file.read_bytes(),
-                    file_name=name,
-                    mime=mime,
-                    on_click=note_act,
-                    args=(study.store, "export", name, "", who),
-                )
+    with st.container(key="files-report"):
+        for name in _REPORT:
+            if (file := figures.folder / name).is_file():
+                _offer_file(study, who, name, file.read_bytes)
+    for part in ("methods", "results_text"):
+        st.header(WORDS["files"][part], anchor=False)
+        with st.container(key=f"paragraph-{part}"):
+            st.code(figures.report[part], language=None, wrap_lines=True)
 
 
 # The log of the leads' acts: who, what and when. Nothing here is ever changed or removed.
 
 _MOST_ACTS = 500
-LOGGED = {
-    "account", "adjudication", "backup", "disagreement", "exclude", "export", "file",
-    "flag_answered", "flag_closed", "flag_reopened", "flag_withdrawn", "grades", "import", "invite",
-    "link", "pause", "place", "readmit", "responses", "resume", "rewording", "sample", "settings",
-    "store", "study", "threshold",
-}  # fmt: skip
-"""Kinds of acts, each with its words in texts.toml."""
 
 
 def show_log(study: Study) -> None:
@@ -614,8 +600,7 @@ def show_log(study: Study) -> None:
         st.text(written("lead.no_acts"))
         return
     shown = logged.head(_MOST_ACTS)
-    kinds = shown["kind"].str.replace(" ", "_")
-    shown = shown.assign(kind=[written(f"lead.act_{kind}") for kind in kinds])
+    shown = shown.assign(kind=shown["kind"].map(named))
     st.text(written("lead.acts", shown=len(shown), count=len(logged)))
     headings = {"done_by": "Who", "kind": "What", "detail": "In detail"}
     columns = "created_at done_by kind about detail"

@@ -42,12 +42,13 @@ from evenhand.study.keeping import (
 from evenhand.study.lead.imports import import_ratings, names_of_study
 from evenhand.study.prompts.pairs import read_responses
 from evenhand.study.tables.files import atomic_write
-from evenhand.study.tables.formats import read_table, write_table
+from evenhand.study.tables.formats import read_table, write_table, xlsx_bytes
 from evenhand.study.tables.ratings import split_ratings
 from evenhand.texts import written
 
 _NAMING = shared_names("naming")
 """Options that say who is who in a ratings file that is exported."""
+_TABLES = ["--units", "--remarks", "--answers"]
 
 
 def run_import(arguments: argparse.Namespace) -> None:
@@ -96,11 +97,11 @@ def run_export(arguments: argparse.Namespace) -> None:
         _export_to_tool(arguments)
     else:
         refuse(arguments, ["--rater", *_NAMING], "goes with --format, for another tool")
-        _export_tables(arguments)
+        (_export_final if arguments.final else _export_tables)(arguments)
 
 
 def _export_to_tool(arguments: argparse.Namespace) -> None:
-    tables = ["--units", "--remarks", "--answers"]
+    tables = ["--final", *_TABLES]
     refuse(arguments, tables, "is a table of its own; export it without --format")
     if arguments.dir.is_dir():
         refuse(arguments, _NAMING, "is for a ratings file; a study has its own columns")
@@ -120,6 +121,20 @@ def _export_to_tool(arguments: argparse.Namespace) -> None:
         say("writers.beside", file=file)
     for sentence in made.left_out:
         say("terminal.note", note=sentence)
+
+
+def _export_final(arguments: argparse.Namespace) -> None:
+    refuse(arguments, _TABLES, "is a table of its own; export it without --final")
+    if (out := arguments.out) is None:
+        raise InputError("say where to write: --out FILE")
+    with study_of(arguments) as study:
+        table = exporting.exported_final(study)
+        if out.suffix.casefold() == ".xlsx":
+            atomic_write(out, xlsx_bytes(table, out.name))
+        else:
+            write_table(table, out)
+        note(study, "export", out.name)
+    say("tables.wrote_final", count=len(table), file=out)
 
 
 def _export_tables(arguments: argparse.Namespace) -> None:

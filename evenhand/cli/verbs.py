@@ -338,6 +338,8 @@ def add_options(parser: Parser, to: _ActionsContainer, table: Mapping[str, Any])
             add_options(parser, group, shared(called))
         elif called not in ("summary", "run", "actions"):
             add_option(to, called, how)
+            if called == "--no-app":
+                parser.replaced["--no-page"] = written("options.renamed", option=called)
 
 
 def add_option(to: _ActionsContainer, called: str, how: str | Mapping[str, Any]) -> None:

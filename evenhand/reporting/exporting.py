@@ -24,12 +24,13 @@ from evenhand.reporting.load import from_file, from_study, looked_at
 from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight
+from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.prompts.pairs import are_comparisons
 from evenhand.study.session.sessions import Sessions, session_times
 from evenhand.study.store.logs.answers import answers_table, remarks_table, with_shown
 from evenhand.study.store.logs.decisions import coming_looks
 from evenhand.study.store.logs.replies import attacked_table
-from evenhand.study.tables.formats import csv_bytes
+from evenhand.study.tables.formats import csv_bytes, xlsx_bytes
 from evenhand.study.tables.ratings import attacked_text
 
 _HEADER = (
@@ -72,6 +73,21 @@ def exported_units(study: Study) -> pd.DataFrame:
     sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+
+
+def exported_final(study: Study) -> pd.DataFrame:
+    """Return the final label of every item (`final_labels`), its votes as JSON, and the columns of
+    the item; one that is called as ours are gets `_of_item`.
+    """
+    final, units = final_labels(study).drop(columns="labels"), exported_units(study)
+    final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
+    units = units.rename(columns={"unit_id": "item_id"})
+    return final.merge(units, "left", on="item_id", suffixes=("", "_of_item"))
+
+
+def final_book(study: Study) -> bytes:
+    """Return `exported_final` as a workbook of Excel."""
+    return xlsx_bytes(exported_final(study), "final-labels.xlsx")
 
 
 def exported_attacked(study: Study) -> pd.DataFrame:

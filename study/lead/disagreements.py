@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -19,7 +20,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.options import Rule
-from evenhand.study.desk.claims import minutes_ago, oversight
+from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
 from evenhand.study.store.database import EventLog, append, append_once, conflict_free_insert
@@ -83,7 +84,7 @@ def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedU
     open_yet = {
         key: labels
         for key, labels in given.items()
-        if key not in decided and disagree(labels, study.rubrics[key[1]], rule)
+        if key not in decided and disagree([*labels.values()], study.rubrics[key[1]], rule)
     }
     place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
     queued = _queued(study, open_yet)
@@ -246,21 +247,65 @@ def _append(
             append_once(connection, remarks, "submit_id", remark)
 
 
-def _given(study: Study) -> tuple[dict[Key, list[str]], set[Key]]:
-    """Return the labels of raters who count, by unit and rubric; and the units that are decided."""
-    given: dict[Key, list[str]] = {}
-    decided = set()
+def _given(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:
+    """Return the labels of raters who count, by unit and rubric, then rater; and the latest
+    adjudicator's decision on each unit that is decided.
+    """
+    given: dict[Key, dict[str, str]] = {}
+    decided = {}
     excluded = oversight(study.store).exclusions
     for row in people_labels(study).to_dict("records"):
         key = (row["unit_id"], row["rubric"])
         if row["rater_kind"] == "adjudicator":
-            decided.add(key)
+            decided[key] = row["label"]
         elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
-            given.setdefault(key, []).append(row["label"])
+            given.setdefault(key, {})[row["rater_id"]] = row["label"]
     return given, decided
 
 
-def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit]:
+FINAL_COLUMNS = ("item_id", "rubric", "final_label", "votes", "decided_by", "n_labels")
+
+
+def final_labels(study: Study) -> pd.DataFrame:
+    """Return `FINAL_COLUMNS` and `labels` of every item under every rubric that people label: those
+    of the sample in its order, then others with labels.
+
+    `labels` are those that count by rater, `votes` the raters by label. `final_label` is the latest
+    decision of an adjudicator, else the commonest label (as in the report), of numbers the median,
+    the lower one of two; empty for a tie or without labels. A set of options is one label.
+    """
+    given, decided = _given(study)
+    rows = []
+    for key in dict.fromkeys([*SessionDesign(study).questions, *given, *decided]):
+        if (rubric := study.rubrics.get(key[1])) is None:  # taken out of the study since
+            continue
+        labels = given.get(key, {})
+        votes = Counter(labels.values())
+        (label, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
+        by = "single" if most == len(labels) == 1 else "majority" if most else ""
+        if most and not rubric.kind.listed:  # a number
+            label = sorted(labels.values(), key=float)[(len(labels) - 1) // 2]
+        elif most and second == most:
+            label, by = "", "tie"
+        if key in decided:
+            label, by = decided[key], "adjudicator"
+        rows.append((*key, label, dict(votes), by, len(labels), labels))
+    return pd.DataFrame(rows, columns=[*FINAL_COLUMNS, "labels"])
+
+
+def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
+    """Return graders' first labels by item and rubric, then grader."""
+    grades = study.ratings()
+    grades = grades[(grades["rater_kind"] == "model") & (grades["label"] != "")]
+    grades = grades.drop_duplicates(["unit_id", "rubric", "rater_id"])
+    found: dict[Key, dict[str, str]] = {}
+    columns = ["unit_id", "rubric", "rater_id", "label"]
+    for unit, rubric, rater, label in grades[columns].itertuples(index=False):
+        found.setdefault((unit, rubric), {})[rater] = label
+    return found
+
+
+def _queued(study: Study, given: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
     """Return these units with each person's latest remark on their label."""
     remarked = remarks_table(study.store)
     remarked = remarked[
@@ -273,7 +318,7 @@ def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit
     for unit, rubric, text in remarked[["unit_id", "rubric", "text"]].itertuples(index=False):
         reasons.setdefault((unit, rubric), []).append(text)
     return [
-        QueuedUnit(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
+        QueuedUnit(*key, _shuffled([*labels.values()], *key), _shuffled(reasons.get(key, []), *key))
         for key, labels in given.items()
     ]
 

@@ -199,6 +199,43 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     return frame.to_csv(index=False, lineterminator="\r\n").encode()
 
 
+_EXCEL_CELL, _EXCEL_ROWS = 32_767, 1_048_576
+"""Characters and rows that Excel takes."""
+
+
+def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
+    """A table as a workbook of Excel, which runs none of its texts as a formula; control characters
+    that a workbook cannot hold become U+FFFD. Raises InputError where Excel would cut something off
+    the file of this name.
+    """
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    rows = [list(frame), *frame.astype(object).where(frame.notna(), None).to_numpy().tolist()]
+    longest = max(len(cell) for row in rows for cell in row if isinstance(cell, str))
+    if longest > _EXCEL_CELL or len(rows) > _EXCEL_ROWS:
+        raise InputError(
+            f"{name}: Excel takes {_EXCEL_CELL:,} characters a cell and {_EXCEL_ROWS:,} rows, and "
+            f"here are {longest:,} and {len(rows):,}; write a .csv file"
+        )
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+
+    def cell_of(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
+        cell.data_type, cell.quotePrefix = "s", bool(_RISKY.match(value))
+        return cell
+
+    for row in rows:
+        sheet.append([cell_of(value) for value in row])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """A table as Parquet."""
     buffer = io.BytesIO()

@@ -17,7 +17,7 @@ def inside(page: Page) -> None:
 
 def shut_out(page: Page) -> None:
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-    for text in ("Log out", "Verdicts so far"):
+    for text in ("Log out", "Ask for a verdict now"):
         expect(page.get_by_text(text)).to_have_count(0)
     expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
 
@@ -28,8 +28,14 @@ def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
+SET_UP = ("Texts", "Rubrics", "Training and checks", "Accounts", "Log", "New study")
+"""Pages that the page Settings leads to."""
+
+
 def turn_to(page: Page, title: str) -> None:
-    page.get_by_role("link", name=title, exact=True).click()
+    if title in SET_UP:
+        page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings").click()
+    page.get_by_role("link", name=title, exact=True).first.click()
 
 
 def complaint(page: Page, text: str, **patience: float) -> None:

@@ -34,7 +34,8 @@ PAGES = {
     "Overview": "Ask for a verdict now",
     "Progress": "Places by rubric",
     "Agreement": "Precision so far",
-    "Raters": "A page for one annotator",
+    "Items": "Its id leads to its texts.",
+    "Annotators": "A page for one annotator",
     "Flags": "Nobody has flagged an item.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
@@ -197,7 +198,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page.get_by_role("button", name="Go on").click()
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
 
-    turn_to(page, "Raters")
+    turn_to(page, "Annotators")
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
     chosen = page.get_by_label("A page for one annotator")
@@ -260,7 +261,7 @@ def test_no_serious_accessibility_fault(new_page, lead, served, axe, scheme):
     for title, text in PAGES.items():
         turn_to(page, title)
         expect(page.get_by_text(text).first).to_be_visible(timeout=60_000)
-        if title == "Raters":
+        if title == "Annotators":
             expect(page.get_by_role("table").first).to_be_visible(timeout=60_000)
         page.wait_for_selector("[data-test-script-state=notRunning]")
         axe(page, title)

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from evenhand.annotate_app.lead import raters_page
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted
-from evenhand.reporting.exporting import as_csv, exported_attacked, part_path
+from evenhand.reporting.exporting import as_csv, exported_attacked, part_path, sidecar_text
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight
@@ -25,7 +25,7 @@ from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import written
-from harness.studies import send, task_of
+from harness.studies import send, task_of, with_labels
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
@@ -174,33 +174,43 @@ def test_who_has_ended_pauses_nothing(folder, ended):
 
 
 @pytest.mark.slow
-def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder):
+def test_flags_on_a_rubric_that_is_gone_or_withdrawn_do_not_block_the_others(folder):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         desk.register("ann")
-        task = task_of(desk, "ann")
-        flags = [Flag(submit_id=n, task_id=task.task_id, reason=n) for n in ("harmful", "other")]
-        send(desk, "ann", *flags)
+        task = task_of(desk, "ann").task_id
+        reasons = ("harmful", "other", "broken_text")
+        send(desk, "ann", *(Flag(submit_id=n, task_id=task, reason=n) for n in reasons))
+        send(desk, "ann", Withdrawal(submit_id="w", task_id=task, flag_id="broken_text"))
         with study.store.write() as connection:
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
     app = shown_to(folder, "Flags")
     assert not app.exception
-    assert [each.label for each in app.button].count("Mark as dealt with") == 2
-    assert "no rubric" in "".join(each.proto.body for each in app.get("html"))
+    labels = [each.label for each in app.button]
+    assert (labels.count("Mark as dealt with"), labels.count("Open it again")) == (2, 0)
+    assert "no rubric" in html_of(app)
+    assert "1 withdrawn by the annotators who raised them." in [each.value for each in app.text]
+
+
+def html_of(app: AppTest) -> str:
+    return "".join(each.proto.body for each in app.get("html"))
 
 
 @pytest.mark.slow
-def test_a_flag_that_was_withdrawn_is_shown_as_such(folder):
+def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request(folder):
     with open_study(folder) as study:
-        desk = AnnotationDesk(study)
-        task = task_of(desk, "bea").task_id
-        send(desk, "bea", Flag(submit_id="odd", task_id=task, reason="other"))
-        send(desk, "bea", Withdrawal(submit_id="w", task_id=task, flag_id="odd"))
-    app = shown_to(folder, "Flags")
-    said = [each.value for each in app.text]
-    assert any(each.startswith("Withdrawn by bea on ") for each in said)
-    assert "1 withdrawn by the annotators who raised them." in said
-    assert not {each.label for each in app.button} & {"Open it again", "Mark as dealt with"}
+        given = {"ann": "LR", "<img src=x>": "LC", "model-x": "RR"}
+        with_labels(study, given, "shorter", graders=["model-x"])
+    app = shown_to(folder, "Items")
+    assert "&lt;img src=x&gt;: L; ann: L" in (drawn := html_of(app))
+    assert "Tie: no label" in drawn
+    assert not any(hidden in drawn for hidden in ("<img src", "model-x", "evenhand-sides"))
+    app.toggle[0].set_value(True).run()
+    assert "model-x: R" in html_of(app)
+    app.text_input[0].set_value("P0001|").run()
+    assert "evenhand-sides" in (drawn := html_of(app))  # the item as annotators saw it
+    assert "Tie: no label" not in drawn
+    assert button(app, "Adjudicate this item")
 
 
 @pytest.mark.slow
@@ -258,7 +268,7 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
         audit(study)
         assert title in titles()
         content = counted(study, as_csv, exported_attacked)
-        sidecar = raters_page.sidecar_of(study, raters_page._ATTACKED).decode()
+        sidecar = sidecar_text(study, "units.csv", raters_page._ATTACKED)
     assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
     file = part_path(tmp_path / "ratings.csv", "attacked")

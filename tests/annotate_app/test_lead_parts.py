@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis.results import RESULTS_KEY
-from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.lead.adjudication_page import (
@@ -27,7 +26,7 @@ from evenhand.annotate_app.lead.overview_page import (
     enough,
     is_over,
     main_rows,
-    verdict_card,
+    verdict_table,
 )
 from evenhand.annotate_app.lead.parts import counted, latest
 from evenhand.annotate_app.lead.raters_page import in_words
@@ -55,9 +54,8 @@ from evenhand.study.lead.progress import (
 )
 from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import validate_ratings
+from evenhand.texts import DASH
 from harness.studies import label_all, task_of, with_labels
-
-HOSTILE = '<img src=x onerror="document.title=1">'
 
 
 def test_options_have_the_digits_that_choose_them():
@@ -75,55 +73,27 @@ def test_options_have_the_digits_that_choose_them():
     assert [row["digit"] for row in zero] == ["0", "1", ""]
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        None,
-        "token",
-        ["token"],
-        {"token": 3},
-        {"token": "t", "label": ["C"]},
-        {"token": "t", "reason": "x" * (LONGEST_REASON + 1)},
-    ],
-)
-def test_what_has_another_form_is_nothing(sent):
-    assert read_decision(sent) is None
+def test_what_has_another_form_is_nothing():
+    long = {"token": "t", "reason": "x" * (LONGEST_REASON + 1)}
+    for sent in (None, "token", ["token"], {"token": 3}, {"token": "t", "label": ["C"]}, long):
+        assert read_decision(sent) is None
 
 
-def test_the_board_is_text_whoever_wrote_it():
-    page = parts.board(HOSTILE, [parts.BoardCard(HOSTILE, HOSTILE, HOSTILE, [HOSTILE], HOSTILE)])
-    page += parts.figures_row([(HOSTILE, HOSTILE)])
-    assert "<img" not in page
-    assert page.count("&lt;img") == 8
-
-
-def test_a_card_says_what_decided_and_both_kappas_where_they_are_known():
+def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
-    verdict: Verdict = {
-        "rubric": "hedging",
-        "grader": "some-model",
-        "verdict": "only_with_correction",
-        "sentence": "Use it only with correction.",
-        "reason": "a failing slice",
-        "limits": "",
-        "holds_for": "",
-        "threshold": None,
-        "promising": False,
-        "kappas": keys,
-        "evidence": [],
-        "more_clusters": 0,
-        "failing_parts": [],
-    }
-    card = verdict_card(verdict, rows.assign(estimate=[0.77, 0.82]))
-    assert card.words == f"± {TITLES['only_with_correction'].words}"
-    assert card.reasons == [
-        "Why: a failing slice.",
-        "Kappa 0.77 with annotators; human agreement 0.82.",
+    about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
+    verdict: Any = about | {"reason": "a failing slice", "kappas": keys}
+    words = TITLES["only_with_correction"].words
+    other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
+    table = verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
+    assert table.to_dict("records") == [
+        {"grader": "some-model", "hedging": f"± {words}; 0.77 vs 0.82; a failing slice"}
+        | {"refusal": DASH},
+        {"grader": "another", "hedging": DASH, "refusal": f"± {words}; a failing slice"},
     ]
-    assert len(verdict_card(verdict, rows.assign(estimate=[0.77, math.nan])).reasons) == 1
-    verdict["reason"], verdict["kappas"] = "", []
-    assert verdict_card(verdict, rows.assign(estimate=[0.77, 0.82])).reasons == []
+    unknown = verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
+    assert unknown["hedging"].tolist() == [f"± {words}; a failing slice"]
 
 
 # The next step that the Overview leads to
@@ -141,17 +111,12 @@ def verdicts(**given: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("ends", "given", "over"),
-    [
-        (IDLE, verdicts(r="do_not_use can_replace"), True),
-        (IDLE, verdicts(r="do_not_use inconclusive"), False),
-        (IDLE, [], False),
-        (BUSY, verdicts(r="do_not_use can_replace"), False),
-    ],
-)
-def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict(ends, given, over):
-    assert is_over(ends, given) is over
+def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
+    decided = verdicts(r="do_not_use can_replace")
+    assert is_over(IDLE, decided)
+    assert not is_over(BUSY, decided)
+    assert not is_over(IDLE, verdicts(r="do_not_use inconclusive"))
+    assert not is_over(IDLE, [])
 
 
 def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
@@ -213,18 +178,12 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
 
 def test_complaints_name_fields_for_options(tmp_path):
     chat = write(tmp_path / "items.csv", "response", "Hello")
-    for options in (
-        ItemOptions(),
-        ItemOptions(question="?"),
-        ItemOptions(question="?", scale="1-x"),
-        ItemOptions(question="?", options=("yes",)),
-        ItemOptions(question="?", scale="1-5", several=True),
-        ItemOptions(question="?", options=("a", "b"), each_turn=True),
-        ItemOptions(question="?", options=("a", "b"), steps=3),
-        ItemOptions(options=("a", "b")),
-    ):
+    asked, both = {"question": "?"}, {"options": ("a", "b")}
+    wrong = [{}, asked, both, asked | {"scale": "1-x"}, asked | {"options": ("yes",)}]
+    wrong += [asked | {"scale": "1-5", "several": True}, asked | both | {"each_turn": True}]
+    for how in (*wrong, asked | both | {"steps": 3}):
         with pytest.raises(InputError) as complaint:
-            item_study(chat, options)
+            item_study(chat, ItemOptions(**how))
         said = _in_page(str(complaint.value))
         assert "--" not in said
         assert "yes,no" not in said

@@ -148,7 +148,7 @@ def test_sentences_are_plain() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None, np.float64("nan")])
 def test_a_number_that_is_none_is_a_dash(value) -> None:
-    said = written("lead.kappas", grader=value, people=0.5)
+    said = written("cockpit.amount", amount=value, currency="USD")
     assert "—" in said
     assert not {"nan", "inf", "None"} & set(re.findall(r"\w+", said))
 

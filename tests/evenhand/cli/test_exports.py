@@ -3,15 +3,20 @@
 """
 
 import csv
+import io
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from openpyxl import load_workbook
 
 from evenhand.cli.main import main
+from evenhand.errors import InputError
 from evenhand.exchange.writers import FORMATS
 from evenhand.study import open_study
+from evenhand.study.lead.disagreements import FINAL_COLUMNS
+from evenhand.study.tables.formats import xlsx_bytes
 from harness.studies import marked_study
 from tests.commands import Run
 
@@ -50,6 +55,27 @@ def test_a_wide_table_holds_what_the_report_compares(folder, run, tmp_path):
         "p0001|m|b": ("NA", "NA"),  # no label; a tie of draws
         "p0001|m": ("A", "NA"),  # the two orders disagree
     }
+
+
+@pytest.mark.slow
+def test_final_labels_come_with_their_items_and_never_as_a_formula(folder, run, tmp_path):
+    csv_file, book = tmp_path / "final.csv", tmp_path / "final.xlsx"
+    run.ok("export", folder, "--final", "--out", csv_file)
+    run.ok("export", folder, "--final", "--out", book)
+    table = pd.read_csv(csv_file, dtype=str, keep_default_na=False)
+    assert [*table][:7] == [*FINAL_COLUMNS, "cluster_id"]
+    row = table.set_index(["item_id", "rubric"]).loc["p0001|m|a", "refusal"]
+    assert row[["final_label", "votes", "decided_by"]].tolist() == ["2", '{"2": 1}', "single"]
+    assert load_workbook(book).active.max_row == len(table) + 1
+    hostile = pd.DataFrame({"=a": ["=1+1", "@x", "#N/A", "a\x00b", "+5"], "n": [1, 2, 3, 4, 5.5]})
+    sheet = load_workbook(io.BytesIO(xlsx_bytes(hostile, "x.xlsx"))).active
+    cells = [cell for (cell, _) in sheet.iter_rows()]
+    assert {cell.data_type for cell in cells} == {"s"}
+    assert [cell.value for cell in cells] == ["=a", "=1+1", "@x", "#N/A", "a\ufffdb", "+5"]
+    assert [cell.quotePrefix for cell in cells] == [True, True, True, False, False, True]
+    with pytest.raises(InputError, match="Excel takes 32,767 characters a cell"):
+        xlsx_bytes(pd.DataFrame({"a": ["x" * 32_768]}), "x.xlsx")
+    assert "export it without --final" in run.refused("export", folder, "--final", "--units", book)
 
 
 @pytest.mark.slow

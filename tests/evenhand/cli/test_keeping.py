@@ -6,7 +6,6 @@ import os
 import pwd
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -19,11 +18,9 @@ from evenhand.reporting.noting import changing_settings, operator
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.disagreements import CLOSED, REOPENED
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
-from evenhand.study.store.logs.decisions import Act, acts
+from evenhand.study.store.logs.decisions import acts
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import work_through
 from tests.commands import Run
@@ -235,10 +232,3 @@ def test_an_edit_by_hand_is_nobodys_and_what_a_verb_changes_is_the_operators(fol
         found = acts(study.store)
     assert found["kind"].tolist() == ["settings", "settings"]
     assert found["done_by"].tolist() == [operator(), ""]
-
-
-def test_every_act_has_a_title_on_the_page() -> None:
-    from evenhand.annotate_app.lead.raters_page import LOGGED
-
-    flags = {f"flag_{kind}" for kind in (ANSWERED, CLOSED, REOPENED, WITHDRAWN)}
-    assert {*get_args(Act)} | flags <= LOGGED

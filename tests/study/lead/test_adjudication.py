@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
+from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.lead import disagreements as adjudication
@@ -14,6 +14,7 @@ from evenhand.study.lead.disagreements import (
     adjudication_queue,
     decide,
     disagree,
+    final_labels,
     import_decisions,
     open_next,
     past_decisions,
@@ -235,3 +236,37 @@ def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
     assert past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
     ratings = disputed.ratings()
     assert ratings[ratings["rater_id"] == "adjudicator:ada"]["label"].tolist() == ["5"]
+
+
+def test_final_labels_are_decided_by_most_or_by_an_adjudicator(make_study):
+    head = {
+        "unit": "response",
+        "title": "T",
+        "question": "Q?",
+        "instructions": "I.",
+        "variables": ["response"],
+    }
+    percent = Rubric(name="percent", number={"low": 0, "high": 100}, **head)
+    options = [{"key": key, "name": key} for key in "123"]
+    topics = Rubric(name="topics", several=True, level="nominal", options=options, **head)
+    study = make_study(pairs=2, subjects=("s",), rubrics=[PAIRWISE, percent, topics])
+    with_labels(study, {"r1": "AB", "r2": "AC", "out": "CC"}, "even-handedness")
+    with_labels(study, {"r1": ["10", "9", "100"], "r2": ["9", "90", "-"]}, "percent")
+    with_labels(study, {"r1": ["1;2", "1"], "r2": ["1;2", "2"], "r3": ["3", "none"]}, "topics")
+    exclude(study.store, "out", "careless")
+    decide(study, "ada", "p0002|s", "even-handedness", "A", "at first")
+    decide(study, "bea", "p0002|s", "even-handedness", "C", "the latest counts")
+    decide(study, "ada", "p0001|s|a", "topics", "none", "read it")
+    found = {
+        (row["rubric"], row["item_id"]): (row["final_label"], row["decided_by"], row["votes"])
+        for row in final_labels(study).to_dict("records")
+    }
+    assert len(found) == 2 + 4 + 4
+    assert found["even-handedness", "p0001|s"] == ("A", "majority", {"A": 2})
+    assert found["even-handedness", "p0002|s"] == ("C", "adjudicator", {"B": 1, "C": 1})
+    assert found["percent", "p0001|s|a"] == ("9", "majority", {"10": 1, "9": 1})  # lower median
+    assert found["percent", "p0001|s|b"] == ("9", "majority", {"9": 1, "90": 1})
+    assert found["percent", "p0002|s|a"] == ("100", "single", {"100": 1})
+    assert found["percent", "p0002|s|b"] == ("", "", {})
+    assert found["topics", "p0001|s|a"] == ("none", "adjudicator", {"1;2": 2, "3": 1})
+    assert found["topics", "p0001|s|b"] == ("", "tie", {"1": 1, "2": 1, "none": 1})
