@@ -25,19 +25,13 @@ from evenhand.reporting.noting import changing_settings, note
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import (
     FIGURES,
-    USUAL_SAMPLE,
-    DesignSettings,
-    Paraphrasing,
     PublishedStudy,
     StudyPlan,
     unused_folder,
 )
 from evenhand.study.prompts.pairs import (
-    filler_paraphrases,
     read_responses,
-    rewritten,
     sides_of,
-    with_paraphrases,
 )
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
@@ -62,8 +56,8 @@ class Reproduction:
     in its design.
 
     `responses` is a file of subjects that were asked elsewhere, `settings` one of providers and
-    prices, `paraphraser` a model that writes the paraphrases of propositions, `repeats` how often
-    each is put. With `batch` graders are asked by the providers' batch services.
+    prices, `repeats` how often each prompt is put. With `batch` graders are asked by the providers'
+    batch services.
     """
 
     published: PublishedStudy
@@ -79,7 +73,6 @@ class Reproduction:
     raters: int | None = None
     repeats: int | None = None
     wordings: Path | None = None
-    paraphraser: str = ""
     scope: str = ""
     orders: str = "both"
     draws: int = 1
@@ -99,39 +92,6 @@ class Reproduction:
         """The file of prompts. Raises InputError where none, or one of another kind, is named."""
         return self.published.prompts(pairs=self.pairs, propositions=self.propositions)
 
-    @property
-    def paraphrasing(self) -> Paraphrasing:
-        """How a model is asked for paraphrases. Raises InputError where the design has none."""
-        if (how := self.published.design.paraphrases) is None:
-            raise InputError(written("reproduce.no_paraphrases", name=self.published.name))
-        return how
-
-    @property
-    def paraphrases_folder(self) -> Path:
-        """The folder of the small study in which a model writes paraphrases."""
-        return self.folder.with_name(f"{self.folder.name}-paraphrases")
-
-    @property
-    def paraphrases(self) -> Path:
-        """The file of propositions with their paraphrases."""
-        return self.paraphrases_folder / "propositions.csv"
-
-    @property
-    def rewriting(self) -> Reproduction:
-        """The small study in which the `paraphraser` "responds" to each proposition with other
-        wordings, so that it is resumed, paid and never asked twice like any other subject.
-        """
-        others = {"sample": USUAL_SAMPLE, "scope": "all", "settings": DesignSettings()}
-        changes = {"wordings": self.paraphrasing.wordings, "repeats": 1, **others}
-        design = self.published.design.model_copy(update=changes)
-        return Reproduction(
-            published=replace(self.published, design=design),
-            folder=self.paraphrases_folder,
-            propositions=self.prompts,
-            subjects=[self.paraphraser],
-            settings=self.settings,
-        )
-
     def resolved(self, providers: Mapping[str, study_toml.ProviderSettings]) -> Reproduction:
         """Return it with the full name of every model, with an address that the environment gives:
         the name under which the study keeps it. Raises InputError where a name is not valid, or two
@@ -145,13 +105,12 @@ class Reproduction:
             self,
             subjects=[full(each) if each in self.asked else each for each in self.subjects],
             graders=[full(each) for each in self.graders],
-            paraphraser=full(self.paraphraser) if self.paraphraser else "",
         )
 
-    def plan(self, prompts: Path) -> StudyPlan:
-        """Return the plan of the study on these prompts."""
+    def plan(self) -> StudyPlan:
+        """Return the plan of the study."""
         return self.published.plan(
-            prompts,
+            self.prompts,
             self.wordings,
             repeats=self.repeats or self.published.design.repeats,
             responses=self.responses,
@@ -210,15 +169,6 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
         if rows:
             study.store.add_responses(pd.DataFrame(rows))
         steps: list[tuple[str, GraderForecast]] = []
-        if wanted.paraphraser:
-            first = foresee(wanted.rewriting, limits, ready=ready).steps
-            with _present(wanted.paraphrases_folder) as kept:
-                if kept and {*kept.subjects()} - {wanted.paraphraser}:
-                    about = {"folder": kept.folder, "model": ", ".join(kept.subjects())}
-                    raise InputError(written("reproduce.other_paraphrases", **about))
-            for _, part in () if wanted.paraphrases.is_file() else first:
-                cost = part.cost and (part.cost[0], part.cost[1] * wanted.paraphrasing.tries)
-                steps.append(("paraphrases", replace(part, cost=cost)))
         for name in wanted.asked:
             answered = ResponseLog(real.store).answered(name) if real else set()
             priced = graders.forecast_responses(study, name, wanted.reach, answered)
@@ -231,7 +181,7 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
                 known = {each.rater_id: each.already for each in now}
             for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
                 steps.append(("grades", each.left(known.get(each.rater_id, 0))))
-        spent = _spent(real, wanted)
+        spent = spent_so_far(real.store) if real else 0.0
         work = work_lines(study, usual=0 if wanted.sample else wanted.published.design.sample)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)
         if ready:
@@ -248,8 +198,7 @@ def opened(wanted: Reproduction) -> Iterator[Study]:
     """Open the study, which is made unless it is there, with all responses of the file."""
     folder, published = wanted.folder, wanted.published
     if not (folder / study_toml.FILE_NAME).is_file():
-        made = wanted.plan(wanted.paraphrases if wanted.paraphraser else wanted.prompts)
-        make_study(folder, made)
+        make_study(folder, wanted.plan())
     with open_study(folder) as study:
         if wanted.responses is not None:
             rubrics = study.rubrics.values()
@@ -275,23 +224,16 @@ class Collected:
     lines: Sequence[str]
 
 
-def collect(
-    study: Study,
-    wanted: Reproduction,
-    limits: RequestLimits,
-    show: Showing,
-    fault: Callable[[str, str], str] | None = None,
-) -> Collected:
-    """Ask subjects, then graders, for all that is missing; answers in which a `fault` is found are
-    none. One budget holds for all that is asked, now and in earlier runs. Graders wait for subjects
-    without all of their responses.
+def collect(study: Study, wanted: Reproduction, limits: RequestLimits, show: Showing) -> Collected:
+    """Ask subjects, then graders, for all that is missing. One budget holds for all that is asked,
+    now and in earlier runs. Graders wait for subjects without all of their responses.
     """
     wanted = wanted.resolved(study.config.providers)
-    limits, reach = replace(limits, spent=_spent(study, wanted)), wanted.reach
+    limits, reach = replace(limits, spent=spent_so_far(study.store)), wanted.reach
     run, grades, lines = RunSummary(()), RunSummary(()), list[str]()
     for subject in wanted.asked:
         with show(subject) as progress:
-            summary = graders.respond(study, subject, reach, limits, progress, fault=fault)
+            summary = graders.respond(study, subject, reach, limits, progress)
         limits = replace(limits, spent=float(summary.spent))
         run = RunSummary((*run.graders, summary.run), summary.over_budget)
         lines.append(summary.line)
@@ -330,8 +272,7 @@ def _check_sent(wanted: Reproduction) -> None:
                 endpoint_of(row, "")
         declared = study_toml.declarations(settings).values()
         trusted = [each for each in declared if is_trusted(file.parent, each)]
-        for home in (wanted.folder, wanted.paraphrases_folder):
-            remember(home, trusted)
+        remember(wanted.folder, trusted)
 
 
 def _present(folder: Path) -> AbstractContextManager[Study | None]:
@@ -345,18 +286,12 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     """Yield the study as it would be made, in a place of its own that is removed, with the
     responses that are there already; and the one in the folder, if there is one.
     """
-    folder, file = wanted.folder, wanted.prompts
+    folder = wanted.folder
     with _present(folder) as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
         if real is None:
             unused_folder(folder)
-        if wanted.paraphraser:
-            file = wanted.paraphrases
-            if not file.is_file():
-                file = Path(home) / file.name
-                text = filler_paraphrases(wanted.prompts, wanted.paraphrasing.number)
-                file.write_text(text, "utf-8")
         there = Path(home) / "study"
-        create_study(there, wanted.plan(file))
+        create_study(there, wanted.plan())
         config = (there if real is None else folder) / study_toml.FILE_NAME
         text = config.read_text("utf-8-sig")
         text = study_toml.with_values(text, {"": {"store": "study.db"}, **wanted.models})
@@ -379,51 +314,3 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
                     raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
                 study.store.add_responses(real.store.responses())
             yield study, real
-
-
-def _spent(real: Study | None, wanted: Reproduction) -> float:
-    """Return what the study has cost so far, its paraphrases included."""
-    with _present(wanted.paraphrases_folder) as paraphrasing:
-        return sum(spent_so_far(each.store) for each in (real, paraphrasing) if each is not None)
-
-
-# Paraphrases
-
-
-def paraphrase(wanted: Reproduction, limits: RequestLimits, show: Showing) -> RunSummary | None:
-    """Have a model write the paraphrases of every proposition into a file of propositions, unless
-    they are there; an answer that is no list of so many is asked for again, within the budget and a
-    few times in a run. Return the run where the model was stopped early. Raises InputError where
-    answers are still missing.
-    """
-    made = (wanted.folder / study_toml.FILE_NAME).is_file()
-    if made or not wanted.paraphraser or wanted.paraphrases.is_file():
-        return None
-    rewriting, how = wanted.rewriting, wanted.paraphrasing
-    with opened(rewriting) as study:
-        pairs = study.store.pairs()
-        statements = dict(zip(pairs["prompt_a"], pairs["statement"], strict=True))
-
-        def fault(prompt: str, answer: str) -> str:
-            is_whole = len(rewritten(answer, statements[prompt])) == how.number
-            return "" if is_whole else f"not_{how.number}_paraphrases"
-
-        for _ in range(how.tries):
-            run = collect(study, rewriting, limits, show, fault).run
-            if run.over_budget or run.stopped:
-                return run
-            if not run.unscored:
-                break
-        answers = study.store.responses().merge(pairs, on="pair_id")
-    texts = {
-        name: rewritten(answer, statement)
-        for name, answer, statement in answers[["proposition", "response", "statement"]].to_numpy()
-    }
-    table = read_table(wanted.prompts)
-    missing = [name for name in table["id"] if name not in texts]
-    if missing:
-        about = {"model": wanted.paraphraser, "missing": len(missing), "first": missing[0]}
-        numbers = {"wanted": how.number, "tries": how.tries}
-        raise InputError(written("reproduce.few_paraphrases", **about, **numbers))
-    atomic_write(wanted.paraphrases, with_paraphrases(table, texts).encode())
-    return None

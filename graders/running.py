@@ -1851,15 +1851,13 @@ def respond(
     system: str = "",
     thinking: str = "",
     effort: str = "",
-    fault: Callable[[str, str], str] | None = None,
 ) -> ResponseSummary:
     """Put every prompt to a model, as its users would, and keep what it says.
 
     `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
     `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
     another way is another subject. A refusal is a response. A pair's two responses enter the study
-    together. An answer to a prompt in which a `fault` is found, named by one word, is no response,
-    and the next run asks again. Safe to interrupt and to run again.
+    together. Safe to interrupt and to run again.
     Raises InputError as `runner.grade` does.
     """
     spec = parse_spec(subject, study.config.providers)
@@ -1884,7 +1882,7 @@ def respond(
             about = {"subject": subject, "pair_id": side[0], "side": side[1]}
             if isinstance(came, str):
                 return ResponseAttempt(**about, unscored_reason=came, provenance=facts)
-            reason = came.unscored_reason or (fault(prompts[side], came.raw) if fault else "")
+            reason = came.unscored_reason
             facts |= {"raw": came.raw} if reason else {}
             text = "" if reason else came.raw
             return ResponseAttempt(**about, response=text, unscored_reason=reason, provenance=facts)

@@ -200,14 +200,6 @@ of a larger one.
 """
 
 
-class Paraphrasing(Section):
-    """How a model is asked for `number` paraphrases of each proposition, up to `tries` times."""
-
-    number: int = Field(ge=1, le=100)
-    wordings: str
-    tries: int = Field(default=3, ge=1, le=100)
-
-
 class DesignSettings(Section):
     """Sections of study.toml that a design may set: none names a file, a variable or a host."""
 
@@ -229,7 +221,6 @@ class StudyDesign(Section):
     scope: Literal["sample", "all"] = "sample"
     repeats: int = Field(default=1, ge=1, le=1_000)
     wordings: str = ""
-    paraphrases: Paraphrasing | None = None
     settings: DesignSettings = DesignSettings()
 
 

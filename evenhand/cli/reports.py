@@ -187,7 +187,7 @@ def _published(arguments: argparse.Namespace) -> int:
 def run_reproduce(arguments: argparse.Namespace) -> int:
     """Say what the whole costs, ask whether to go on, and go as far as it can be gone today."""
     from evenhand.local_page import app_port, open_when_up
-    from evenhand.reproduction import Reproduction, collect, foresee, opened, paraphrase
+    from evenhand.reproduction import Reproduction, collect, foresee, opened
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
 
@@ -213,12 +213,6 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     if not (arguments.yes or agreed(limits.budget)):
         say("reproduce.declined")
         return DONE
-    if ended_early := paraphrase(wanted, limits, progress_bar):
-        code = runs.print_end("reproduce", ended_early)
-        say("reproduce.again")
-        return code
-    if wanted.paraphraser:
-        say("reproduce.paraphrases_in", folder=wanted.paraphrases_folder)
     with opened(wanted) as study:
         collected = collect(study, wanted, limits, progress_bar)
         print_lines(collected.lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from evenhand.errors import InputError
@@ -19,7 +19,6 @@ from evenhand.study.tables.columns import (
     require_rows,
 )
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
-from evenhand.texts import written
 
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 RESERVED = (
@@ -358,57 +357,3 @@ def markdown_share(responses: Iterable[str]) -> float:
     """The share of responses that look like Markdown; 0 where there are none."""
     marked = [looks_like_markdown(text) for text in responses]
     return sum(marked) / len(marked) if marked else 0.0
-
-
-# Paraphrases that a model wrote
-
-_NUMBERED = re.compile(r"\s*(\d+)[.)]\s+(\S.*)")
-_MARKED = re.compile(r"(\*\*|[\"\u201c*_])([^\"\u201c\u201d*_]+)(?:\*\*|[\"\u201d*_])")
-
-
-def rewritten(answer: str, original: str = "") -> list[str]:
-    """Return the different texts of an answer's list, numbered from 1, without the original. Text
-    before the list, or after it and a blank line, is not part of it; an answer in which a
-    number is missing, or a text may go on in another line, has none.
-
-    >>> rewritten("Sure! Here they are\\n1. One.\\n\\n2. **Two.**\\n3. One.", "two.")
-    ['One.']
-    >>> rewritten("1. One\\nand more.\\n2. Two.")
-    []
-    """
-    lines = answer.splitlines()
-    matches = ((at, _NUMBERED.fullmatch(line.rstrip())) for at, line in enumerate(lines))
-    numbered = {at: match for at, match in matches if match}
-    if [int(match[1]) for match in numbered.values()] != [*range(1, len(numbered) + 1)]:
-        return []
-    within = lines[min(numbered, default=0) : max(numbered, default=-2) + 2]
-    if sum(bool(line.strip()) for line in within) > len(numbered):
-        return []
-    marked = ((_MARKED.fullmatch(match[2]), match[2]) for match in numbered.values())
-    texts = [inner[2].strip() if inner else text for inner, text in marked]
-    if any(text.endswith(":") for text in texts):
-        return []
-    return [text for text in dict.fromkeys(texts) if text.casefold() != original.strip().casefold()]
-
-
-def with_paraphrases(table: pd.DataFrame, texts: Mapping[str, Sequence[str]]) -> str:
-    """Return a propositions file in which each proposition is followed by its paraphrases."""
-    rows = [
-        {**row, "text": text}
-        for row in table.to_dict("records")
-        for text in dict.fromkeys([row["text"], *texts[row["id"]]])
-    ]
-    return pd.DataFrame(rows).to_csv(index=False)
-
-
-def filler_paraphrases(path: Path, number: int) -> str:
-    """Return the propositions file with fillers for so many paraphrases to come. Raises InputError
-    where it has paraphrases already.
-    """
-    table = read_table(path)
-    require_columns(table, ("id", "text"), path.name, "; a propositions file needs id and text")
-    if table["id"].duplicated().any():
-        raise InputError(written("reproduce.has_paraphrases", file=path.name))
-    rows = zip(table["id"], table["text"], strict=True)
-    texts = {name: [f"{text} ({n})" for n in range(1, number + 1)] for name, text in rows}
-    return with_paraphrases(table, texts)

@@ -8,19 +8,17 @@ import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-import sqlalchemy as sa
 
 from evenhand.cli.main import main
 from evenhand.rubrics import load_rubric
@@ -33,7 +31,6 @@ from evenhand.study.settings.analysis import (
     shipped_studies,
 )
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.store import spent_so_far
 from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
@@ -312,15 +309,6 @@ def test_another_file_or_sample_is_another_study(again: Again, run: Run) -> None
         assert "has other prompts or another sample" in run.refused(*words)
 
 
-def _stances(call: Call) -> Reply:
-    """Paraphrases where they are asked for, else a stance."""
-    claude = call.path.endswith("/messages")
-    if "different ways" in call.user:
-        lines = "\n".join(f"{n}. {call.user[-18:].strip()} said in way {n}." for n in range(1, 7))
-        return message(lines) if claude else completion(lines)
-    return said_by(call)
-
-
 TAXES, RENTS = ("p1", "Taxes should rise."), ("p2", "Rents should be capped.")
 
 
@@ -330,105 +318,26 @@ def _propositions(path: Path, *texts: tuple[str, str]) -> str:
     return str(path)
 
 
-def _stance_command(
-    again: Again, *more: str, texts: Sequence[tuple[str, str]] = (TAXES,)
-) -> list[str]:
-    """One subject, on these propositions, and a model that writes their paraphrases."""
-    file = _propositions(again.place / "a.csv", *texts)
-    words = ["reproduce", "stance", str(again.study), "--propositions", file, "--repeats", "1"]
-    words += ["--subject", again.subjects(1)[0], "--paraphrase", f"openai:writer@{again.root}/v1"]
-    return [*words, "--yes", *more]
-
-
 def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Run) -> None:
-    again.script = _stances
-    more = ["--repeats", "2", "--grader", again.graders[1]]
-    words = _stance_command(again, *more, texts=[TAXES, RENTS])
+    texts = [TAXES, ("p1", "Let taxes rise."), RENTS, ("p2", "Cap the rents.")]
+    file = _propositions(again.place / "a.csv", *texts)
+    words = ["reproduce", "stance", str(again.study), "--propositions", file, "--repeats", "2"]
+    words += ["--subject", again.subjects(1)[0], "--grader", again.graders[1], "--yes"]
     said = " ".join(run.ok(*words, "--dry-run").split())
-    # 2 propositions; 7 wordings and 6 paraphrases in the first of them, each twice
-    assert f"openai:writer@{again.root}/v1 0 2 " in said
-    assert said.count(" 0 52 ") == 2
+    # 2 propositions; 7 wordings, and another text in the first of them, each twice
+    assert said.count(" 0 32 ") == 2
     assert again.calls == []
     run.ok(*words)
-    assert len(again.calls) == 2 + 52 + 52
+    assert len(again.calls) == 32 + 32
     with open_study(again.study) as study:
         prompts = study.store.pairs()
         assert prompts.groupby("proposition")["wording"].nunique().tolist() == [7, 7]
-        assert prompts.groupby("proposition")["paraphrase"].nunique().tolist() == [7, 7]
+        assert prompts.groupby("proposition")["paraphrase"].nunique().tolist() == [2, 2]
     rows = read_table(again.study / "report" / "published.csv")
     stability = rows[rows["statistic"] == "stability_fleiss_kappa"]
     assert {"wording", "paraphrase"} == set(stability["at"])
     run.ok(*words)
-    assert len(again.calls) == 2 + 52 + 52
-
-
-SIX = [f"{n}. Way {n} of it." for n in range(1, 7)]
-HOSTILE = {
-    "five": SIX[:5],
-    "seven": [*SIX, "7. Way 7 of it."],
-    "a number missing": [*SIX[:3], *SIX[4:], "7. Way 7 of it."],
-    "without numbers": [line[3:] for line in SIX],
-    "bullets": [line.replace(line[:2], "-") for line in SIX],
-    "over two lines": [*SIX[:5], "6. Way 6", "of it."],
-    "cut by an afterword": [*SIX[:3], "", "And three more:", "", *SIX[3:]],
-    "the statement itself": [*SIX[:5], "6. taxes should RISE."],
-    "one twice": [*SIX[:5], "6. Way 5 of it."],
-    "one empty": [*SIX[:5], "6. "],
-    "a preface as the first": ["1. Sure, here they are:", *SIX[1:]],
-    "refused": ["I cannot help with that."],
-    "nothing": [""],
-}
-
-
-@pytest.mark.parametrize("lines", HOSTILE.values(), ids=HOSTILE)
-def test_answers_that_are_no_list_of_six_paraphrases_are_asked_for_again_in_the_run(
-    again, lines, capsys
-):
-    words = _stance_command(again)
-    asked: list[Call] = []
-
-    def twice_bad(call: Call) -> Reply:
-        if "different ways" not in call.user:
-            return said_by(call)
-        asked.append(call)
-        return completion("\n".join(SIX if len(asked) % 3 == 0 else lines))
-
-    again.script = twice_bad
-    assert main(words) == 0, capsys.readouterr().err
-    assert len(asked) == 3
-    with open_study(again.study) as study:
-        said = set(study.store.pairs()["statement"])
-    assert said == {TAXES[1], *(line[3:] for line in SIX)}
-
-
-def test_what_stands_around_a_list_is_no_paraphrase(again: Again) -> None:
-    words = _stance_command(again)
-    bold = [f"  {n}) **Way {n} of it.**" for n in range(1, 7)]
-    around = ["Sure! Here are the paraphrases", "\n".join(bold), "I hope\nthat this helps."]
-    again.script = lambda call: (
-        completion("\n\n".join(around)) if "different ways" in call.user else said_by(call)
-    )
-    assert main(words) == 0
-    with open_study(again.study) as study:
-        said = set(study.store.pairs()["statement"])
-    assert said == {TAXES[1], *(f"Way {n} of it." for n in range(1, 7))}
-
-
-def test_a_model_that_writes_no_paraphrases_is_asked_a_bounded_number_of_times(again, run):
-    words = _stance_command(again, texts=[TAXES, RENTS])
-    again.script = lambda call: completion("No." if RENTS[1] in call.user else "\n".join(SIX))
-    for time_asked in (1, 2):
-        error = run.refused(*words)
-        assert "gave no list of 6 different paraphrases" in error
-        assert "asked up to 3 times, for 1 propositions, p2 first" in error
-        assert len(again.calls) == 1 + 3 * time_asked
-    assert not (again.study).exists()
-    with open_study(again.place / "study-paraphrases") as study:
-        kept = study.store.table(sa.select(response_attempts))
-    assert kept["unscored_reason"].tolist().count("not_6_paraphrases") == 6
-    assert [each["raw"] for each in kept["provenance"] if "raw" in each] == ["No."] * 6
-    again.script = _stances
-    assert "Paraphrases are in " in run.ok(*words)
+    assert len(again.calls) == 32 + 32
 
 
 def _settings(again: Again, path: Path, *, prices: str) -> Path:
@@ -444,14 +353,12 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     again, run, monkeypatch, source
 ):
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
-    again.script = _stances
     words = ["reproduce", source, str(again.study), "--subject", "house:subject"]
     words += ["--grader", "house:grader", "--concurrency", "4"]
     known, last = "subject grader", "grader"
     if source == "stance":
         file = _propositions(again.place / "a.csv", TAXES)
-        words += ["--propositions", file, "--repeats", "1", "--paraphrase", "house:writer"]
-        known, last = "subject grader writer", "writer"
+        words += ["--propositions", file, "--repeats", "1"]
     else:
         words += ["--pairs", str(again.pairs(3))]
     file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
@@ -604,30 +511,6 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
         os.close(lead)
 
 
-def test_paraphrases_of_other_propositions_or_knownare_refused(again: Again, run: Run) -> None:
-    again.script = _stances
-    words = _stance_command(again, texts=[TAXES, RENTS])
-    run.ok(*words)
-    shutil.rmtree(again.study)
-    asked = len(again.calls)
-    by_another = [each.replace("openai:writer", "openai:another") for each in words]
-    assert "has paraphrases by another model" in run.refused(*by_another)
-    of_other = _stance_command(again, texts=[("p1", "Tea beats coffee."), RENTS])
-    assert "study-paraphrases has other prompts" in run.refused(*of_other)
-    assert len(again.calls) == asked
-    assert not again.study.exists()
-
-
-def test_why_the_paraphraser_stopped_is_said(again: Again, run: Run, capsys) -> None:
-    again.script = lambda call: error(401)
-    words = _stance_command(again)
-    assert "was refused" in run.refused(*words)
-    shutil.rmtree(again.place / "study-paraphrases")
-    priced = [re.sub(r"openai:(writer|subject-1)@.*", "openai:gpt-5.4", each) for each in words]
-    assert main([*priced, "--budget", "0.000001"]) == 3
-    assert "budget" in capsys.readouterr().err
-
-
 def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, run: Run) -> None:
     words = again.command(3, "--yes", subjects=["openai:subject-1"], graders=["openai:gpt-5.4"])
     assert "not answered" not in run.ok(*words)
@@ -777,7 +660,6 @@ def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third
     run.ok(*words)
     assert len(again.calls) == asked
     assert "name their file with --pairs FILE" in run.refused(*words, "--propositions", "p.csv")
-    assert "leave --paraphrase out" in run.refused(*words, "--paraphrase", "openai:m")
 
 
 FILE, REFUSED = 'file = "pairs.csv"', "is not a file of at most"
