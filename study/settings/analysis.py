@@ -339,7 +339,7 @@ def read_published(named: str, folder: Path) -> PublishedFigures:
     path = shipped[named] / "published.toml" if named in shipped else folder / named
     if not path.is_file():
         raise InputError(
-            f"study.toml: published is {named!r}; name {' or '.join(shipped)}, or a TOML file in "
+            f"study.toml: published is {named!r}; name {', '.join(shipped)}, or a TOML file in "
             "the study's folder"
         )
     content = path.read_bytes().decode("utf-8-sig", "replace").encode()
