@@ -52,7 +52,7 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
-from evenhand.study.settings.study_toml import read_config
+from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -110,7 +110,7 @@ def id_in(source: Source | str, name: str) -> str:
         return source.id_of(name)
     if not isinstance(source, Path):
         return name
-    if is_study(source):
+    if (source / FILE_NAME).is_file():
         called = read_config(source).names
     else:
         called = sidecar.names if (sidecar := read_sidecar(source)) else {}

@@ -148,17 +148,6 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(b
     assert grade(study, [bench.openai]).graders[0].planned == 0
 
 
-def test_the_report_says_how_each_grader_was_asked(bench: Bench) -> None:
-    from evenhand.reporting.analysing import analyse_study
-
-    bench.script = refusing("json_schema")
-    study = bench.study(pairs=3)
-    grade(study, [bench.openai], method="label")
-    _, context = analyse_study(study, verify=False, look=False)
-    said = {name: value for name, value in context.facts.items() if "was asked" in name}
-    assert list(said.values()) == ["held to the options by a tool (6)"]
-
-
 @pytest.mark.parametrize(
     ("figures", "fault"),
     [
