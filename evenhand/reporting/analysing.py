@@ -181,7 +181,6 @@ def _study_context(study: Study, dataset: Dataset, analysis: Analysis) -> Report
         answered=answered,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
-        published={name: rubric.published for name, rubric in study.rubrics.items()},
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
         marks=quoted_marks(study, analysis.disagreements),
