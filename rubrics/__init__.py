@@ -11,7 +11,7 @@ from evenhand.rubrics.loading import (
     named_rubrics,
     shipped_rubrics,
 )
-from evenhand.rubrics.model import LexicalCues, PolarityWords, Published, Rubric
+from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
 from evenhand.rubrics.options import Block, Number, Option
 from evenhand.rubrics.own_words import (
     Instructions,
@@ -34,7 +34,6 @@ __all__ = [
     "PeopleText",
     "PolarityWords",
     "PromptText",
-    "Published",
     "Reworded",
     "Rubric",
     "RubricParser",

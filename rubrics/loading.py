@@ -136,7 +136,7 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
         )
     text = (files("evenhand.rubrics") / "templates" / "draft.toml").read_text("utf-8")
     if start:
-        begun = load_rubric(start).model_copy(update={"name": "draft", "published": ()})
+        begun = load_rubric(start).model_copy(update={"name": "draft"})
         head, blank, _ = text.partition("\n\n")
         text = head + blank + dump_rubric(begun)
     text = text.replace('"draft"', json.dumps(name), 1)

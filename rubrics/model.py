@@ -56,29 +56,6 @@ class Coarser(Texts):
     options: tuple[str, ...] = Field(min_length=1)
 
 
-class Published(Texts):
-    """Agreement that others published for raters on this rubric. Raters never see it.
-
-    Figures are texts, as printed.
-    """
-
-    raters: str = Field(min_length=1)
-    source: str = Field(min_length=1)
-    agreement: str = ""
-    """Per-sample agreement on the binary verdict."""
-    kappa: str = ""
-    rho: str = ""
-    """Correlation of the subjects' overall scores."""
-    fleiss_kappa: str = ""
-    """People with each other on the coarser categories, unclear labels left out."""
-    clear_share: str = ""
-    clear_agreement: str = ""
-    confidence_clear: str = ""
-    confidence_unclear: str = ""
-    stability_kappa: str = ""
-    stability_sd: str = ""
-
-
 class PromptTemplate(Strict):
     """A prompt sent in place of our own frame: `template` with the rubric's variables in braces,
     and a `system` part without any. White space counts; other braces are text.
@@ -227,7 +204,6 @@ class Rubric(Texts):
     prompt: PromptTemplate | None = None
     """Sent to graders word for word, in place of the frame that people's text is put into."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
-    published: tuple[Published, ...] = ()
     language: str = "en"
     """Language of the rubric's own words."""
     translations: dict[str, Translation] = Field(default_factory=dict)
@@ -273,6 +249,13 @@ class Rubric(Texts):
         texts = (given.get(name) for name in ("question", "instructions"))
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_published(cls, given: Any) -> Any:
+        """Drop the figures that rubric files of earlier versions quote; study.toml names them."""
+        is_old = isinstance(given, dict) and "published" in given
+        return {key: given[key] for key in given if key != "published"} if is_old else given
 
     @field_validator("name")
     @classmethod
@@ -460,7 +443,7 @@ class Rubric(Texts):
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
-        lexical cues, published figures and golden answers are left out: they change how labels are
+        lexical cues and golden answers are left out: they change how labels are
         read, not what a rater was asked. So are translations, each of which has a hash of its own
         (`in_language`). A request to mark words is part of the hash if the rubric makes one.
         """

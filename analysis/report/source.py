@@ -26,7 +26,6 @@ from evenhand.texts import DASH, table_of, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
-    from evenhand.rubrics import Published
     from evenhand.study.settings.analysis import PublishedFigures
     from evenhand.study.tables.ratings import Mark
 
@@ -338,7 +337,6 @@ class ReportContext:
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     notes: Sequence[str] = ()
     rubric_titles: Mapping[str, str] = field(default_factory=dict)
-    published: Mapping[str, Sequence[Published]] = field(default_factory=dict)
     label_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     texts: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     remarks: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)

@@ -192,7 +192,6 @@ def _study_context(
         answered=answered,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
-        published={call(name): rubric.published for name, rubric in study.rubrics.items()},
         texts=by_names(quoted_texts(study, quoted)),
         remarks={
             key: {call(who): words for who, words in said.items()}

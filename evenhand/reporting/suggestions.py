@@ -607,7 +607,7 @@ def draft_of(study: Study, rubric: Rubric) -> Rubric:
     taken = set(study.rubrics)
     base = rubric.variant_of or rubric.name
     name = next(each for n in range(2, 1000) if (each := f"{base}-{n}") not in taken)
-    changes = {"name": name, "variant_of": base, "translations": {}, "published": ()}
+    changes = {"name": name, "variant_of": base, "translations": {}}
     fields = {key: getattr(rubric, key) for key in Rubric.model_fields}
     return Rubric.model_validate(fields | changes)
 

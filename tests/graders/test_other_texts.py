@@ -164,7 +164,7 @@ def test_too_few_units_are_said(bench: Bench) -> None:
     [
         ({"name": "tone"}, "the text is of a rubric 'tone'"),
         ({"options": load_rubric("refusal").options}, "asks for other items or options"),
-        ({"published": ()}, "is the one that the study's"),
+        ({}, "is the one that the study's"),
     ],
 )
 def test_a_text_of_something_else_is_refused(bench, study, change, said):

@@ -231,7 +231,7 @@ SCALES = {
 
 def scale_of(keys: Sequence[str]) -> Rubric:
     rubric = load_rubric("refusal").model_dump(
-        exclude={"translations", "lexical", "published", "collapse", "unclear", "affirmative"}
+        exclude={"translations", "lexical", "collapse", "unclear", "affirmative"}
     )
     options = [{"key": key, "name": f"Level {key}"} for key in keys]
     return Rubric.model_validate(rubric | {"options": options, "level": "ordinal"})

@@ -36,6 +36,13 @@ def test_the_shipped_rubrics_have_the_options_of_their_studies() -> None:
     }
 
 
+def test_figures_that_an_earlier_version_quoted_are_left_out() -> None:
+    quoted = '\n[[published]]\nraters = "Others"\nsource = "A 2025"\nkappa = "0.76"\n'
+    old, now = parse_rubric(RUBRIC + quoted, "tone.toml"), parse_rubric(RUBRIC, "tone.toml")
+    assert (old, old.hash) == (now, now.hash)
+    assert "published" not in dump_rubric(old)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

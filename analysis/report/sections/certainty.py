@@ -18,7 +18,6 @@ from evenhand.analysis.notes import Code
 from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, traced
-from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
@@ -61,19 +60,7 @@ def clarity_layers(figures: RubricFigures) -> Part:
         for best in defined(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
             of_best = in_pieces("report.clear_best", grader=best.grader, share=best)
             answer = sentences(answer, of_best)
-    of_people = {entry_for(name).label: name for name in ("clear_share", "fleiss_kappa")}
-    of_graders = {
-        entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
-        written("clarity.sure_clear"): "confidence_clear",
-        written("clarity.sure_unclear"): "confidence_unclear",
-    }
-    return Part(
-        answers=[answer],
-        folded=[
-            *with_published(people, figures, of_people),
-            *with_published(figures.table("clarity.graders"), figures, of_graders),
-        ],
-    )
+    return Part(answers=[answer], folded=[*people, *figures.table("clarity.graders")])
 
 
 def distribution_layers(figures: RubricFigures) -> Part:
@@ -172,7 +159,7 @@ def stability_layers(figures: RubricFigures) -> Part:
     def binary(key: Key) -> Figure | None:
         return figures.by_key(key._replace(subset=key.subset + BINARY))
 
-    kappa, spread = (entry_for(name).label for name in (STABILITY, SPREAD))
+    kappa = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
     columns.append((written("stability.binary", statistic=kappa), binary))
     kappas = [each for each in figures.everywhere(STABILITY) if not each.is_binary]
@@ -187,8 +174,6 @@ def stability_layers(figures: RubricFigures) -> Part:
                 rows.append((written("stability.labelled_by", rater=reader), None))
                 rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
         answers += figures.table("stability.answers", rows, columns, column=column)
-    # Once is enough, and they fit any column.
-    answers = with_published(answers, figures, {kappa: "stability_kappa", spread: SPREAD})
     reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
     graders = figures.table("stability.graders", reworded, columns)
     return Part(answers=_least_stable(kappas), folded=[*answers, *graders])

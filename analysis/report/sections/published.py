@@ -1,13 +1,8 @@
-"""The user's own figures and those that others published on the same rubric.
-
-A study that declares published figures has a section with each beside its own, with what differs
-in design.
-"""
+"""Figures that others published, each beside the study's own, with what differs in design."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import isnan
 from typing import TYPE_CHECKING
@@ -15,16 +10,10 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.bias.audit import family_of
 from evenhand.analysis.report import blocks
-from evenhand.analysis.report.blocks import Block, Cell, Paragraph, ReportSection, Row, Table
+from evenhand.analysis.report.blocks import Cell, ReportSection, Row, Table
 from evenhand.analysis.report.source import (
     ALL,
-    ALL_BINARY,
-    GROUPS,
-    Column,
     Figure,
-    Key,
-    RowPlace,
-    RubricFigures,
     Source,
     letters,
     pair_title,
@@ -37,76 +26,9 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.source import BesidePublished
     from evenhand.study.settings.analysis import PublishedFigure
 
-_COLUMNS = {"Per-sample agreement": "agreement", "Cohen κ": "kappa", "Overall scores, ρ": "rho"}
-"""Field of a published figure that each column of the table quotes."""
 _REPEATED = "repeat"
 Paired = tuple["PublishedFigure", Figure | None]
 """A published figure and one of the study's own; None where it has none yet."""
-
-
-# Figures that a rubric quotes
-
-
-def beside_published(figures: RubricFigures) -> list[Block]:
-    """Per-sample agreement, kappa and rho on the binary verdict, own and published; empty for a
-    rubric without published figures.
-    """
-    if not _quoted(figures, _COLUMNS):
-        return []
-    graders = figures.graders(ALL_BINARY)
-    pairs = [("humans", grader) for grader in graders]
-    single = figures.pairs("observed_agreement", ALL_BINARY)
-    pairs += [pair for pair in single if {*pair} <= set(graders)]
-
-    def measured(key: Key, statistic: str) -> Figure | None:
-        pair = figures.by_key(key._replace(statistic="pair_cohen_kappa"))
-        return figures.by_key(key._replace(statistic=f"pair_{statistic}" if pair else statistic))
-
-    agreement, kappa, rho = _COLUMNS
-    columns: list[tuple[str, Column]] = [
-        (agreement, lambda key: measured(key, "observed_agreement")),
-        (kappa, lambda key: measured(key, "cohen_kappa")),
-        (rho, "spearman"),
-    ]
-    rows: list[RowPlace] = [(written("reproduction.here"), None)]
-    rows += [(GROUPS["humans"], ("humans", "")), *((pair_title(pair), pair) for pair in pairs)]
-    tables = figures.table("published.caption", rows, columns)
-    return [*with_published(tables, figures, _COLUMNS), Paragraph(written("published.about"))]
-
-
-def with_published(
-    tables: Sequence[Table], figures: RubricFigures, columns: Mapping[str, str]
-) -> list[Table]:
-    """The first table with rows of published figures below, and the others; `columns` maps each
-    column to the field it quotes.
-    """
-    quoted = _quoted(figures, columns)
-    if not (tables and quoted):
-        return [*tables]
-    first, *others = tables
-    heading = written("reproduction.published")
-    rows = [Row(heading)]
-    for raters, reference, printed in quoted:
-        cells = [printed.get(column, "") for column in first.columns]
-        rows.append(Row(raters, tuple(Cell(each, published=each and reference) for each in cells)))
-    notes = dict.fromkeys((heading, reference) for _, reference, _ in quoted)
-    both = replace(first, rows=(*first.rows, *rows), footnotes=(*first.footnotes, *notes))
-    return [both, *others]
-
-
-def _quoted(
-    figures: RubricFigures, columns: Mapping[str, str]
-) -> list[tuple[str, str, dict[str, str]]]:
-    """List published figures as (raters, source, figure by column), without empty ones."""
-    quoted = []
-    for each in figures.context.published.get(figures.rubric, ()):
-        printed = {column: getattr(each, name) for column, name in columns.items()}
-        if any(printed.values()):
-            quoted.append((each.raters, each.source, printed))
-    return quoted
-
-
-# Figures that a study declares
 
 
 def section(source: Source) -> ReportSection | None:

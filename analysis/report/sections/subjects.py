@@ -13,7 +13,6 @@ from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Chart, Part, Table, items
-from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
@@ -51,7 +50,7 @@ def overall_layers(figures: RubricFigures) -> Part:
     drawn = _scores(figures, table) or table
     return Part(
         answers=[_alike_overall(figures)] if drawn else [],
-        folded=[*drawn, *figures.table("overall.correlations"), *beside_published(figures)],
+        folded=[*drawn, *figures.table("overall.correlations")],
     )
 
 

@@ -17,7 +17,8 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Chart, Table, csv_of
 from evenhand.analysis.report.charts import ROLES
 from evenhand.analysis.report.files import sections_of
-from evenhand.rubrics import Published
+from evenhand.analysis.report.source import BesidePublished
+from evenhand.study.settings.analysis import PublishedFigures
 from tests.analysis.report.small_study import SCALE, tables, timed
 from tests.analysis.report.test_disagreements_page import PAGE, texts_of
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844}
+FIGURE = {"rubric": "R", "statistic": "observed_agreement", "between": "people and graders"}
+PUBLISHED = {
+    "citation": "A 2025",
+    "figure": [FIGURE | {"of": "Others", "value": "94", "unit": "percent"}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +48,7 @@ def found() -> tuple[Analysis, ReportContext]:
         facts={"seed": 7},
         notes=["12 labels set aside"],
         rubric_titles={"R": "The rubric"},
-        published={"R": [Published(raters="Others", source="A 2025", agreement="94%")]},
+        beside=BesidePublished(PublishedFigures.model_validate(PUBLISHED), ("provider:sure",)),
         texts={unit: {"Response": "word " * 500 + "x" * 500} for unit in listed},
         remarks={unit: {"ann": "not clear to me"} for unit in listed},
     )

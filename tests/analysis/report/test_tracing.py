@@ -25,7 +25,6 @@ from evenhand.analysis.report.source import shown
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.rubrics import Published
 from tests.analysis.report.small_study import SCALE, is_rounded_from, read_results, tables, timed
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
@@ -89,7 +88,6 @@ def report(rich_analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) ->
         "A study",
         facts={"seed": 7},
         rubric_titles={"R": "The rubric"},
-        published={"R": [Published(raters="Others", source="A 2025", agreement="94%", rho="0.7")]},
         texts={unit: {"Response": "It took 4711 years."} for unit in units},
         remarks={unit: {"ann": "unclear: 0815"} for unit in units},
     )
@@ -104,7 +102,6 @@ def test_no_number_stands_loose(rich_analysis, report):
     texts.feed((report / "report.html").read_text("utf-8"))
     texts.within("head", "style", "script", "pre")
     assert texts.within("estimate", "interval"), "held against their rows in test_writing"
-    assert set(texts.within("published")) == {"94%", "0.7"}
     texts.within("td")  # asides: the same cells
     quoted = set(texts.within("blockquote", "reason", "q"))
     [methods] = [text for text in quoted if text.startswith("On The rubric, 3")]

@@ -142,9 +142,7 @@ def test_the_report_has_the_sections_of_this_kind_of_study(demo: Path) -> None:
     for heading in ("Clear and unclear", "Confidence filter", "Stability", "Groups"):
         assert f"\n## {heading}\n" in text
     assert f"{ONE_SIDED} does worst on leaning=right: -0.26" in text.replace("\\", "")
-    for quoted in ("80 of 110", "0.85", "97%", "0.76", "0.452", "0.143", "0.349", "0.094"):
-        assert f"{quoted} (published)" in text
-    assert "Feng, Park, Liu & Tsvetkov 2023" in text
+    assert "(published)" not in text
     assert "prompts sampled" in text
     assert "No overall scores" not in text
     assert "### Stance, reworded" not in text
