@@ -500,7 +500,7 @@ def told_of(sent: dict[str, Any], heard: list[dict[str, Any]]) -> bool:
             in_view = screen["unit"] == sent["unit"] and any(
                 why in screen.get("notice", "") for why in REFUSALS
             )
-            named = re.search(rf"\bUnit {unit}:", screen.get("lost", ""))
+            named = re.search(rf"\bItem {unit}:", screen.get("lost", ""))
             if end >= sent["at"] and (in_view or named):
                 read += end - max(screen["at"], sent["at"])
         if read >= READ_MS:

@@ -1,7 +1,7 @@
 """The lead sorts disagreements between graders and people, with the mouse and with keys."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 
 from evenhand.study import open_study
 from evenhand.study.lead.disagreements import sorted_so_far
@@ -10,7 +10,6 @@ from evenhand.study.tables.ratings import Mark
 from harness.annotator import SUBJECT, response_text
 from harness.served import Served
 from harness.studies import mark_words, with_labels
-from tests.annotate_app.leading import choose
 from tests.annotate_app.participants import settled
 
 pytestmark = pytest.mark.browser
@@ -49,6 +48,20 @@ def held(served: Served) -> list[tuple[str, str, str, str]]:
 def press(page: Page, key: str) -> None:
     """What is pressed while the page is drawn anew may be lost."""
     settled(page).keyboard.press(key)
+
+
+def choose(page: Page, box: str, option: str) -> None:
+    """Choose an option; a run that is under way closes what is open, so look again."""
+    found = page.get_by_role("option", name=option, exact=True)
+    for _ in range(5):
+        settled(page).get_by_label(box, exact=True).click()
+        try:
+            found.click(timeout=2_000)
+        except TimeoutError:
+            page.keyboard.press("Escape")
+        else:
+            return
+    raise AssertionError(f"{box} does not open")
 
 
 @pytest.mark.thorough

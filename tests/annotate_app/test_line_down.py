@@ -150,8 +150,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     person.answer("L")
     lead = new_page(lead_link(folder, served.url))
     turn_to(lead, "Progress")
-    places = lead.locator("summary", has_text="Places by rubric")
-    places.wait_for()
+    lead.get_by_role("table", name="Places by rubric").wait_for()
     assert health(served) == (200, WELL)
 
     postgresql.crash()
@@ -161,7 +160,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     newcomer = new_page(served.url, locale="de-DE")
     newcomer.get_by_text(language("de").say("page.waiting_text")).wait_for()
     person.wait_for_chip("failed")
-    turn_to(lead, "Accounts")
+    turn_to(lead, "Sessions")
     lead.get_by_text(written("lead_door.away_text")).wait_for()
     assert person.page.text_content(".material") == ahead  # one unit further, and no more
     tells_nothing(person.page, lead, newcomer)
@@ -171,7 +170,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     postgresql.start()
     person.wait_for_chip("saved")
     newcomer.get_by_label(language("en").say("entry.label")).wait_for()  # all that is offered
-    lead.locator("a[aria-current=page]", has_text="Accounts").wait_for()  # where the lead was going
+    lead.get_by_role("heading", name="Sessions").wait_for()  # where the lead was going
     assert not lead.get_by_text(written("lead_door.away_text")).count()
     person.answer("C")
     assert person.all_stored()

@@ -25,7 +25,7 @@ ADA = {"sub": "ada-1", "email": "Ada@example.org", "email_verified": True}
 MANY = {"groups": [str(uuid5(NAMESPACE_URL, str(n))) for n in range(150)]}
 """As large organisations say of everybody: it takes more than one cookie."""
 BEN = {"sub": "ben-2"}
-BUTTON = "Enter with the Institute's login"
+BUTTON = "Log in with your organisation"
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,13 @@ def provider() -> Iterator[IdentityProvider]:
     provider.close()
 
 
-def sign_on_at(provider: IdentityProvider, served: Served, label: str, **lists: list[str]) -> None:
+def sign_on_at(provider: IdentityProvider, served: Served, **lists: list[str]) -> None:
     """Let the people on these lists come in by the provider."""
     settings = {
         "server_metadata_url": provider.metadata_url,
         "client_id": CLIENT,
         "client_secret": "${EVENHAND_TEST_SECRET}",
         "address": served.url.rstrip("/"),
-        "label": label,
     }
     change_config(served.folder, {"oidc": settings | lists})
     served.environment["EVENHAND_TEST_SECRET"] = SECRET
@@ -52,7 +51,7 @@ def sign_on_at(provider: IdentityProvider, served: Served, label: str, **lists: 
 def served(make_study, tmp_path_factory, provider) -> Iterator[Served]:
     served = Served(make_study(2), tmp_path_factory.mktemp("server"), free_port())
     listed = {"leads": ["ada@example.org"], "experts": ["sub:ben-2", "sub:cy-3"]}
-    sign_on_at(provider, served, BUTTON, **listed)
+    sign_on_at(provider, served, **listed)
     change_config(served.folder, {"session": {"entry": "account"}})
     with served:
         yield served
@@ -193,7 +192,7 @@ def test_one_login_at_the_provider_serves_two_studies_and_each_lets_in_whom_it_l
     served = {f.name: Served(f, tmp_path, free_port(), path=f"/{f.name}") for f in folders}
     with ExitStack() as stack:
         for name, lead in (("first", "sub:ada-1"), ("second", "sub:ben-2")):
-            sign_on_at(provider, served[name], "Institute", leads=[lead])
+            sign_on_at(provider, served[name], leads=[lead])
             stack.enter_context(served[name])
         page = new_page("about:blank")
         provider.person, provider.signing_key = ADA, provider.key
@@ -201,7 +200,7 @@ def test_one_login_at_the_provider_serves_two_studies_and_each_lets_in_whom_it_l
         def come_to(name: str) -> None:
             provider.redirect_uri = f"{served[name].url}oauth2callback"
             page.goto(f"{served[name].url}overview")
-            page.get_by_role("button", name="Institute").click()
+            page.get_by_role("button", name=BUTTON).click()
 
         come_to("first")
         expect(page.get_by_text("Leading the study")).to_be_visible()
@@ -213,10 +212,10 @@ def test_one_login_at_the_provider_serves_two_studies_and_each_lets_in_whom_it_l
         come_to("second")
         complaint(page, "does not know you")
         provider.person = BEN
-        page.get_by_role("button", name="Institute").click()
+        page.get_by_role("button", name=BUTTON).click()
         expect(page.get_by_text("Leading the study")).to_be_visible()
         page.get_by_role("button", name="Log out").click()  # of the second alone
         page.wait_for_url(served["second"].url)  # by way of the provider
-        expect(page.get_by_role("button", name="Institute")).to_be_visible()
+        expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
         page.goto(f"{served['first'].url}overview")
         expect(page.get_by_text("Leading the study")).to_be_visible()

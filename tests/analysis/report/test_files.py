@@ -51,7 +51,7 @@ def test_the_four_files_exist_and_parse(analysis, written):
     written_files = {path.name for path in out.iterdir()}
     assert written_files == {"report.html", "report.json", "report.md", "results.csv"}
     content = json.loads((out / "report.json").read_text("utf-8"))
-    names = ["schema", "study", "methods", "results_text", "verdicts", "results"]
+    names = ["schema", "study", "methods", "results_text", "names", "verdicts", "results"]
     assert list(content) == names
     assert content["schema"] == 1
     assert [each["grader"] for each in content["verdicts"]] == [

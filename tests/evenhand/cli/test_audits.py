@@ -31,10 +31,7 @@ def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: 
     assert f" {3 * (2 + 2 + 2 * len(ATTACKS))} " in run.ok(*words, "--units", "3", "--dry-run")
     assert attacked_table(study.store, study.accepted_hashes()).empty
     said = run.ok(*words, "--units", "3")
-    assert said.count(" to +") >= len(ATTACKS)
-    assert "chat-template tokens" in said
     assert f"whether {GRADER} is robust to these prompt injections; audit more items." in said
-    assert "0.0% of its own labels" in said
     assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
 
 
