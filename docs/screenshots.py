@@ -102,10 +102,10 @@ TEXTS = {
     "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn p  # in Pascal\n```\n\n- مطر\n- سحاب",
 }
 DRAWN = {
-    "Overview": ".evenhand-card",
+    "Overview": "text=synthetic:grader-strong",
     "Progress": "text=Labels by the",
     "Agreement": "text=Precision so far",
-    "Raters": "text=Annotators compared with the others",
+    "Annotators": "text=Annotators compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
     "Export": "text=Report as JSON",
@@ -141,7 +141,6 @@ def _take_the_app(browser: Browser, served: Served) -> None:
             _keep(page, name)
     with _page(browser, "light") as page:
         page.goto(lead_link(served.folder, served.url))
-        expect(page.get_by_text("Annotator progress")).to_be_visible()
         # The figures are computed meanwhile, for a minute on a busy machine.
         card = page.get_by_text("synthetic:grader-strong").first
         expect(card).to_be_visible(timeout=400_000)
