@@ -10,7 +10,7 @@ LANES ?= -n 2
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
 test test-fast test-thorough test-load: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo install install-dev test test-fast test-thorough test-load check docs lock clean
+.PHONY: demo install install-dev test test-fast test-thorough test-load mutants check docs lock clean
 
 demo: install
 	$(BIN)/evenhand demo $(DEMO)
@@ -38,6 +38,10 @@ test-thorough: install-dev
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)
+
+# What the quick tests of a room (ROOM=study/store) notice of what goes wrong in it: mutants.toml.
+mutants: install-dev
+	$(BIN)/python -m harness.mutants $(ROOM)
 
 check: install-dev
 	$(BIN)/ruff check .
