@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from evenhand.texts import table_of, written
@@ -194,13 +195,13 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.prompts.items import judge_ratings
     from evenhand.study.settings.study_toml import change_config
-    from evenhand.study.tables.files import scratch_folder
 
     def shipped(what: str) -> pd.DataFrame:
         return pd.read_parquet(_shipped(f"demo_{study}_{what}.parquet"))
 
-    with scratch_folder(unused_folder(folder).parent, f".{folder.name}.") as scratch:
-        building, (plan, analysis) = scratch / "study", planned(study, folder)
+    beside = unused_folder(folder).parent
+    with TemporaryDirectory(dir=beside, prefix=f".{folder.name}.") as scratch:
+        building, (plan, analysis) = Path(scratch) / "study", planned(study, folder)
         progress(0, _STEPS, "sampling prompts")
         create_study(building, plan)
         change_config(building, {"analysis": analysis})

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -64,7 +65,7 @@ from evenhand.study.settings.study_toml import (
 from evenhand.study.store.logs.decisions import WAVES, note_act
 from evenhand.study.store.schema import claims, labels, lead_events
 from evenhand.study.store.store import Store
-from evenhand.study.tables.files import atomic_write, new_folder, scratch_folder
+from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.trust import inside
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings, rubrics_in_step
 from evenhand.texts import written
@@ -346,8 +347,10 @@ def unused_folder(folder: str | Path) -> Path:
 @contextmanager
 def built_whole(folder: Path) -> Iterator[Path]:
     """A folder to build in, moved to its place in one step at the end, or gone after an error."""
-    with scratch_folder(folder.parent, f".{folder.name}.") as building:
-        yield building
+    with TemporaryDirectory(
+        dir=folder.parent, prefix=f".{folder.name}.", ignore_cleanup_errors=True
+    ) as building:
+        yield Path(building)
         os.replace(building, folder)
 
 

@@ -41,7 +41,6 @@ from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_n
 from evenhand.study.settings import study_toml
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import fold, folded, shortened
-from evenhand.study.tables.files import scratch_folder
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
@@ -461,8 +460,8 @@ def preview_only(create: Callable[..., StudyPreview], *material: object) -> Stud
     """Return the preview of a study that is made only for it, by `create_and_preview` or
     `create_items`, and then removed. Raises InputError where it could not be made.
     """
-    with scratch_folder(Path(tempfile.gettempdir()), "evenhand-new-") as home:
-        return create(home / "study", *material)
+    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as home:
+        return create(Path(home) / "study", *material)
 
 
 def folder_beside(present: Path, name: str) -> Path:

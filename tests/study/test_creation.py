@@ -16,7 +16,6 @@ from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES, inclusion_so_far
 from evenhand.study.store.schema import sample_waves
-from evenhand.study.tables.files import scratch_folder
 from evenhand.study.tables.formats import read_table
 from harness.studies import upgraded_without, with_labels
 from tests.ratings_files import read_ratings
@@ -36,18 +35,6 @@ def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(tmp_path, new
     create_study(tmp_path / "s", plan)
     with open_study(tmp_path / "s") as study:
         assert len(study.store.pairs()) == 1
-
-
-def test_leftovers_are_removed_and_folders_in_use_are_not(tmp_path):
-    with scratch_folder(tmp_path, ".s[1].") as first:
-        (tmp_path / ".s[1].0123abcd").mkdir()
-        (tmp_path / ".s[1].notes-me").mkdir()
-        with scratch_folder(tmp_path, ".s[1].") as second:
-            assert {path.name for path in tmp_path.iterdir()} == {
-                *(first.name, second.name, ".s[1].notes-me")
-            }
-        assert first.is_dir()
-        assert not second.exists()
 
 
 # A larger sample
