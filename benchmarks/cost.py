@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.study import open_study
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from harness.served import Served
 from harness.sessions import Session, address_of
 
@@ -77,9 +77,12 @@ def turn_cost(study: Path) -> float:
         rater = f"t{time.time_ns():x}"
         desk.register(rater)
         begun, done = time.perf_counter(), 0
-        while done < _TURNS and (task := desk.next_task(rater)):
-            desk.submit(
-                rater, task.task_id, task.rubric.categories[0], uuid.uuid4().hex, seconds=1.0
+        while done < _TURNS and (sheet := desk.next_sheet(rater)):
+            task, key = sheet.tasks[0], uuid.uuid4().hex
+            label = task.rubric.categories[0]
+            desk.submit_all(
+                rater,
+                [Answer(task_id=task.task_id, submit_id=key, option_key=label, seconds=1.0)],
             )
             done += 1
         return (time.perf_counter() - begun) / done * 1000

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -266,23 +265,17 @@ class StoreState:
     hours_since_backup: float | None = None
 
 
-def store_state(study: Study | Path, patience: float = 2.0) -> StoreState:
-    """Read and write the store of an open study or, over an own connection, of a folder."""
+def store_state(study: Study) -> StoreState:
+    """Read and write the store of an open study."""
     read, write, hours = False, False, None
-    with ExitStack() as opened:
-        try:
-            if isinstance(study, Path):
-                store = Store.connect(read_config(study).store, study, patience=patience)
-                opened.callback(store.close)
-            else:
-                store = study.store
-            store.schema_version()
-            hours = hours_since_backup(store)
-            read = True
-            note_moment(store, "asked")
-            write = True
-        except (InputError, StoreAway) as error:
-            _log.warning("the store was asked whether it is there: %s", error)
+    try:
+        study.store.schema_version()
+        hours = hours_since_backup(study.store)
+        read = True
+        note_moment(study.store, "asked")
+        write = True
+    except (InputError, StoreAway) as error:
+        _log.warning("the store was asked whether it is there: %s", error)
     return StoreState(read, write, hours)
 
 

@@ -625,11 +625,6 @@ class AnnotationDesk(Desk):
         at = None if before else pace(worked, done, total, design.block_size)
         return Sheet(shown, done + len(assumed), total, pace=at, flags=flags)
 
-    def next_task(self, rater_id: str) -> Task | None:
-        """The first task of the next sheet, for raters that take one after the other."""
-        sheet = self.next_sheet(rater_id)
-        return sheet.tasks[0] if sheet else None
-
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
         """The lead's answers to this rater's flags, the first one first."""
         query = (
@@ -702,20 +697,6 @@ class AnnotationDesk(Desk):
         return NextTasks(rater_id, design, self._index, excluded, assumed)
 
     # Taking in
-
-    def submit(
-        self,
-        rater_id: str,
-        task_id: str,
-        submit_id: str,
-        option_key: str,
-        seconds: float | None = None,
-    ) -> Receipt:
-        """Store one label; it is on disk when this returns. See `submit_all`."""
-        answer = Answer(
-            task_id=task_id, submit_id=submit_id, option_key=option_key, seconds=seconds
-        )
-        return self.submit_all(rater_id, [answer])[0]
 
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
         """Store everything that was sent, all or none; it is on disk when this returns.

@@ -21,7 +21,7 @@ from evenhand.errors import InputError
 from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.claims import STOPPED_BY, oversight
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
@@ -266,9 +266,11 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path, run, capsy
             url = url.replace(f"{{{{%{name}%}}}}", IDS[name])
         rater = admit(opened, address(url)).rater_id
         desk = AnnotationDesk(opened)
-        task = desk.next_task(rater)
-        desk.submit(rater, task.task_id, "a", task.rubric.categories[0], 30.0)
-        desk.next_task(rater)
+        (task,) = desk.next_sheet(rater).tasks
+        key = task.rubric.categories[0]
+        answer = Answer(task_id=task.task_id, submit_id="a", option_key=key, seconds=30.0)
+        desk.submit_all(rater, [answer])
+        desk.next_sheet(rater)
     export = tmp_path / "prolific.csv"
     export.write_text(
         "Submission id,Participant id,Status\n{SESSION_ID},{PROLIFIC_PID},RETURNED\n".format_map(

@@ -169,7 +169,7 @@ def test_an_edited_rubric_is_noticed_in_the_report(make_study, run: Run) -> None
 def test_remarks_are_exported(make_study, tmp_path) -> None:
     study = make_study()
     desk = AnnotationDesk(study)
-    task = desk.next_task("r1")
+    (task,) = desk.next_sheet("r1").tasks
     flag = Flag(submit_id="f", task_id=task.task_id, reason="other", text="odd")
     desk.submit_all("r1", [flag])
     out = tmp_path / "remarks.csv"
