@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def page_data(
         },
         "controls": reader.part("controls") if annotation.show_controls else None,
         "progress": {"done": done, "total": total},
-        "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
+        "minutes": sheet.minutes if sheet else None,
         "pause_minutes": 0 if config.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "told": [

@@ -26,7 +26,7 @@ class DrawnPanel {
     this.find(".source span").textContent = this.isRendered() ? words.source : words.open_all;
     this.find(".source").setAttribute("aria-pressed", String(this.source));
     this.find(".count").textContent = filled(words.progress, progress);
-    if (this.data.pace || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.pace);
+    if (this.data.minutes || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.minutes);
     const bar = this.find(".progress");
     bar.setAttribute("aria-label", filled(words.progress, progress));
     bar.setAttribute("aria-valuemax", progress.total);

@@ -3,15 +3,11 @@
 const RESTED_MS = 5 * 60 * 1000; // who did nothing for so long has had a pause
 const QUIET_MS = 700; // no key for so long: the next Enter is meant for the offer
 
-function paceText(words, pace) {
-  if (!pace) return "";
-  const { block, blocks, minutes } = pace;
+function paceText(words, minutes) {
+  if (!minutes) return "";
   const hours = minutes >= 60 && minutes % 60 === 0 ? minutes / 60 : 0;
   const left = hours ? words.hours_left : words.minutes_left;
-  return [
-    ...(blocks > 1 ? [filled(words.block, { block, blocks })] : []),
-    ...(minutes ? [filled(left, { count: hours || minutes })] : []),
-  ].join(", ");
+  return filled(left, { count: hours || minutes });
 }
 
 class RestingPanel extends ListingPanel {

@@ -337,9 +337,6 @@ class SessionDesign:
         screens = [screen for stage in self._stages for screen in stage]
         self.questions = {question.key: question for screen in screens for question in screen}
         self.checks = AttentionChecks(study)
-        of_a_pair = len(self.questions) / max(len(by_pair), 1)
-        self.block_size = max(1, round(of_a_pair * self.settings.pairs_per_block))
-        """Answers in a block, hidden repeats and checks apart."""
         asked = self.settings.model_dump(include={"units_per_rater", "repeat_share", "repeat_gap"})
         texts = sorted(rubric.hash for rubric in rubrics)
         sizes = f"{len(self.questions)} {len(self.checks.screens)}"

@@ -322,24 +322,13 @@ def _is_withdrawn(flag_id: sa.Column[int]) -> sa.Exists:
     return sa.exists().where(*withdrawn)
 
 
-# A rater's progress: the block they are in, the minutes left at their own pace, a day's end.
+# A rater's progress: the minutes left at their own pace, a day's end.
 # Everything rests on the rater's own answers. A total is a promise, so it stays as first announced;
 # the minutes are an estimate, and worded as one.
 
 LEAST_ANSWERS = 5
 """With fewer answers a pace is not estimated."""
 _RECENT = 30  # the pace is that of this many last answers: people grow quicker, and tire
-
-
-@dataclass(frozen=True)
-class Pace:
-    """A rater's place in the work: block `block` of `blocks`, with about `minutes` to go. `minutes`
-    is rounded as people would say it, and None as long as the rater's pace is not known.
-    """
-
-    block: int
-    blocks: int
-    minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,16 +363,6 @@ class WorkLog:
 
     def of_rater(self, rater_id: str) -> Sequence[Worked]:
         return self._by_rater.get(rater_id, ())
-
-
-def pace(worked: Sequence[Worked], done: int, total: int, block_size: int) -> Pace:
-    """Return the progress of a rater who has given `done` of `total` answers.
-
-    >>> pace([Worked("", 20.0)] * 12, done=12, total=100, block_size=10)
-    Pace(block=2, blocks=10, minutes=30)
-    """
-    blocks = -(-total // block_size)
-    return Pace(min(done // block_size + 1, blocks), blocks, minutes_left(worked, total - done))
 
 
 def minutes_left(worked: Sequence[Worked], left: int) -> int | None:
@@ -472,7 +451,8 @@ class Sheet:
     total: int
     before: str = ""
     """The task that was answered before these; "" means the last one of all."""
-    pace: Pace | None = None
+    minutes: int | None = None
+    """About so many minutes are left; None as long as the pace is not known."""
     flags: tuple[OwnFlag, ...] = ()
     """The rater's own flags on these tasks that were not withdrawn."""
     answered_as: int = 0
@@ -622,8 +602,8 @@ class AnnotationDesk(Desk):
             flags = standing_flags(connection, rater_id, claimed)
         shown = tuple(self._task(claim, design) for claim in claimed)
         worked = self._work.of_rater(rater_id)
-        at = None if before else pace(worked, done, total, design.block_size)
-        return Sheet(shown, done + len(assumed), total, pace=at, flags=flags)
+        minutes = None if before else minutes_left(worked, total - done)
+        return Sheet(shown, done + len(assumed), total, minutes=minutes, flags=flags)
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
         """The lead's answers to this rater's flags, the first one first."""

@@ -173,7 +173,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"})))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
-            "receipts", "told", "looked", "earlier", "sheet", "ahead", "finish", "pace",
+            "receipts", "told", "looked", "earlier", "sheet", "ahead", "finish", "minutes",
             "pause_minutes", "resumes", "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {

@@ -175,7 +175,7 @@ def test_the_minutes_left_count_checks_as_work(checked):
         if sheet is None:
             return True
         every = [Worked("", 500.0 * (n + 1)) for n in range(number + 1)]
-        return sheet.pace.minutes == minutes_left(every, sheet.total - sheet.done)
+        return sheet.minutes == minutes_left(every, sheet.total - sheet.done)
 
     assert told_apart(checked, attack) == {True}
 
