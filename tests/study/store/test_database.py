@@ -19,9 +19,11 @@ from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.keeping import move_store
-from evenhand.study.store.database import Database
+from evenhand.study.store.database import Database, check_store
 from evenhand.study.store.schema import meta
+from evenhand.study.store.store import Store
 from evenhand.study.tables.formats import pieces_of
+from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
 from harness.studies import task_of
@@ -108,8 +110,41 @@ def test_a_lock_of_another_process_is_waited_for_and_then_told(folder):
         answer = labelled(desk)
         other = sqlite3.connect(folder / "study.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        assert store_state(folder, PATIENCE) == StoreState(read=True, write=False)
+        assert store_state(study) == StoreState(read=True, write=False)
         only_when_back(desk, answer, other.close)
+
+
+def test_a_store_that_one_has_alone_is_opened_by_nobody_else(folder):
+    alone = Store.connect("study.db", folder, alone=True)
+    with alone.only_user(), pytest.raises(StoreAway):
+        Store.connect("study.db", folder, patience=PATIENCE).schema_version()
+    alone.close()
+    with open_study(folder) as study:
+        assert study.ratings().empty
+
+
+def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
+    with pytest.raises(StoreAway, match=r"store other\.db is missing"):
+        Store.connect("other.db", folder)
+    assert not (folder / "other.db").exists()
+    made = Store.connect("other.db", folder, create=True)
+    made.create_tables()
+    with pytest.raises(InputError, match="holds a study already"):
+        made.create_tables()
+    made.close()
+    for name in ("../elsewhere.db", "sqlite:////tmp/elsewhere.db"):
+        with pytest.raises(InputError, match="store"):
+            Store.connect(name, folder)
+
+
+def test_a_password_from_the_environment_goes_only_where_the_operator_says(folder, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    for own in ("ann:word@db/x", "ann@db/x?password=word"):
+        check_store(f"postgresql://{own}", folder)
+    with pytest.raises(InputError, match="PGPASSWORD"):
+        check_store("postgresql://ann@db/x", folder)
+    confirm("postgresql://ann@db/x")
+    check_store("postgresql://ann@db/x", folder)
 
 
 def test_nobody_waits_for_long_behind_a_thread_that_waits(folder):
@@ -148,7 +183,6 @@ def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder):
 def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
     moved = folder / "moved.db"
     shutil.move(folder / "study.db", moved)
-    assert not store_state(folder).read
     asked = [sys.executable, "-P", "-m", "evenhand", "progress", str(folder)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 2
@@ -162,7 +196,8 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
     with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
         open_study(folder)
     shutil.move(moved, folder / "study.db")
-    assert store_state(folder) == StoreState(read=True, write=True)
+    with open_study(folder) as study:
+        assert store_state(study) == StoreState(read=True, write=True)
 
 
 @pytest.mark.slow
@@ -175,7 +210,7 @@ def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder):
         server.crash()
         with pytest.raises(StoreAway):
             open_study(folder)
-        assert not store_state(folder).read
+        assert not store_state(study).read
         only_when_back(desk, answer, server.start)
         with (
             study.store.write(),

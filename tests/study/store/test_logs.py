@@ -10,6 +10,7 @@ from evenhand.study.access.accounts import new_link_token, open_link
 from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt
+from evenhand.study.store.logs.answers import add_event, answers_table, events_of, given_back
 from evenhand.study.store.logs.decisions import (
     ACT_COLUMNS,
     TUNED_THRESHOLDS,
@@ -31,11 +32,15 @@ from evenhand.study.store.logs.decisions import (
     note_parts,
     note_settings,
     parts_of,
+    price_of,
     read_proof,
     rubrics_improved,
     texts_led_by,
 )
 from evenhand.study.store.logs.replies import (
+    BatchJournal,
+    BatchRequest,
+    Chunk,
     attacked_table,
     finished_trials,
     gave_without_reasoning,
@@ -372,3 +377,69 @@ def test_a_file_that_is_none_is_refused(make_study, tmp_path, column, cell):
     write_table(attacked_text(table(study)).drop(columns=column), file)
     with pytest.raises(InputError, match=f"no column '{column}'"):
         read_attacked(file)
+
+
+# Batches, sessions, costs
+
+
+def test_a_batch_is_under_way_from_when_it_is_intended_until_its_grades_are_there(make_study):
+    store = make_study().store
+    journal, asked = (
+        BatchJournal(store),
+        BatchRequest("c1", "refusal", "h", "u", "ab", 0, more=[], trial=[]),
+    )
+    first = Chunk(chunk="one", rater_id="g", base_url="https://x", requests=(asked,))
+    for chunk in (first, Chunk(chunk="two", rater_id="g", base_url="https://x", requests=())):
+        journal.intend(chunk)
+    assert [each.batch_id for each in journal.under_way("g")] == ["", ""]
+    journal.submitted("one", "b7")
+    named, other = journal.under_way("g")
+    assert (named.batch_id, named.requests, other.batch_id) == ("b7", (asked,), "")
+    journal.abandoned("two")
+    assert (journal.count("g"), journal.count("other"), journal.known_batches()) == (2, 0, {"b7"})
+    grade = GradeAttempt(rater_id="g", rubric="refusal", unit_id="u", rubric_hash="h", label="1")
+    journal.collected("one", "b7", [grade])
+    assert journal.under_way("g") == []
+    assert store.finished_grades("g", "refusal", ["h"]) == {("u", "", 0)}
+
+
+def test_a_place_is_given_back_until_the_annotator_is_let_in_again(make_study):
+    store, reasons = make_study().store, []
+    for kind, detail in (
+        ("entered", {}), ("released", {"reason": "timed out"}), ("readmitted", {}),
+        ("released", {"reason": "sent back"}),
+    ):  # fmt: skip
+        with store.write() as connection:
+            add_event(connection, "ann", kind, **detail)
+            add_event(connection, "ben", "entered", way="link")
+            reasons.append(given_back(events_of(connection, "ann")))
+            assert given_back(events_of(connection, "ben")) == ""
+    assert reasons == ["", "timed out", "", "sent back"]
+
+
+def test_the_price_of_an_improvement_is_that_of_all_attempts_since_it_began(make_study):
+    store = make_study().store
+
+    def grade(unit: str, cost: float | None) -> GradeAttempt:
+        paid = {"cost_usd": cost}
+        facts = {"rater_id": "g", "rubric": "refusal", "rubric_hash": "h", "label": "1"}
+        return GradeAttempt(unit_id=unit, provenance=paid, **facts)  # type: ignore[arg-type]
+
+    note_parts(store, "refusal", {"c": "learn"}, "item", "ann")
+    store.add_grades([grade("u", 0.25), grade("u", 0.5000004), grade("v", 8.0)])
+    assert price_of(store, "refusal", ["g"], ["u"]) == 0.75
+    assert price_of(store, "refusal", ["other"], ["u"]) == 0
+    store.add_grades([grade("u", None)])
+    assert price_of(store, "refusal", ["g"], ["u"]) is None
+
+
+def test_answers_are_those_of_people_the_latest_of_each(make_study):
+    study = make_study()
+    desk = AnnotationDesk(study)
+    label_all(desk, "ann", most=2)
+    grade = GradeAttempt(rater_id="g", rubric="refusal", unit_id="u", rubric_hash="h", label="1")
+    study.store.add_grades([grade])
+    table = answers_table(study.store)
+    assert set(table["rater_id"]) == {"ann"}
+    assert len(table) == len(table.drop_duplicates(["unit_id", "rubric"])) == 2
+    assert set(table["evidence"]) == {"[]"}
