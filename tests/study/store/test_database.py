@@ -116,7 +116,7 @@ def test_a_lock_of_another_process_is_waited_for_and_then_told(folder):
 
 def test_a_store_that_one_has_alone_is_opened_by_nobody_else(folder):
     alone = Store.connect("study.db", folder, alone=True)
-    with alone.only_user(), pytest.raises(StoreAway):
+    with alone.only_user(), pytest.raises(InputError, match="has the study to itself"):
         Store.connect("study.db", folder, patience=PATIENCE).schema_version()
     alone.close()
     with open_study(folder) as study:
