@@ -28,7 +28,7 @@ from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
 from evenhand.analysis.bootstrap.intervals import interval, wilson
-from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.people.ceiling import with_and_among_humans
 
@@ -297,8 +297,8 @@ def _coded(codes: np.ndarray, clusters: np.ndarray) -> Coded:
 def _views(codes: np.ndarray) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """Labels, clusters and frequency for the bootstrap of clusters and that of units."""
     yield "cluster", (codes, np.repeat(np.arange(PAIRS), SUBJECTS), np.ones(PAIRS))
-    kept, times = distinct_rows(list(codes.T))
-    yield "unit", (codes[kept], np.arange(len(kept)), times)
+    distinct, times = np.unique(codes, axis=0, return_counts=True)
+    yield "unit", (distinct, np.arange(len(distinct)), times)
 
 
 def _verdict_on(short: int, cells: int, found: dict[Key, Tally]) -> str:

@@ -26,7 +26,7 @@ clusters are independent, and their variance is that of all clusters; as they ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -42,7 +42,6 @@ from evenhand.errors import InputError
 from evenhand.study.settings.analysis import IntervalMethod
 
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
-Small = npt.NDArray[np.integer[Any] | np.bool_]
 T = TypeVar("T")
 
 MAX_LEFT_OUT = 1000
@@ -363,35 +362,6 @@ def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any
     return csr_array((np.ones(len(clusters)), (group, clusters)), shape=shape)
 
 
-def distinct_rows(columns: Sequence[Small]) -> tuple[Codes, Codes]:
-    """Find the distinct rows of columns (rows,).
-
-    Returns the position of one row (patterns,) of each kind, and how many such rows there are.
-    Codes are small whole numbers from -1 up.
-
-    >>> distinct_rows([np.array([0, 1, 0, 0]), np.array([2, -1, 2, 0])])
-    (array([3, 2, 1]), array([1, 2, 1]))
-    """
-    key, size = np.zeros(len(columns[0]), dtype=np.intp), 1
-    for column in columns:
-        width = int(column.max(initial=0)) + 2
-        if size * width >= _LARGEST_KEY:
-            _, key = np.unique(key, return_inverse=True)
-            size = int(key.max(initial=0)) + 1
-        key *= width
-        key += column
-        key += 1
-        size *= width
-    if size > _COUNTABLE:
-        _, first, counts = np.unique(key, return_index=True, return_counts=True)
-        return first, counts
-    counts = np.bincount(key, minlength=1)
-    used = np.flatnonzero(counts)
-    at = np.empty(len(counts), dtype=np.intp)
-    at[key] = np.arange(len(key))
-    return at[used], counts[used]
-
-
 def count_labels(codes: Integers, q: int) -> Array:
     """Count raters by category, (units, q), from codes (units, raters), -1 missing."""
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
@@ -408,9 +378,7 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     """
     base = codes.shape[1] + 1
     if base**q >= _LARGEST_KEY:
-        counts = count_labels(codes, q)
-        kept, times = distinct_rows(list(counts.T.astype(np.intp)))
-        return counts[kept], times
+        return np.unique(count_labels(codes, q), axis=0, return_counts=True)
     # The key is the counts' digits to the base, so a rater's label adds one at its digit.
     digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
     key = np.zeros(len(codes), dtype=np.intp)

@@ -47,7 +47,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
-from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -437,10 +437,9 @@ def _resampled(
     """
     of = cluster_codes(clusters, len(units))
     sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
-    codes = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in sums.T]
-    kept, times = distinct_rows(codes)
+    distinct, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
+    replicates = rate(RateSums(*resamples.totals(distinct).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
