@@ -57,7 +57,6 @@ _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Shares of the largest count: one category often holds most, and the errors matter."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 _DIFFERENCE = "group_difference"
-_MOST_VALUES = 24
 
 
 def layers(figures: RubricFigures) -> Part:
@@ -280,38 +279,16 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
 
 
 def _slices(figures: RubricFigures) -> list[Block]:
-    """Chart or tabulate graders' agreement with people on the categories, by the columns asked for,
-    compared with the rest of the units.
+    """Tabulate graders' agreement with people on the categories, by the columns asked for, compared
+    with the rest of the units.
     """
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (each for each in differences if "=" in each.subset and not each.is_binary)
     out: list[Block] = []
     for column, of_column in grouped(on_categories, attrgetter("column")).items():
         rows = rows_of(of_column, lambda each: each.value, lambda each: pair_title(each.raters))
-        tables = figures.table("pairs.parts", rows, stub=column, column=column)
-        out += _slice_plot(figures, column, of_column, tables) or tables
+        out += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*out, Paragraph(written("pairs.about_parts"))] if out else []
-
-
-def _slice_plot(
-    figures: RubricFigures, column: str, differences: list[Figure], data: list[Table]
-) -> list[Chart]:
-    """`slice_difference` with its interval, for every value of a column and every grader."""
-    graders = figures.by_agreement(dict.fromkeys(figure.grader for figure in differences))
-    parts = list(dict.fromkeys(figure.value for figure in differences))
-    few, first = graders[: len(charts.SHAPES)], parts[:_MOST_VALUES]
-    shown = [e for e in differences if e.grader in few and e.value in first and not e.reason]
-    if not shown:
-        return []
-    values = [e.datum(value=charts.short(e.value), grader=charts.short(e.grader)) for e in shown]
-    drawn = [name for name in graders if any(name == each.grader for each in shown)]
-    return figures.chart(
-        "parts", values, data,
-        charts.left_out(graders, drawn, most=len(charts.SHAPES)),
-        charts.left_out(parts, {each.value for each in shown}, "values", _MOST_VALUES),
-        x=charts.through_zero(charts.bounds_of(values)), column=column,
-        graders=[charts.short(name) for name in drawn], series=charts.SERIES, shapes=charts.SHAPES,
-    )  # fmt: skip
 
 
 def group_layers(figures: RubricFigures) -> Part:
