@@ -63,7 +63,6 @@ def test_every_kind_of_picture_is_there(busy_analysis):
         "of every two raters",
         "labels of annotators and of each grader",
         "subjects' scores by annotators and by each grader",
-        "how each rater uses the categories",
         "Cohen κ with annotators, by threshold",
         "do probabilities mean what they say",
     ):
