@@ -260,7 +260,7 @@ check: check weighted.csv {YES} --slice topic --set groups=side --out out/check
 variants: check plain.csv {YES} --slice topic --set groups=side --set variants=wording \
 --set leanings.left=left --set leanings.right=right --set families.g=good,weak --out out/variants \
 --figures out/figures
-others: check plain.csv {YES} --set scope=like_these --set interval=bca --set margin_share=0.2 \
+others: check plain.csv {YES} --set scope=like_these --set margin_share=0.2 \
 --set sensitivity_cluster=topic --full --out out/others
 looks: check plain.csv {YES} --set looks=3
 threshold: check plain.csv {YES} --threshold sure=0.4 --set confidence_cut=0.8 \

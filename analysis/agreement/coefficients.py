@@ -529,7 +529,7 @@ class _Group:
         n, n_clusters = self.resamples.count(self.clusters, held)
         result = self.resamples.interval(values, n_clusters, reason=reason)
         if apart is None:
-            result = share_interval(result, self.resamples.plain(values)[1:], n, n_clusters)
+            result = share_interval(result, values[1:], n, n_clusters)
             result = widened(result, n_clusters, "share")
         else:
             result = widened(result, n_clusters, "coefficient", apart)

@@ -107,8 +107,7 @@ class AuditRows:
         name, about = statistic + self.suffix, join_notes(few, note, shift.note)
         stored = self.out.rows.add(name, interval, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
-            plain = [resamples.plain(values) for values in readings]
-            p = max(map(significance.bootstrap_p, plain)) if exact_p is None else exact_p
+            p = max(map(significance.bootstrap_p, readings)) if exact_p is None else exact_p
             whole = subset in ("all", BINARY_ALL) or statistic == "bias_rater_group"
             if not np.isnan(p) and not np.isnan(stored.low):
                 is_planned = whole and statistic in PLANNED

@@ -5,8 +5,8 @@ often each cluster came up. Every statistic is a function of sums over clusters,
 is one product *weights x per-cluster sums*, and differences between statistics are paired by
 construction. Where every unit is its own cluster this is the ordinary bootstrap of units.
 
-Row 0 of everything is the data as they are: estimate and resamples go through the same code. For
-BCa intervals the rows after the resamples are the jackknife: the data without one cluster each.
+Row 0 of everything is the data as they are: estimate and resamples go through the same code. The
+jackknife does, too: its rows are the data without one cluster each.
 
 *Patterns.* A bootstrap of units depends on nothing but distinct rows of labels and how often each
 occurs, so a million labels cost what their few hundred patterns cost. Rows are first encoded as
@@ -35,18 +35,16 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
+from evenhand.analysis.bootstrap.intervals import Interval, interval
 from evenhand.analysis.notes import Reason, Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
-from evenhand.errors import InputError
-from evenhand.study.settings.analysis import IntervalMethod
 
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 T = TypeVar("T")
 
 MAX_LEFT_OUT = 1000
 """Above this many clusters the jackknife leaves out random groups of them instead of single ones:
-skewness adds up over groups, and 1,000 of them pin the acceleration down to less than 0.001."""
+skewness adds up over groups, and 1,000 of them pin it down."""
 
 _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
@@ -72,7 +70,7 @@ _MULTIPLIED = 5_000
 
 
 class Resamples:
-    """Weights of clusters in the data, in every resample and, for BCa, in the jackknife.
+    """Weights of clusters in the data, in every resample or in the jackknife.
 
     `frequency` (clusters,) is how often each cluster occurs in the data: 1, or more where identical
     ones have been folded into one. `weight` (clusters,) is how much each counts where clusters were
@@ -88,13 +86,10 @@ class Resamples:
         frequency: npt.ArrayLike,
         resamples: int,
         rng: np.random.Generator,
-        method: IntervalMethod = "percentile",
         weight: Array | None = None,
         keep: bool = True,
+        jackknife: bool = False,
     ) -> None:
-        if method not in INTERVAL_METHODS:
-            methods = ", ".join(INTERVAL_METHODS)
-            raise InputError(f"the interval method is {method!r}; it must be one of {methods}")
         self.frequency: Frequency = np.asarray(frequency, dtype=np.int64)
         self.weight = weight
         self.resamples = resamples
@@ -103,7 +98,7 @@ class Resamples:
         *self._seeds, split = np.random.SeedSequence(int(rng.integers(2**63))).spawn(
             len(self._sizes) + 1
         )
-        self._left_out: Any = _jackknife_groups(self.frequency, split) if method == "bca" else None
+        self._left_out: Any = _jackknife_groups(self.frequency, split) if jackknife else None
         self._keep(None)
         if keep:
             self.hold()
@@ -187,26 +182,12 @@ class Resamples:
         undefined: float | None = None,
         reason: Reason = "no_variation",
     ) -> Interval:
-        """Return estimate and 95% interval from replicates (rows,) by the chosen method. Replicates
-        without the rows of the jackknife, from `blocks`, have a percentile interval: what is tuned
-        on the data jumps, and has no influence to measure.
-        """
-        left_out = values[1 + self.resamples :]
-        return interval(
-            self.plain(values),
-            n_clusters,
-            undefined=undefined,
-            reason=reason,
-            left_out=left_out if len(left_out) else None,
-        )
+        """Return estimate and 95% interval from replicates (rows,)."""
+        return interval(values, n_clusters, undefined=undefined, reason=reason)
 
     def sums(self, clusters: Codes, *features: Numbers) -> Array:
         """Sum features of units (units,) or (units, k) in every resample: (rows, columns)."""
         return self.totals(self.cluster_sums(clusters, np.column_stack(features)))
-
-    def plain(self, values: Array) -> Array:
-        """Return replicates (rows, ...) without the rows of the jackknife."""
-        return values[: 1 + self.resamples]
 
     def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
         """Sum features of units (units, k) over their clusters: (clusters, k)."""
@@ -249,7 +230,7 @@ class Resamples:
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
-        return Resamples(counted, 0, np.random.default_rng(0), "bca", self.weight)
+        return Resamples(counted, 0, np.random.default_rng(0), self.weight, jackknife=True)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """Count (units, clusters) in the data among the chosen units, ignoring weights."""
@@ -315,18 +296,14 @@ Resampling = Callable[[Frequency, Array | None], Resamples]
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Settings of the bootstrap: number of resamples, seed, and method of the interval.
-
-    `method` is "percentile" or "bca". Without `resamples` (0) there is an estimate and no interval.
-    """
+    """Number of resamples and seed. With no `resamples` there is an estimate without interval."""
 
     resamples: int = 2000
     seed: int = 20231206
-    method: IntervalMethod = "percentile"
 
     def draw(self, frequency: npt.ArrayLike) -> Resamples:
         """Draw resamples of clusters that occur `frequency` (clusters,) times in the data."""
-        return Resamples(frequency, self.resamples, np.random.default_rng(self.seed), self.method)
+        return Resamples(frequency, self.resamples, np.random.default_rng(self.seed))
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -481,7 +458,7 @@ class PatternResamples(Resamples):
         cells, members = (
             table[np.flatnonzero(table @ wanted > 0)] for table in (self._cells, self._members)
         )
-        data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), "bca")
+        data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), jackknife=True)
         return PatternResamples(cells, members, data)
 
     def only(self, clusters: Codes) -> PatternResamples:

@@ -267,7 +267,7 @@ def _add_corrected_rates(
             out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
-        drawn = out.resamples.plain(rates[:, at])[1:]
+        drawn = rates[1:, at]
         of_subject = np.where((subjects == at)[:, None], features, 0.0)
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
         within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
@@ -300,7 +300,7 @@ def _add_ranked_alike(
     if undefined:
         add("same_best", np.nan, reason=undefined)
         return
-    drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
+    drawn = [each[1:] for each in (first, second)]
     defined = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
     one, other = (each[defined].argmax(axis=1) for each in drawn)
     share = float(np.mean(one == other)) if defined.any() else np.nan

@@ -127,7 +127,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
     frequency = np.random.default_rng(3).integers(1, 4, 700)
 
     def everything() -> tuple[np.ndarray, np.ndarray]:
-        resamples = Resamples(frequency, 520, np.random.default_rng(9), method="bca")
+        resamples = Resamples(frequency, 520, np.random.default_rng(9), jackknife=True)
         return resamples.totals(features), np.vstack(list(resamples.blocks()))
 
     whole = everything()
