@@ -183,7 +183,7 @@ def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
 NO_RANGE = {
     # No interval: counts, prices, p values, fits and shares of resamples.
     "alt_test_winning_rate", "confusion", "cost_usd", "disagreement", "disagreement_sorted",
-    "mcnemar_p", "models_answered", "price_per_1000_units", "same_best", "stuart_maxwell_p",
+    "mcnemar_p", "models_answered", "price_per_1000_units", "stuart_maxwell_p",
     # Unbounded, or not bounded by 1.
     "squared_distance", "stability_sd", "strength",
 }  # fmt: skip
