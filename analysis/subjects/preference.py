@@ -16,7 +16,7 @@ won against some of the other (Ford 1957); else there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -290,10 +290,10 @@ def _add_ranked_alike(
     undefined = next(unsolved, None)
     about = About(a="humans", b=grader)
     if n < MIN_SUBJECTS or undefined:
-        out.add(ALIKE, np.nan, out.count(held), reason=undefined or "too_few_subjects", **about)
+        out.add(ALIKE, np.nan, held, reason=undefined or "too_few_subjects", **about)
         return
     exact = ""
     if n <= MAX_EXACT:
         exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
-    alike = out.resamples.interval(spearman(first, second), out.count(held)[1])
-    out.add(ALIKE, alike, out.count(held), note=join_notes(f"{n} subjects", exact), **about)
+    about["note"] = join_notes(f"{n} subjects", exact)
+    out.add(ALIKE, spearman(first, second), held, **about)
