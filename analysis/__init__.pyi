@@ -25,7 +25,6 @@ from .bootstrap.significance import Homogeneity as Homogeneity
 from .bootstrap.significance import benjamini_hochberg as benjamini_hochberg
 from .bootstrap.significance import holm as holm
 from .bootstrap.significance import mcnemar_exact as mcnemar_exact
-from .bootstrap.significance import mcnemar_mid_p as mcnemar_mid_p
 from .bootstrap.significance import stuart_maxwell as stuart_maxwell
 from .labels.scale import Scale as Scale
 from .people.ceiling import CeilingDifference as CeilingDifference

@@ -251,7 +251,7 @@ class _Audit:
     def _bounds(self, effects: Array, held: Mask, attacks: int) -> Interval:
         """Return one-sided bounds: the lower for all attacks at once, the upper for this one."""
         frequency, effect = self.out.resamples.frequency, np.where(held, effects, 0.0)
-        left_out = Resamples(frequency, 0, np.random.default_rng(0), "bca")
+        left_out = Resamples(frequency, 0, np.random.default_rng(0), jackknife=True)
         values = ratio(*left_out.sums(self.out.clusters, effect, held).T)
         estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
         level = ALPHA / attacks

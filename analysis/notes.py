@@ -24,7 +24,7 @@ Code = Literal[
     "undefined",
     # Reliability of an interval.
     "resamples_undefined", "many_resamples_undefined", "most_resamples_undefined",
-    "bca_undefined", "as_clusters_allow", "as_sampled", "pooled_clusters", "unequal_chances",
+    "as_clusters_allow", "as_sampled", "pooled_clusters", "unequal_chances",
     "few_rarer", "zero_variance",
     # Recommended thresholds, and reasons.
     "tuned", "default", "not_identifiable", "wins_held_out", "does_not_win_held_out",

@@ -104,7 +104,6 @@ class Request:
         key = frequency.tobytes() + (b"" if weight is None else weight.tobytes())
         if key not in self._latest:
             self._latest.clear()
-            rng = np.random.default_rng(self.seed)
-            drawn = self.settings.resamples, rng, self.settings.interval
+            drawn = self.settings.resamples, np.random.default_rng(self.seed)
             self._latest[key] = Resamples(frequency, *drawn, weight, keep)
         return self._latest[key]

@@ -121,7 +121,7 @@ class Writer:
             drawn, why = self.resamples, reason or "no_variation"
             interval = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
             if kind_of(statistic) == "share":
-                interval = share_interval(interval, drawn.plain(figure)[1:], *counts, reach)
+                interval = share_interval(interval, figure[1:], *counts, reach)
         elif isinstance(figure, Interval):
             interval = figure
         elif reason is not None and np.isnan(figure):

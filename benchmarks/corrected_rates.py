@@ -39,7 +39,7 @@ from evenhand.analysis.bootstrap.intervals import (
     share_interval,
     widened,
 )
-from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clipped,
@@ -126,7 +126,7 @@ def replicates(
     """Replicates (rows,) of the first subject's rate by every estimate, through the analysis."""
     labelled = (np.arange(len(people)) < len(people) - REST)[:, None]
     kinds = np.where(labelled, people + 2 * grader, 4 + grader)
-    kept, times = distinct_rows(list(kinds.T))
+    _, kept, times = np.unique(kinds, axis=0, return_index=True, return_counts=True)
     reference = np.where(labelled, people, np.nan)[kept].astype(float)
     features = rate_features(reference.ravel(), grader[kept].ravel().astype(float))
     drawn = Resamples(times, resamples, rng)

@@ -1,8 +1,8 @@
 """How often the 95% intervals hold the true value, by simulation: `python -m benchmarks.coverage`.
 
 Every run draws a new study of pairs and subjects from a population whose coefficients are known
-exactly, and asks whether each interval holds them. Beside the default, the cluster bootstrap with
-one interval method, stand the other method and the bootstrap of single units.
+exactly, and asks whether each interval holds them. Beside the default, the bootstrap of clusters,
+stands that of single units.
 
 The population (synthetic). What a unit is like is a normal variable of which half the variance is
 its pair's. A rater sees it with an error, of which a part is shared by the rater's labels on one
@@ -27,8 +27,8 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
-from evenhand.analysis.bootstrap.intervals import interval, wilson
-from evenhand.analysis.bootstrap.resamples import Resamples, distinct_rows
+from evenhand.analysis.bootstrap.intervals import wilson
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.people.ceiling import with_and_among_humans
 
@@ -53,7 +53,6 @@ SHARES = {
 PREVALENCES = (0.5, 0.9)
 Q, AFFIRMATIVE_FROM = 5, 3
 
-METHODS = ("percentile", "bca")
 BOOTSTRAPS = ("cluster", "unit")
 STATISTICS = {
     "kappa": "Cohen kappa, two people, verdict",
@@ -70,7 +69,6 @@ class Key(NamedTuple):
     prevalence: float
     statistic: str
     bootstrap: str
-    method: str
 
 
 @dataclass
@@ -203,34 +201,28 @@ def replicates(
 
 
 def run_cell(prevalence: float, runs: range, resamples: int, seed: int) -> dict[Key, Tally]:
-    """Some runs of one prevalence: every statistic, bootstrap and method on the same studies."""
+    """Some runs of one prevalence: every statistic and bootstrap on the same studies."""
     truth = true_values(prevalence)
     tallies: dict[Key, Tally] = {}
     for run in runs:
         rng = np.random.default_rng([seed, round(prevalence * 100), run])
         codes = simulate(prevalence, rng)
         for bootstrap, (labels, clusters, frequency) in _views(codes):
-            drawn = Resamples(frequency, resamples, rng, method="bca")
+            drawn = Resamples(frequency, resamples, rng)
             for statistic, values in replicates(labels, drawn, clusters).items():
-                for method in METHODS:
-                    if method == "bca":
-                        found = drawn.interval(values, PAIRS)
-                    else:
-                        found = interval(values[: 1 + resamples], PAIRS)
-                    key = Key(prevalence, statistic, bootstrap, method)
-                    tally = tallies.setdefault(key, Tally())
-                    tally.runs += 1
-                    tally.below += found.high < truth[statistic]
-                    tally.above += found.low > truth[statistic]
-                    tally.undefined += math.isnan(found.low)
-                    tally.width += found.high - found.low
+                found = drawn.interval(values, PAIRS)
+                tally = tallies.setdefault(Key(prevalence, statistic, bootstrap), Tally())
+                tally.runs += 1
+                tally.below += found.high < truth[statistic]
+                tally.above += found.low > truth[statistic]
+                tally.undefined += math.isnan(found.low)
+                tally.width += found.high - found.low
     return tallies
 
 
 def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> str:
     """The page about all this."""
-    default = [tally for key, tally in found.items() if key[2:] == ("cluster", "percentile")]
-    short = sum(not tally.holds for tally in default)
+    default = [tally for key, tally in found.items() if key.bootstrap == "cluster"]
     today = datetime.now(UTC).date().isoformat()
     return "\n".join(
         [
@@ -249,7 +241,7 @@ def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> s
             "with *. Smaller and less balanced studies have [a page of their own]"
             "(coverage-small.md).",
             "",
-            _verdict_on(short, len(default), found),
+            _verdict_on(default),
             "",
             *_table(found),
             "",
@@ -297,37 +289,30 @@ def _coded(codes: np.ndarray, clusters: np.ndarray) -> Coded:
 def _views(codes: np.ndarray) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """Labels, clusters and frequency for the bootstrap of clusters and that of units."""
     yield "cluster", (codes, np.repeat(np.arange(PAIRS), SUBJECTS), np.ones(PAIRS))
-    kept, times = distinct_rows(list(codes.T))
-    yield "unit", (codes[kept], np.arange(len(kept)), times)
+    distinct, times = np.unique(codes, axis=0, return_counts=True)
+    yield "unit", (distinct, np.arange(len(distinct)), times)
 
 
-def _verdict_on(short: int, cells: int, found: dict[Key, Tally]) -> str:
-    away = {
-        method: np.mean(
-            [abs(t.coverage - 0.95) for k, t in found.items() if k[2:] == ("cluster", method)]
-        )
-        for method in METHODS
-    }
+def _verdict_on(default: Sequence[Tally]) -> str:
+    away = np.mean([abs(tally.coverage - 0.95) for tally in default])
+    short, cells = sum(not tally.holds for tally in default), len(default)
     passed = f"all {cells} cells pass" if not short else f"{short} of {cells} cells fall short"
     return (
-        f"With the default (cluster bootstrap, percentile) {passed}. The mean distance from .95 is "
-        f"{away['percentile']:.4f} with percentile and {away['bca']:.4f} with BCa intervals. "
-        "Bootstrapping single units takes the units of a pair as independent, which they are not."
+        f"With the default, the bootstrap of clusters, {passed}. The mean distance from .95 is "
+        f"{away:.4f}. Bootstrapping single units takes the units of a pair as independent, which "
+        "they are not."
     )
 
 
 def _table(found: dict[Key, Tally]) -> Iterator[str]:
-    columns = [(bootstrap, method) for bootstrap in BOOTSTRAPS for method in METHODS]
-    names = {"percentile": "percentile", "bca": "BCa"}
-    heads = " | ".join(f"{bootstrap}, {names[method]}" for bootstrap, method in columns)
-    yield f"| prevalence | statistic | true value | {heads} |"
-    yield "| --- | --- | --- |" + " --- |" * len(columns)
+    yield f"| prevalence | statistic | true value | {' | '.join(BOOTSTRAPS)} |"
+    yield "| --- | --- | --- |" + " --- |" * len(BOOTSTRAPS)
     for prevalence in PREVALENCES:
         truth = true_values(prevalence)
         for statistic, title in STATISTICS.items():
             cells = []
-            for column in columns:
-                tally = found[Key(prevalence, statistic, *column)]
+            for bootstrap in BOOTSTRAPS:
+                tally = found[Key(prevalence, statistic, bootstrap)]
                 low, high = tally.monte_carlo
                 mark = "" if tally.holds else " *"
                 cells.append(f"{tally.coverage:.3f} [{low:.3f}, {high:.3f}]{mark}")
@@ -336,16 +321,15 @@ def _table(found: dict[Key, Tally]) -> Iterator[str]:
 
 
 def _sides(found: dict[Key, Tally]) -> Iterator[str]:
-    yield "| prevalence | statistic | method | true value above | true value below | mean width |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| prevalence | statistic | true value above | true value below | mean width |"
+    yield "| --- | --- | --- | --- | --- |"
     for prevalence in PREVALENCES:
         for statistic, title in STATISTICS.items():
-            for method, name in (("percentile", "percentile"), ("bca", "BCa")):
-                tally = found[Key(prevalence, statistic, "cluster", method)]
-                yield (
-                    f"| {prevalence:.1f} | {title} | {name} | {tally.below / tally.runs:.3f} | "
-                    f"{tally.above / tally.runs:.3f} | {tally.width / tally.runs:.3f} |"
-                )
+            tally = found[Key(prevalence, statistic, "cluster")]
+            yield (
+                f"| {prevalence:.1f} | {title} | {tally.below / tally.runs:.3f} | "
+                f"{tally.above / tally.runs:.3f} | {tally.width / tally.runs:.3f} |"
+            )
 
 
 if __name__ == "__main__":

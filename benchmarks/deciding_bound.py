@@ -214,7 +214,7 @@ def compared(labels: Labels, clusters: Clusters) -> Comparison | None:
         subset="all",
     )
     each_once = np.ones(int(clusters.max()) + 1, dtype=np.int64)
-    left_out = Resamples(each_once, 0, np.random.default_rng(0), "bca")
+    left_out = Resamples(each_once, 0, np.random.default_rng(0), jackknife=True)
     return Comparator(left_out, MARGIN).compared(Reading(coded, people))
 
 

@@ -17,7 +17,6 @@ from benchmarks.coverage import (
     AFFIRMATIVE_FROM,
     CLOSE_ENOUGH,
     HUMANS,
-    METHODS,
     STATISTICS,
     Q,
     Tally,
@@ -26,7 +25,7 @@ from benchmarks.coverage import (
     true_values,
 )
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.intervals import Chance, interval, kind_of, widened
+from evenhand.analysis.bootstrap.intervals import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.resamples import Resamples
 
 OUT = RESULTS / "coverage-small.md"
@@ -39,7 +38,6 @@ ROWS = {
     "ceiling_ordinal": "human_ceiling_difference",
 }
 """What results.csv calls the statistics."""
-SHORT = {"percentile": "percentile", "bca": "BCa"}
 ONE_SIDED = 0.025
 
 
@@ -56,7 +54,6 @@ class Key(NamedTuple):
 
     cell: Cell
     statistic: str
-    method: str
 
 
 CELLS = (
@@ -66,31 +63,25 @@ CELLS = (
 
 
 def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Tally]:
-    """Some runs of one cell: every statistic and method on the same studies."""
+    """Some runs of one cell: every statistic on the same studies."""
     truth = true_values(cell.prevalence)
     clusters = np.repeat(np.arange(cell.pairs), cell.subjects)
     tallies: dict[Key, Tally] = {}
     for run in runs:
         rng = np.random.default_rng([seed, round(cell.prevalence * 100), *cell[1:], run])
         codes = simulate(cell.prevalence, rng, cell.pairs, cell.subjects)
-        drawn = Resamples(np.ones(cell.pairs), resamples, rng, method="bca")
+        drawn = Resamples(np.ones(cell.pairs), resamples, rng)
         chances = _chances(codes)
         for statistic, values in replicates(codes, drawn, clusters).items():
             kind, apart = kind_of(ROWS[statistic]), chances[statistic]
-            for method in METHODS:
-                found = (
-                    drawn.interval(values, cell.pairs)
-                    if method == "bca"
-                    else interval(values[: 1 + resamples], cell.pairs)
-                )
-                found = widened(found, cell.pairs, kind, apart)
-                given = not np.isnan(found.low)
-                tally = tallies.setdefault(Key(cell, statistic, method), Tally())
-                tally.runs += 1
-                tally.below += found.high < truth[statistic]
-                tally.above += found.low > truth[statistic]
-                tally.undefined += not given
-                tally.width += found.high - found.low if given else 0.0
+            found = widened(drawn.interval(values, cell.pairs), cell.pairs, kind, apart)
+            given = not np.isnan(found.low)
+            tally = tallies.setdefault(Key(cell, statistic), Tally())
+            tally.runs += 1
+            tally.below += found.high < truth[statistic]
+            tally.above += found.low > truth[statistic]
+            tally.undefined += not given
+            tally.width += found.high - found.low if given else 0.0
     return tallies
 
 
@@ -129,9 +120,9 @@ def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> s
             "",
             *_said(found),
             "",
-            "| prevalence | pairs | subjects | statistic | method | coverage | wholly below | "
+            "| prevalence | pairs | subjects | statistic | coverage | wholly below | "
             "wholly above | no interval | mean width |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(key, found[key]) for key in found),
             "",
         ]
@@ -139,15 +130,12 @@ def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> s
 
 
 def _said(found: dict[Key, Tally]) -> Iterator[str]:
-    """Where the default's intervals hold the truth too seldom, the worst first."""
-    default = {key: tally for key, tally in found.items() if key.method == METHODS[0]}
-    short = sorted((tally.given_coverage, key) for key, tally in default.items() if _short(tally))
-    yield (
-        f"With the default, percentile intervals, {len(short)} of {len(default)} cells fall short."
-    )
+    """Where the intervals hold the truth too seldom, the worst first."""
+    short = sorted((tally.given_coverage, key) for key, tally in found.items() if _short(tally))
+    yield f"{len(short)} of {len(found)} cells fall short."
     yield ""
     for coverage, key in short:
-        tally = default[key]
+        tally = found[key]
         side = "below" if tally.below > tally.above else "above"
         yield (
             f"- {coverage:.3f}: {STATISTICS[key.statistic]}, prevalence {key.cell.prevalence:g}, "
@@ -165,7 +153,6 @@ def _line(key: Key, tally: Tally) -> str:
     cells = (
         *key.cell,
         STATISTICS[key.statistic],
-        SHORT[key.method],
         f"{tally.given_coverage:.3f} [{low:.3f}, {high:.3f}]{mark}",
         f"{tally.below / tally.given:.3f}",
         f"{tally.above / tally.given:.3f}",

@@ -260,7 +260,7 @@ check: check weighted.csv {YES} --slice topic --set groups=side --out out/check
 variants: check plain.csv {YES} --slice topic --set groups=side --set variants=wording \
 --set leanings.left=left --set leanings.right=right --set families.g=good,weak --out out/variants \
 --figures out/figures
-others: check plain.csv {YES} --set scope=like_these --set interval=bca --set margin_share=0.2 \
+others: check plain.csv {YES} --set scope=like_these --set margin_share=0.2 \
 --set sensitivity_cluster=topic --full --out out/others
 looks: check plain.csv {YES} --set looks=3
 threshold: check plain.csv {YES} --threshold sure=0.4 --set confidence_cut=0.8 \
@@ -301,8 +301,8 @@ RULES = [
     ("g", "cohen_kappa.low > 0.3"),
     ("g", "cohen_kappa > 0.2,cohen_kappa.high<1.1"),
     ("g", "cohen_kappa|binary.low >= 0.5, kappa > 0.5"),
-    ("g", "specific_agreement@yes > 0.5"),
-    ("g", "specific_agreement > 0"),
+    ("g", "prevalence@yes > 0.5"),
+    ("g", "prevalence > 0"),
     ("g", "human_ceiling_difference.low > -0.1, tpr > .5, tnr.low > .5"),
     ("some", "coverage == 1, cohen_kappa.low <= 1e-1"),
     ("g", "injection_bounds.high < 0.1"),

@@ -325,7 +325,8 @@ def specific_agreement(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> dict[Hashable, Agreement]:
-    """Agreement on each category: of the pairs of labels with one in it, the share with both.
+    """Agreement on each category: of all ordered pairs of labels on a unit whose first is the
+    category, the share whose second is too (Uebersax 1982; with two raters Dice's index).
 
     The parameters are those of `fleiss_kappa`. Returns a dict by category; `n` counts the units
     where some rater chose it. With two raters and two categories this is positive and negative
@@ -338,7 +339,9 @@ def specific_agreement(
     [0.914, 0.4]
     """
     group = _Group.of(labels, categories, clusters, bootstrap)
-    result = group_specific(group.counts, group.clusters, group.resamples)
+    others = np.maximum(group.counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
+    sums = group.sums(group.counts * (group.counts - 1.0), group.counts * others)
+    result = ratio(*np.split(sums, 2, axis=1))
     used = (group.counts > 0) & group.several[:, None]
     return {
         category: group.agreement(result[:, k], used[:, k], "category_not_used")
@@ -529,7 +532,7 @@ class _Group:
         n, n_clusters = self.resamples.count(self.clusters, held)
         result = self.resamples.interval(values, n_clusters, reason=reason)
         if apart is None:
-            result = share_interval(result, self.resamples.plain(values)[1:], n, n_clusters)
+            result = share_interval(result, values[1:], n, n_clusters)
             result = widened(result, n_clusters, "share")
         else:
             result = widened(result, n_clusters, "coefficient", apart)
@@ -636,30 +639,6 @@ def balanced_accuracy(tables: Array) -> Array:
     of = tables.sum(axis=-1)
     hits = np.diagonal(tables, axis1=-2, axis2=-1)
     return ratio(np.nansum(ratio(hits, of), axis=-1), (of > 0).sum(axis=-1))
-
-
-def specific(tables: Array) -> Array:
-    """Agreement on each category (..., q): 2 n_kk / (n_k. + n_.k); NaN for an unused category.
-
-    With two categories this is positive and negative agreement (Cicchetti & Feinstein 1990; their
-    values for the unbalanced table):
-
-    >>> specific(np.array([[80.0, 10], [5, 5]])).round(3).tolist()
-    [0.914, 0.4]
-    """
-    either = tables.sum(-1) + tables.sum(-2)
-    same = 2.0 * np.diagonal(tables, axis1=-2, axis2=-1)
-    return ratio(same, either)
-
-
-def group_specific(counts: Array, clusters: Codes, resamples: Resamples) -> Array:
-    """Specific agreement of a group (rows, q) from label counts (units, q). Of all ordered pairs of
-    labels on a unit whose first is the category, the share whose second is too (Uebersax 1982; with
-    two raters Dice's index).
-    """
-    others = np.maximum(counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
-    sums = resamples.sums(clusters, counts * (counts - 1.0), counts * others)
-    return ratio(*np.split(sums, 2, axis=1))
 
 
 def prevalence_index(tables: Array) -> Array:

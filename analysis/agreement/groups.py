@@ -44,7 +44,6 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     pair_tables,
     pairs_that_meet,
-    table_chunks,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, encode_labels
@@ -142,53 +141,20 @@ def add_prevalence_rows(view: View) -> None:
             view.add("prevalence", values, units, a=name, at=category, reason="no_labels")
 
 
-NOT_USED: Code = "category_not_used"
-
-
 def add_category_rows(view: View) -> None:
-    """Add `specific_agreement` (at = category) of groups, humans with graders, and pairs.
-
-    Also adds `confusion`.
-
-    `confusion` (at = "A>B") counts the units where `rater_a` says A and `rater_b` says B, for every
-    listed pair of raters; for "humans" with a grader it counts pairs of labels, one from any human.
-    For the binary verdict, specific agreement is positive and negative agreement.
+    """Add `confusion` (at = "A>B"): how many units `rater_a` labels A and `rater_b` B, for every
+    listed pair of raters; for "humans" with a grader, pairs of labels, one from any human.
     """
     coded, resamples = view.coded, view.resamples
-    for group, members in groups(coded).items():
-        counts = c.label_counts(coded, members)
-        values = c.group_specific(counts, coded.clusters, resamples)
-        paired = counts * (counts.sum(axis=1, keepdims=True) >= 2)
-        _add_specific(view, values, paired > 0, (group, ""))
     humans = coded.members("human")
-    from_people = c.label_counts(coded, humans)
     for grader in coded.members("model") if humans else ():
-        # Each pair of labels, one from any human, counts once.
-        names = "humans", coded.raters[grader]
-        of_grader = coded.codes[:, [grader]] == np.arange(coded.q)
-        held = of_grader.sum(axis=1, keepdims=True)
-        either = from_people * held + of_grader * from_people.sum(axis=1, keepdims=True)
-        values = ratio(*np.split(view.sums(2.0 * from_people * of_grader, either), 2, axis=1))
-        _add_specific(view, values, either > 0, names)
         of_humans = [data_table(coded, human, grader, resamples) for human in humans]
         met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-        _add_confusion(view, np.sum(of_humans, axis=0), met, names)
-    pairs = pairs_that_meet(coded, listed_raters(coded))
-    for chunk, tables in table_chunks(coded, pairs, resamples):
-        specific = c.specific(tables)
-        for k, (a, b) in enumerate(chunk):
-            both = coded.labelled[:, a] & coded.labelled[:, b]
-            used = (coded.codes[:, [a, b], None] == np.arange(coded.q)).any(axis=1)
-            names = (coded.raters[a], coded.raters[b])
-            _add_specific(view, specific[:, k], used & both[:, None], names)
-            _add_confusion(view, data_table(coded, a, b, resamples), both, names)
-
-
-def _add_specific(view: View, values: Array, used: Mask, raters: tuple[str, str]) -> None:
-    """Add one row per category; `used` (units, q) marks the units on which it was used."""
-    a, b = raters
-    for category, drawn, units in zip(view.coded.categories, values.T, used.T, strict=True):
-        view.add("specific_agreement", drawn, units, a=a, b=b, at=category, reason=NOT_USED)
+        _add_confusion(view, np.sum(of_humans, axis=0), met, ("humans", coded.raters[grader]))
+    for a, b in pairs_that_meet(coded, listed_raters(coded)):
+        both = coded.labelled[:, a] & coded.labelled[:, b]
+        names = (coded.raters[a], coded.raters[b])
+        _add_confusion(view, data_table(coded, a, b, resamples), both, names)
 
 
 def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]) -> None:

@@ -107,8 +107,7 @@ class AuditRows:
         name, about = statistic + self.suffix, join_notes(few, note, shift.note)
         stored = self.out.rows.add(name, interval, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
-            plain = [resamples.plain(values) for values in readings]
-            p = max(map(significance.bootstrap_p, plain)) if exact_p is None else exact_p
+            p = max(map(significance.bootstrap_p, readings)) if exact_p is None else exact_p
             whole = subset in ("all", BINARY_ALL) or statistic == "bias_rater_group"
             if not np.isnan(p) and not np.isnan(stored.low):
                 is_planned = whole and statistic in PLANNED
@@ -570,15 +569,15 @@ def _add_grader(
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     weighted = drawn.weight is not None  # the exact p is for equally weighted pairs
-    test = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    exact = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
-        f"exact p {test.exact:.4g}, mid-p {test.mid_p:.4g}",
+        f"exact p {exact:.4g}",
         Remark("as_sampled") if weighted else "",
     )
     add("bias_order_first", shift=Shift(ratio(first, moves), counts, note))
     gain = Shift(ratio(net, n), counts, note)
-    add("bias_order", shift=gain, exact_p=None if weighted else test.exact)
+    add("bias_order", shift=gain, exact_p=None if weighted else exact)
 
 
 # Findings

@@ -1,13 +1,10 @@
 """95% intervals from the replicates of a statistic.
 
-Two methods. *percentile*: the 2.5% and 97.5% quantiles of the resamples (Efron 1979). *bca*: the
-same quantiles moved for bias, by how far the estimate is from the resamples' median, and for
-acceleration, by the skewness of the influence of single clusters (Efron 1987; DiCiccio & Efron
-1996, equations 2.3 to 2.10). Both use the same resamples, so nothing is drawn twice.
+They are percentile intervals: the 2.5% and 97.5% quantiles of the resamples (Efron 1979).
 
-Resamples of n clusters spread too little, by sqrt((n - 1) / n), and ignore Student's t: both
-methods therefore take quantiles further out, so that the interval of a mean is as wide as Student's
-(Hesterberg 2015, section 5.3). At 5 clusters the tail is 0.1% instead of 2.5%, at 250 it is 2.4%.
+Resamples of n clusters spread too little, by sqrt((n - 1) / n), and ignore Student's t: quantiles
+are therefore taken further out, so that the interval of a mean is as wide as Student's (Hesterberg
+2015, section 5.3). At 5 clusters the tail is 0.1% instead of 2.5%, at 250 it is 2.4%.
 
 The bootstrap fails where resamples do not vary: where all agree, or no unit is affirmative, every
 resample gives the same value, and its quantiles are one number. Yet n identical clusters rule out,
@@ -42,7 +39,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
@@ -52,9 +49,8 @@ from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
 from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
 from evenhand.analysis.statistics import Kind, entry_for
 from evenhand.analysis.types import Array
-from evenhand.study.settings.analysis import IntervalMethod, OrderedWeights
+from evenhand.study.settings.analysis import OrderedWeights
 
-INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95
 Z = 1.959963984540054
 """Standard errors that a normal interval at `LEVEL` reaches on either side."""
@@ -148,13 +144,11 @@ def interval(
     *,
     undefined: float | None = None,
     reason: Reason = "no_variation",
-    left_out: Array | None = None,
 ) -> Interval:
     """Read estimate and 95% interval off replicates (rows,), row 0 the data.
 
     `undefined` is the share of resampled values that were undefined, where `values` cannot show it
-    (means over pairs of raters); `reason` explains an undefined estimate. With the jackknife values
-    `left_out` (see `bca_bounds`) the interval is BCa, else percentile.
+    (means over pairs of raters); `reason` explains an undefined estimate.
     """
     estimate = float(values[0])
     if np.isnan(estimate):
@@ -174,12 +168,7 @@ def interval(
     remarks: Remarks = (Remark(code, (number, len(drawn))),) if lost else ()
     if lost > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
-    tail = expanded_tail(n_clusters)
-    bounds = None if left_out is None else bca_bounds(estimate, defined, left_out, tail)
-    if left_out is not None and bounds is None:
-        remarks = (*remarks, Remark("bca_undefined"))
-    low, high = bounds or percentile_bounds(defined, tail)
-    return Interval(estimate, low, high, remarks)
+    return Interval(estimate, *percentile_bounds(defined, expanded_tail(n_clusters)), remarks)
 
 
 @lru_cache(maxsize=4096)
@@ -197,38 +186,12 @@ def expanded_tail(n_clusters: int) -> float:
 
 def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
     """Return the quantiles of resampled values that leave `tail` beyond each: 2.5% unless given.
+    Interpolated as by `np.quantile`, which takes four times as long.
 
     >>> [round(bound, 3) for bound in percentile_bounds(np.arange(101.0))]
     [2.5, 97.5]
     """
-    return _quantiles(drawn, tail, 1.0 - tail)
-
-
-def bca_bounds(
-    estimate: float, drawn: Array, left_out: Array, tail: float = _TAIL
-) -> tuple[float, float] | None:
-    """Return bias-corrected and accelerated bounds, or None where they are undefined.
-
-    `drawn` are the resampled values and `left_out` the values on the data without one cluster (or
-    one small group of clusters) each. Resamples equal to the estimate count half on each side of
-    it. Undefined where all resamples lie on one side, or leaving a cluster out leaves nothing to
-    compute.
-    """
-    less, no_more = drawn < estimate - _ROUNDING, drawn <= estimate + _ROUNDING
-    below = (less.mean() + no_more.mean()) / 2.0
-    bias, skew = float(ndtri(below)), acceleration(left_out)
-    if not math.isfinite(bias) or math.isnan(skew):
-        return None
-    normal = bias + ndtri(np.array([tail, 1.0 - tail]))
-    room = 1.0 - skew * normal
-    if (room <= 0).any():
-        return None
-    return _quantiles(drawn, *ndtr(bias + normal / room).tolist())
-
-
-def _quantiles(drawn: Array, first: float, second: float) -> tuple[float, float]:
-    """Return two quantiles, interpolated as by `np.quantile`, which takes four times as long."""
-    places = [share * (len(drawn) - 1) for share in (first, second)]
+    places = [share * (len(drawn) - 1) for share in (tail, 1.0 - tail)]
     around = sorted({end for place in places for end in (math.floor(place), math.ceil(place))})
     parted = np.partition(drawn, around)
     low, high = (
@@ -237,20 +200,6 @@ def _quantiles(drawn: Array, first: float, second: float) -> tuple[float, float]
         for place in places
     )
     return low, high
-
-
-def acceleration(left_out: Array) -> float:
-    """Estimate Efron's acceleration from jackknife values: a sixth of their influence's skewness. 0
-    where nothing varies, NaN where a value is undefined.
-
-    >>> acceleration(np.array([1.0, 1.0, 1.0, 0.0])).__round__(4)
-    0.0962
-    """
-    apart = left_out.mean() - left_out
-    squares = float((apart**2).sum())
-    if math.isnan(squares):
-        return math.nan
-    return float((apart**3).sum()) / (6.0 * math.sqrt(squares) ** 3) if squares > 1e-24 else 0.0
 
 
 def kind_of(name: str) -> Kind | None:

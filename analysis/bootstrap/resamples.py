@@ -5,8 +5,8 @@ often each cluster came up. Every statistic is a function of sums over clusters,
 is one product *weights x per-cluster sums*, and differences between statistics are paired by
 construction. Where every unit is its own cluster this is the ordinary bootstrap of units.
 
-Row 0 of everything is the data as they are: estimate and resamples go through the same code. For
-BCa intervals the rows after the resamples are the jackknife: the data without one cluster each.
+Row 0 of everything is the data as they are: estimate and resamples go through the same code. The
+jackknife does, too: its rows are the data without one cluster each.
 
 *Patterns.* A bootstrap of units depends on nothing but distinct rows of labels and how often each
 occurs, so a million labels cost what their few hundred patterns cost. Rows are first encoded as
@@ -26,7 +26,7 @@ clusters are independent, and their variance is that of all clusters; as they ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -35,19 +35,16 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
+from evenhand.analysis.bootstrap.intervals import Interval, interval
 from evenhand.analysis.notes import Reason, Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
-from evenhand.errors import InputError
-from evenhand.study.settings.analysis import IntervalMethod
 
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
-Small = npt.NDArray[np.integer[Any] | np.bool_]
 T = TypeVar("T")
 
 MAX_LEFT_OUT = 1000
 """Above this many clusters the jackknife leaves out random groups of them instead of single ones:
-skewness adds up over groups, and 1,000 of them pin the acceleration down to less than 0.001."""
+skewness adds up over groups, and 1,000 of them pin it down."""
 
 _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
@@ -73,7 +70,7 @@ _MULTIPLIED = 5_000
 
 
 class Resamples:
-    """Weights of clusters in the data, in every resample and, for BCa, in the jackknife.
+    """Weights of clusters in the data, in every resample or in the jackknife.
 
     `frequency` (clusters,) is how often each cluster occurs in the data: 1, or more where identical
     ones have been folded into one. `weight` (clusters,) is how much each counts where clusters were
@@ -89,13 +86,10 @@ class Resamples:
         frequency: npt.ArrayLike,
         resamples: int,
         rng: np.random.Generator,
-        method: IntervalMethod = "percentile",
         weight: Array | None = None,
         keep: bool = True,
+        jackknife: bool = False,
     ) -> None:
-        if method not in INTERVAL_METHODS:
-            methods = ", ".join(INTERVAL_METHODS)
-            raise InputError(f"the interval method is {method!r}; it must be one of {methods}")
         self.frequency: Frequency = np.asarray(frequency, dtype=np.int64)
         self.weight = weight
         self.resamples = resamples
@@ -104,7 +98,7 @@ class Resamples:
         *self._seeds, split = np.random.SeedSequence(int(rng.integers(2**63))).spawn(
             len(self._sizes) + 1
         )
-        self._left_out: Any = _jackknife_groups(self.frequency, split) if method == "bca" else None
+        self._left_out: Any = _jackknife_groups(self.frequency, split) if jackknife else None
         self._keep(None)
         if keep:
             self.hold()
@@ -188,26 +182,12 @@ class Resamples:
         undefined: float | None = None,
         reason: Reason = "no_variation",
     ) -> Interval:
-        """Return estimate and 95% interval from replicates (rows,) by the chosen method. Replicates
-        without the rows of the jackknife, from `blocks`, have a percentile interval: what is tuned
-        on the data jumps, and has no influence to measure.
-        """
-        left_out = values[1 + self.resamples :]
-        return interval(
-            self.plain(values),
-            n_clusters,
-            undefined=undefined,
-            reason=reason,
-            left_out=left_out if len(left_out) else None,
-        )
+        """Return estimate and 95% interval from replicates (rows,)."""
+        return interval(values, n_clusters, undefined=undefined, reason=reason)
 
     def sums(self, clusters: Codes, *features: Numbers) -> Array:
         """Sum features of units (units,) or (units, k) in every resample: (rows, columns)."""
         return self.totals(self.cluster_sums(clusters, np.column_stack(features)))
-
-    def plain(self, values: Array) -> Array:
-        """Return replicates (rows, ...) without the rows of the jackknife."""
-        return values[: 1 + self.resamples]
 
     def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
         """Sum features of units (units, k) over their clusters: (clusters, k)."""
@@ -250,7 +230,7 @@ class Resamples:
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
-        return Resamples(counted, 0, np.random.default_rng(0), "bca", self.weight)
+        return Resamples(counted, 0, np.random.default_rng(0), self.weight, jackknife=True)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """Count (units, clusters) in the data among the chosen units, ignoring weights."""
@@ -316,18 +296,14 @@ Resampling = Callable[[Frequency, Array | None], Resamples]
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Settings of the bootstrap: number of resamples, seed, and method of the interval.
-
-    `method` is "percentile" or "bca". Without `resamples` (0) there is an estimate and no interval.
-    """
+    """Number of resamples and seed. With no `resamples` there is an estimate without interval."""
 
     resamples: int = 2000
     seed: int = 20231206
-    method: IntervalMethod = "percentile"
 
     def draw(self, frequency: npt.ArrayLike) -> Resamples:
         """Draw resamples of clusters that occur `frequency` (clusters,) times in the data."""
-        return Resamples(frequency, self.resamples, np.random.default_rng(self.seed), self.method)
+        return Resamples(frequency, self.resamples, np.random.default_rng(self.seed))
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -363,35 +339,6 @@ def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any
     return csr_array((np.ones(len(clusters)), (group, clusters)), shape=shape)
 
 
-def distinct_rows(columns: Sequence[Small]) -> tuple[Codes, Codes]:
-    """Find the distinct rows of columns (rows,).
-
-    Returns the position of one row (patterns,) of each kind, and how many such rows there are.
-    Codes are small whole numbers from -1 up.
-
-    >>> distinct_rows([np.array([0, 1, 0, 0]), np.array([2, -1, 2, 0])])
-    (array([3, 2, 1]), array([1, 2, 1]))
-    """
-    key, size = np.zeros(len(columns[0]), dtype=np.intp), 1
-    for column in columns:
-        width = int(column.max(initial=0)) + 2
-        if size * width >= _LARGEST_KEY:
-            _, key = np.unique(key, return_inverse=True)
-            size = int(key.max(initial=0)) + 1
-        key *= width
-        key += column
-        key += 1
-        size *= width
-    if size > _COUNTABLE:
-        _, first, counts = np.unique(key, return_index=True, return_counts=True)
-        return first, counts
-    counts = np.bincount(key, minlength=1)
-    used = np.flatnonzero(counts)
-    at = np.empty(len(counts), dtype=np.intp)
-    at[key] = np.arange(len(key))
-    return at[used], counts[used]
-
-
 def count_labels(codes: Integers, q: int) -> Array:
     """Count raters by category, (units, q), from codes (units, raters), -1 missing."""
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
@@ -408,9 +355,7 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     """
     base = codes.shape[1] + 1
     if base**q >= _LARGEST_KEY:
-        counts = count_labels(codes, q)
-        kept, times = distinct_rows(list(counts.T.astype(np.intp)))
-        return counts[kept], times
+        return np.unique(count_labels(codes, q), axis=0, return_counts=True)
     # The key is the counts' digits to the base, so a rater's label adds one at its digit.
     digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
     key = np.zeros(len(codes), dtype=np.intp)
@@ -513,7 +458,7 @@ class PatternResamples(Resamples):
         cells, members = (
             table[np.flatnonzero(table @ wanted > 0)] for table in (self._cells, self._members)
         )
-        data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), "bca")
+        data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), jackknife=True)
         return PatternResamples(cells, members, data)
 
     def only(self, clusters: Codes) -> PatternResamples:

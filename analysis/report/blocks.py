@@ -24,18 +24,6 @@ SYNTHETIC = " (synthetic)"
 
 
 @dataclass(frozen=True)
-class Whisker:
-    """An interval to draw: places from 0 to 100 on a scale that all rows of a table share, with its
-    zero.
-    """
-
-    low: float
-    estimate: float
-    high: float
-    zero: float
-
-
-@dataclass(frozen=True)
 class Cell:
     """A table cell: `text`, its `interval`, an `aside`, and footnote `marks`; `reason` tells why a
     figure is undefined, wherever that is shown.
@@ -50,7 +38,6 @@ class Cell:
     marks: str = ""
     key: tuple[str, ...] = ()
     line: int = 0
-    whisker: Whisker | None = None
     published: str = ""
     reason: str = ""
 

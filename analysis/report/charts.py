@@ -122,14 +122,14 @@ def shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: boo
 def left_out(
     listed: Sequence[str],
     drawn: Collection[str],
-    what: Literal["annotators", "graders", "raters", "subjects", "values"] = "graders",
+    what: Literal["annotators", "graders", "subjects", "values"] = "graders",
     most: int = MAX_LISTED,
 ) -> str:
     """Return a chart's note on the items that are not drawn: names beyond the first `most`, and
     names that have no figure. Empty where all are drawn.
 
-    >>> left_out(["a", "b", "c"], ["a"], "raters", most=2)
-    'Only the first 2 raters are drawn, not c. Not drawn, for lack of a figure: b.'
+    >>> left_out(["a", "b", "c"], ["a"], "subjects", most=2)
+    'Only the first 2 subjects are drawn, not c. Not drawn, for lack of a figure: b.'
     >>> left_out(["a"], ["a"])
     ''
     """

@@ -5,19 +5,17 @@ the verdicts, and facts about the study; and the tables and charts made from fig
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-import numpy as np
-
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table, Whisker
+from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import Datum, chart_spec, filled
 from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of
 from evenhand.analysis.statistics import entry_for
@@ -212,7 +210,6 @@ class TableSpec:
     on: str = ALL
     views: bool = False
     count: str = "Items"
-    drawn: bool = False
     asides: bool = False
 
 
@@ -238,7 +235,6 @@ def make_table(
     if not used:
         return []
     notes: dict[str, str] = {}
-    place = _scale(row[0] for row in filled) if spec.drawn else {}
     count = worded(spec.count)
     made = []
     for (heading, figures), (_, after) in pairwise([*given, ("", None)]):
@@ -257,8 +253,7 @@ def make_table(
                 continue
             differs = count and figure.n_units != first.n_units
             also = f"{figure.n_units} {count.lower()}" if differs else ""
-            cell = _cell(figure, also, notes, asides=spec.asides)
-            cells.append(replace(cell, whisker=place.get(figure.key)))
+            cells.append(_cell(figure, also, notes, asides=spec.asides))
         made.append(Row(heading, tuple(cells)))
     heads = (*([count] if count else []), *(columns[at] for at in used))
     footnotes = tuple((mark, text) for text, mark in notes.items())
@@ -276,21 +271,6 @@ def _cell(figure: Figure, also: str, notes: dict[str, str], *, asides: bool) -> 
     marks = [notes.setdefault(text, letters(len(notes))) for text in below]
     aside = "; ".join([*near, *filter(None, [also])])
     return replace(figure.cell, aside=aside, reason=reason, marks=" ".join(marks))
-
-
-def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
-    """Return the place of each interval of a column, on an axis that holds them all and zero."""
-    drawable = [each for each in column if each and each.interval and each.estimate != DASH]
-    values = np.array([each.bounds for each in drawable]).reshape(-1, 3)
-    start, end = min(values.min(initial=0.0), 0.0), max(values.max(initial=0.0), 0.0)
-    if start == end:
-        return {}
-    places = np.round(4.0 + 92.0 * (values - start) / (end - start), 2)
-    zero = round(4.0 + 92.0 * (0.0 - start) / (end - start), 2)
-    return {
-        figure.key: Whisker(low, estimate, high, zero)
-        for figure, (low, estimate, high) in zip(drawable, places.tolist(), strict=True)
-    }
 
 
 def letters(number: int) -> str:

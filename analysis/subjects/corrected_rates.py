@@ -47,7 +47,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
-from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -437,14 +437,13 @@ def _resampled(
     """
     of = cluster_codes(clusters, len(units))
     sums = np.column_stack([np.bincount(of, weights=column) for column in units.T]).astype(float)
-    codes = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in sums.T]
-    kept, times = distinct_rows(codes)
+    distinct, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
+    replicates = rate(RateSums(*resamples.totals(distinct).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
     found = resamples.interval(replicates, labelled[1])
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
-    return corrected_interval(found, resamples.plain(replicates)[1:], len(units), labelled, reach)
+    return corrected_interval(found, replicates[1:], len(units), labelled, reach)
 
 
 def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
@@ -592,7 +591,7 @@ def add_share_rows(view: RubricView) -> None:
                 rests_on = _rests_on(out, held[0], held[1], count)
                 about["note"] = join_notes(rests_on, Remark("labelled_by_people", labelled[:1]))
                 found = out.resamples.interval(shares[:, at], labelled[1])
-                drawn = out.resamples.plain(shares[:, at])[1:]
+                drawn = shares[1:, at]
                 within = corrected_interval(found, drawn, out.count(mine)[0], labelled, reach)
                 out.add("prevalence_ppi", within, mine, **about)
 
@@ -782,7 +781,7 @@ class _Corrected:
         of = {at: row for at, row in rows.items() if row and not np.isnan(row["estimate"])}
         if len(of) < 2:
             return
-        rates = self.out.resamples.plain(self.rates)[:, list(of)]
+        rates = self.rates[:, list(of)]
         rates[0] = clipped(rates[0])  # as the rows of the rates have it
         members = [member for at, _, member in self.groups if at in of]
         labelled = np.array([self.out.count(self.both & member)[1] for member in members])
@@ -821,7 +820,7 @@ class _Corrected:
             return set()
         inverted = invert(self.sums.graded_labelled, pooled.sensitivity, pooled.specificity)
         bias = inverted - self.sums.people
-        adjusted = holm([bootstrap_p(self.out.resamples.plain(values)) for values in bias.T])
+        adjusted = holm([bootstrap_p(values) for values in bias.T])
         for at, name, member in self.groups:
             if (self.both & member).any():
                 note = f"Holm p {adjusted[at]:.4g}" if adjusted[at] <= 1 else ""
@@ -852,7 +851,7 @@ class _Corrected:
             found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
         note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
-        drawn = self.out.resamples.plain(values)[1:]
+        drawn = values[1:]
         within = corrected_interval(found, drawn, counts[0], rests_on, reach)
         self._add(statistic, within, counts, at=name, note=note)
 
@@ -913,7 +912,7 @@ def _paired(
     """
     sums = RateSums(*cell_sums(features, subject, len(clusters), out))
     sums = sums._replace(less=0.0 if is_rate else 1.0)
-    drawn, alone = out.resamples.plain(sums.ppi(sums.ppi_weight)), sums.people[0]
+    drawn, alone = sums.ppi(sums.ppi_weight), sums.people[0]
     apart = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
     ends = np.array([[each.estimate, each.low, each.high] for each in apart])
     if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):

@@ -16,7 +16,7 @@ won against some of the other (Ford 1957); else there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -267,7 +267,7 @@ def _add_corrected_rates(
             out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
-        drawn = out.resamples.plain(rates[:, at])[1:]
+        drawn = rates[1:, at]
         of_subject = np.where((subjects == at)[:, None], features, 0.0)
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
         within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
@@ -278,7 +278,7 @@ def _add_corrected_rates(
 def _add_ranked_alike(
     out: Writer, compared: Compared, grader: str, people: Array, graded: Array
 ) -> None:
-    """Add how alike humans and a grader rank the subjects, and how often both agree on the best."""
+    """Add how alike humans and a grader rank the subjects."""
     if not (held := compared.known & ~np.isnan(people) & ~np.isnan(graded)).any():
         return
     both = [_Wins(out, compared, score, held) for score in (people, graded)]
@@ -288,22 +288,12 @@ def _add_ranked_alike(
     first, second = (wins.strengths for wins in both)
     unsolved = (why_undefined(w.table[0]) for w in both if np.isnan(w.strengths[0]).any())
     undefined = next(unsolved, None)
-    add = partial(out.add, units=out.count(held), a="humans", b=grader)
+    about = About(a="humans", b=grader)
     if n < MIN_SUBJECTS or undefined:
-        add(ALIKE, np.nan, reason=undefined or "too_few_subjects")
-    else:
-        exact = ""
-        if n <= MAX_EXACT:
-            exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
-        alike = out.resamples.interval(spearman(first, second), out.count(held)[1])
-        add(ALIKE, alike, note=join_notes(f"{n} subjects", exact))
-    if undefined:
-        add("same_best", np.nan, reason=undefined)
+        out.add(ALIKE, np.nan, held, reason=undefined or "too_few_subjects", **about)
         return
-    drawn = [out.resamples.plain(each)[1:] for each in (first, second)]
-    defined = ~np.isnan(drawn[0] + drawn[1]).any(axis=1)
-    one, other = (each[defined].argmax(axis=1) for each in drawn)
-    share = float(np.mean(one == other)) if defined.any() else np.nan
-    best = [compared.subjects[both[0].subjects[each[0].argmax()]] for each in (first, second)]
-    note = f"by annotators {best[0]}, by the grader {best[1]}"
-    add("same_best", share, note=note, reason="not_resampled")
+    exact = ""
+    if n <= MAX_EXACT:
+        exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
+    about["note"] = join_notes(f"{n} subjects", exact)
+    out.add(ALIKE, spearman(first, second), held, **about)

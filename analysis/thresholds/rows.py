@@ -16,9 +16,8 @@ distance of a perfectly calibrated grader is far from 0. The squared distance ca
 exactly (Kumar, Liang & Ma 2019); its root is on the scale of the probabilities.
 
 Reliability, the share affirmative at each stated probability, needs no bins (CORP). The curve is
-the isotonic regression of the reference on the probability, which picks its steps itself; it splits
-the Brier score into miscalibration, discrimination and uncertainty. Source: Dimitriadis, Gneiting &
-Jordan 2021.
+the isotonic regression of the reference on the probability, which picks its steps itself. Source:
+Dimitriadis, Gneiting & Jordan 2021.
 """
 
 from __future__ import annotations
@@ -570,37 +569,6 @@ def isotonic_curve(
 
 
 @dataclass(frozen=True)
-class BrierParts:
-    """Brier score = miscalibration - discrimination + uncertainty.
-
-    `miscalibration` is how much recalibration on the same units would lower the score,
-    `discrimination` how much lower the recalibrated probabilities score than the constant share of
-    affirmatives, and `uncertainty` is the score of that constant. No part is below 0.
-    """
-
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-
-
-def brier_parts(positive: Array, affirmed: Array) -> BrierParts:
-    """Parts of the mean squared distance of probabilities (units,) from 0 or 1 (units,).
-
-    Scores of 1.01 / 3 as stated, .5 / 3 along the curve 0, 1/2, 1/2, and 2/9 at the constant 1/3:
-
-    >>> parts = brier_parts(np.array([0.1, 0.2, 0.6]), np.array([0.0, 1.0, 0.0]))
-    >>> [round(each, 4) for each in (parts.miscalibration, parts.discrimination, parts.uncertainty)]
-    [0.17, 0.0556, 0.2222]
-    """
-    curve = np.interp(positive, *isotonic_curve(positive, affirmed))
-    share = np.average(affirmed)
-    stated, recalibrated, constant = (
-        float(np.average((p - affirmed) ** 2)) for p in (positive, curve, share)
-    )
-    return BrierParts(max(0.0, stated - recalibrated), max(0.0, constant - recalibrated), constant)
-
-
-@dataclass(frozen=True)
 class ReliabilityCurve:
     """Points of the curve, both ends of its steps: `stated` probability, `share` affirmative, and
     which `step` they are on; `low` and `high` are the bounds of a calibrated grader's share in 95%.
@@ -734,22 +702,17 @@ def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
 class ProbabilityScores:
     """Calibration and sharpness of probabilities, against a reference.
 
-    `brier` is the mean squared distance from the reference: `miscalibration` - `discrimination` +
-    `uncertainty`. `ece` is the calibration error, the root of the mean squared distance of
-    probabilities and shares in bins of equal size, free of what chance adds, with its 95% interval.
-    The last two are of probabilities recalibrated by an isotonic curve that was fitted on other
-    clusters, NaN where there is one cluster only.
+    `brier` is the mean squared distance from the reference. `ece` is the calibration error, the
+    root of the mean squared distance of probabilities and shares in bins of equal size, free of
+    what chance adds, with its 95% interval. `brier_recalibrated` is of probabilities put through an
+    isotonic curve that was fitted on other clusters, NaN where there is one cluster only.
     """
 
     brier: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
     ece: float
     ece_low: float
     ece_high: float
     brier_recalibrated: float
-    ece_recalibrated: float
 
 
 def score_probabilities(
@@ -764,8 +727,8 @@ def score_probabilities(
     `clusters` (units,) are resampled, or else units; below five the error has no interval (NaN).
 
     >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
-    >>> round(found.brier, 4), round(found.ece, 4), found.discrimination
-    (0.0125, 0.0, 0.25)
+    >>> round(found.brier, 4), round(found.ece, 4)
+    (0.0125, 0.0)
     """
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
     same_length(scores, affirmed)
@@ -773,20 +736,10 @@ def score_probabilities(
         raise InputError("probabilities are needed for every item, each between 0 and 1")
     of = cluster_codes(clusters, len(scores))
     n = int(of.max()) + 1
-    parts = brier_parts(scores, affirmed)
-    gaps = BinnedGaps.of(scores, affirmed, of, n)
-    error = gaps.interval((bootstrap or Bootstrap()).draw(np.ones(n)), n)
-    better = recalibrated(scores, affirmed, of)
-    brier_after, ece_after = np.nan, np.nan
-    if better is not None:
-        brier_after = float(np.mean((better - affirmed) ** 2))
-        ece_after = BinnedGaps.of(better, affirmed, of, n).error
-    return ProbabilityScores(
-        brier=float(np.mean((scores - affirmed) ** 2)),
-        **vars(parts),
-        ece=error.estimate,
-        ece_low=error.low,
-        ece_high=error.high,
-        brier_recalibrated=brier_after,
-        ece_recalibrated=ece_after,
+    error = BinnedGaps.of(scores, affirmed, of, n).interval(
+        (bootstrap or Bootstrap()).draw(np.ones(n)), n
     )
+    better = recalibrated(scores, affirmed, of)
+    after = np.nan if better is None else float(np.mean((better - affirmed) ** 2))
+    brier = float(np.mean((scores - affirmed) ** 2))
+    return ProbabilityScores(brier, error.estimate, error.low, error.high, after)

@@ -1,17 +1,16 @@
 """The exact sweep over thresholds: the best one, and those not significantly worse.
 
 Verdicts change only at probabilities that occur, so every distinct one is tried, as well as the
-threshold in use and 1. Among equally good thresholds the one nearest to that in use is taken. A
-tuned threshold looks better on the units it was tuned on than it is; the bootstrap measures by how
-much (Efron & Tibshirani 1993, ch. 17).
+threshold in use and 1. Among equally good thresholds the one nearest to that in use is taken.
 
 The best threshold jumps from one probability to another, so the bootstrap of it promises nothing
 (Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds
 whose objective is not significantly below the best one's, in the same resamples.
 
-A threshold is also judged on clusters that it was not tuned on. The clusters are split into ten
-folds; each fold's verdicts are made with the threshold that is best on the other nine. Agreement of
-those verdicts is what tuning is worth elsewhere.
+A tuned threshold looks better on the units it was tuned on than it is, so it is also judged on
+clusters that it was not tuned on. The clusters are split into ten folds; each fold's verdicts are
+made with the threshold that is best on the other nine. Agreement of those verdicts is what tuning
+is worth elsewhere.
 
 The threshold to use is one of three:
 
@@ -120,21 +119,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Tuned thresholds of every resample (rows,), their value there, and their value on the data as
-    they are; and the objective's course. Row 0 is the data.
+    """Tuned thresholds of every resample (rows,), their value there, and the objective's course.
+    Row 0 is the data.
     """
 
     threshold: Array
     tuned: Array
-    transferred: Array
     curve: Curve
-
-    @property
-    def optimism(self) -> float:
-        """Mean excess of a tuned threshold's value where it was tuned, over that on the data."""
-        excess = (self.tuned - self.transferred)[1:]
-        defined = excess[~np.isnan(excess)]
-        return float(defined.mean()) if len(defined) else np.nan
 
 
 @dataclass(frozen=True)
@@ -211,8 +202,7 @@ def sweep(
     candidates = Candidates.of(positive, reference == 1, clusters, default)
     first = candidates.outcomes(resamples.mass[None, :])
     whole = resamples.weight is None
-    on_data = {objective: values_of(objective, first, whole=whole) for objective in OBJECTIVES}
-    best_on_data = [best_of(values)[0] for values in on_data.values()]
+    best_on_data = [best_of(values_of(name, first, whole=whole))[0] for name in OBJECTIVES]
     points = candidates.spread(np.array(best_on_data, dtype=np.intp))
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
@@ -229,7 +219,7 @@ def sweep(
         best, tuned, course = (np.concatenate(blocks) for blocks in zip(*parts, strict=True))
         curve = Curve(tried[points], course, complete=len(points) == len(tried))
         threshold = np.where(np.isnan(tuned), np.nan, tried[best])
-        sweeps[objective] = Sweep(threshold, tuned, on_data[objective][0][best], curve)
+        sweeps[objective] = Sweep(threshold, tuned, curve)
     return sweeps
 
 
@@ -337,24 +327,18 @@ class Calibration:
     """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
-    on, `corrected` the same minus the `optimism` of tuning, `at_default` the objective at the
-    `default`. `gain` is tuned minus default, held out; None where there is one cluster only.
+    on, `at_default` the objective at the `default`. `gain` is tuned minus default, held out; None
+    where there is one cluster only.
     """
 
     objective: str
     default: float
     threshold: Interval
     value: float
-    optimism: float
     at_default: Interval
     gain: Interval | None
     advice: Advice
     curve: Curve
-
-    @property
-    def corrected(self) -> float:
-        """Value of the objective to expect from the tuned threshold on other units."""
-        return self.value - self.optimism
 
 
 def calibrate(
@@ -393,7 +377,6 @@ def calibrate(
             default=default,
             threshold=threshold,
             value=float(swept.tuned[0]),
-            optimism=swept.optimism,
             at_default=resamples.interval(usual, n_clusters),
             gain=gain,
             advice=advise(threshold, default, gain, informative, default_kappa, n_clusters),
@@ -441,31 +424,19 @@ class TunedThreshold(Interval):
     """The threshold that matches a reference best, what it is worth, and whether to use it.
 
     `estimate` is the threshold, with its 95% interval (see `analysis.thresholds.sweep`); `value` is
-    the objective on the units tuned on, `corrected` the same minus the optimism of tuning,
-    `at_default` at the threshold in use; `held_out_gain` is tuned minus default on clusters not
-    tuned on, `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is
-    "tuned", "default" or "not_identifiable" (see `Advice`), and `reason`
-    explains it.
+    the objective on the units tuned on, `at_default` at the threshold in use; `held_out_gain` is
+    tuned minus default on clusters not tuned on, `gain_low` its lower bound. `recommended` is the
+    threshold to use, `advice` is "tuned", "default" or "not_identifiable" (see `Advice`), and
+    `reason` explains it.
     """
 
     value: float
-    corrected: float
     at_default: float
     held_out_gain: float
     gain_low: float
     recommended: float
     advice: Kind
     reason: str
-
-    @property
-    def threshold(self) -> float:
-        """The estimate."""
-        return self.estimate
-
-    @property
-    def wins_held_out(self) -> bool:
-        """True if the lower bound of the gain lies above 0."""
-        return bool(self.gain_low > 0)
 
 
 def tune_threshold(
@@ -484,7 +455,7 @@ def tune_threshold(
 
     >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
     >>> found = tune_threshold(positive, [p > 0.25 for p in positive])
-    >>> found.threshold, found.value, round(found.at_default, 3), found.advice
+    >>> found.estimate, found.value, round(found.at_default, 3), found.advice
     (0.3, 1.0, 0.333, 'tuned')
     """
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
@@ -504,7 +475,6 @@ def tune_threshold(
     return TunedThreshold(
         **vars(tuned.threshold),
         value=tuned.value,
-        corrected=tuned.corrected,
         at_default=tuned.at_default.estimate,
         held_out_gain=gain.estimate,
         gain_low=gain.low,

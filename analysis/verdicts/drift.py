@@ -144,7 +144,7 @@ def drift_rows(
     rows.know_chance(paired.coded, paired.left_out)
     evidence = paired.add_deciding(rows)
     rng = np.random.default_rng(seed)
-    drawn = Resamples(frequency, settings.resamples, rng, settings.interval, labels.weight)
+    drawn = Resamples(frequency, settings.resamples, rng, labels.weight)
     same, rate = paired.add_shown(rows, labels, drawn)
     return rows, answers, replace(evidence, same=same, rate=rate)
 

@@ -485,7 +485,6 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             analysis=AnalysisSettings(
                 margin=dataset.settings.margin,
                 resamples=dataset.settings.resamples,
-                interval=dataset.settings.interval,
             ),
             decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={

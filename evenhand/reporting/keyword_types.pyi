@@ -32,7 +32,6 @@ class RatingsKeywords(TypedDict, total=False):
     margin: float
     resamples: int
     cluster: str
-    interval: Literal["percentile", "bca"]
     epsilon: float
     slices: str | Sequence[str]
     variants: str | Sequence[str]
@@ -89,7 +88,6 @@ class TuningKeywords(TypedDict, total=False):
     margin: float
     resamples: int
     cluster: str
-    interval: Literal["percentile", "bca"]
     epsilon: float
     slices: str | Sequence[str]
     variants: str | Sequence[str]
@@ -145,7 +143,6 @@ class PlanKeywords(TypedDict, total=False):
     margin: float
     resamples: int
     cluster: str
-    interval: Literal["percentile", "bca"]
     epsilon: float
     slices: str | Sequence[str]
     variants: str | Sequence[str]

@@ -37,7 +37,6 @@ GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 SEED = 20231206
 """Fixes all resampling where no study does."""
 
-IntervalMethod = Literal["percentile", "bca"]
 Scope = Literal["these", "like_these"]
 OrderedWeights = Literal["linear", "quadratic"]
 Overlap = Literal["random", "unknown"]
@@ -95,7 +94,6 @@ class AnalysisSettings(BiasSettings):
     margin: float = Field(default=0.1, gt=0, lt=2)
     resamples: int = Field(default=2000, ge=10)
     cluster: str = Field(default="pair", min_length=1)
-    interval: IntervalMethod = "percentile"
     epsilon: ShareBelowOne = 0.2
     slices: Columns = ()
     variants: Columns = ()
@@ -110,11 +108,16 @@ class AnalysisSettings(BiasSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_empty_ensembles(cls, given: object) -> object:
-        """Accept `ensembles = []`, which `new` wrote into each study.toml before version 0.3."""
-        if isinstance(given, Mapping) and not given.get("ensembles", True):
-            return {name: value for name, value in given.items() if name != "ensembles"}
-        return given
+    def _without_former_defaults(cls, given: object) -> object:
+        """Accept settings that went at the value that earlier versions wrote for everybody."""
+        if not isinstance(given, Mapping):
+            return given
+        former = {"ensembles": [], "interval": "percentile"}
+        return {
+            name: value
+            for name, value in given.items()
+            if name not in former or value != former[name]
+        }
 
 
 MOST_OF_PEOPLE = 0.25

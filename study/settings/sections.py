@@ -106,7 +106,10 @@ _FORMS = {
 }
 """The patterns of texts in words."""
 
-REMOVED = {"ensembles": "was removed: reports no longer show several graders combined into one"}
+REMOVED = {
+    "ensembles": "was removed: reports no longer show several graders combined into one",
+    "interval": "was removed: all intervals are percentile intervals",
+}
 """Settings of earlier versions, with what became of them."""
 
 

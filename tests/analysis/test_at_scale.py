@@ -50,16 +50,15 @@ def assert_same(rows: dict, expected: dict) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("units", "per_cluster", "more", "interval"),
+    ("units", "per_cluster", "more"),
     [
         # So many like items that the analysis of the ratings folds them, too: it draws the same.
-        (1800, 1, {}, "percentile"),
-        (600, 3, {"g3": "model", "ed": "adjudicator"}, "percentile"),
-        (300, 2, {}, "bca"),
+        (1800, 1, {}),
+        (600, 3, {"g3": "model", "ed": "adjudicator"}),
     ],
 )
-def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more, interval):
-    whole, found = both(many_ratings(units, per_cluster, {**RATERS, **more}), interval=interval)
+def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more):
+    whole, found = both(many_ratings(units, per_cluster, {**RATERS, **more}))
     expected = {key_of(row): row for row in whole.rows}
     rows = {key_of(row): row for row in found.rows}
     assert rows.keys() <= expected.keys()
@@ -85,9 +84,7 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
     found = []
     for many in (10**6, 100):
         monkeypatch.setattr("evenhand.analysis.labels.matrix.MANY_CLUSTERS", many)
-        found.append(
-            analyse(ratings, units, [SCALE], resamples=60, slices=["topic"], interval="bca")
-        )
+        found.append(analyse(ratings, units, [SCALE], resamples=60, slices=["topic"]))
     whole, patterns = ({key_of(row): row for row in each.rows} for each in found)
     assert patterns.keys() == whole.keys()
     assert {"subject_score", "slice_difference", "bias_slice"} <= {key[1] for key in whole}

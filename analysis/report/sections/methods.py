@@ -263,9 +263,8 @@ def _computed(source: Source) -> Iterator[str]:
     analysis, settings = source.analysis, source.analysis.settings
     estimated = _estimated(source)
     if any(row["low"] == row["low"] for row in analysis.rows):
-        kind = "BCa" if settings.interval == "bca" else "percentile"
         about = {"resamples": settings.resamples, "resampled": _resampled(source)}
-        yield written("methods_text.intervals", kind=kind, **about)
+        yield written("methods_text.intervals", **about)
     used = (begins for begins in _SENTENCES if any(name.startswith(begins) for name in estimated))
     for name in dict.fromkeys(_SENTENCES[begins] for begins in used):
         without = name == "alpha" and "gwet_ac1" not in estimated

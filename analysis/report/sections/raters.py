@@ -5,7 +5,6 @@ where graders and people differ most, with a page of all of them that can be sea
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,14 +49,10 @@ from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
 _WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
-_MOST = 2 * charts.MAX_LISTED
-_LEGIBLE = 0.05
-"""A share below this has no room for its category's name."""
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Shares of the largest count: one category often holds most, and the errors matter."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 _DIFFERENCE = "group_difference"
-_MOST_VALUES = 24
 
 
 def layers(figures: RubricFigures) -> Part:
@@ -80,7 +75,7 @@ def layers(figures: RubricFigures) -> Part:
     return Part(
         answers=_answer(figures, labelled=bool(tables)),
         folded=[
-            *(_distribution(figures, tables) or tables),
+            *tables,
             *([] if listed_all else [Paragraph(written("raters.not_listed"))]),
             *figures.table("raters.work", [(rater, (rater, "")) for rater in workers]),
             *_exclusions(figures),
@@ -132,35 +127,6 @@ def _exclusions(figures: RubricFigures) -> list[Block]:
             rows += [(name, None), *who]
     tables = figures.table("exclusions.caption", rows)
     return [Paragraph(written("exclusions.about")), *tables] if tables else []
-
-
-def _distribution(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Stack shares of the categories in a bar for each rater, if there are few categories."""
-    shares = figures.select("prevalence")
-    categories = list(dict.fromkeys(figure.at for figure in shares))
-    raters = figures.graders_last(figure.rater for figure in shares)
-    if not 2 <= len(categories) <= len(charts.HEAT):
-        return []
-    values: list[charts.Datum] = []
-    drawn: dict[str, str] = {}
-    for rater in raters[:_MOST]:
-        start = 0.0  # of a part, which is only its place in the drawing
-        for figure in figures.select("prevalence", raters=(rater, "")):
-            if not math.isnan(share := figure.bounds[1]):
-                who = drawn[rater] = charts.short(rater_title(rater))
-                end = start + share
-                place = {"from": start, "to": end, "middle": (start + end) / 2}
-                text = figure.at if share >= _LEGIBLE else ""
-                values.append(figure.datum(who=who, category=figure.at, text=text, **place))
-                start = end
-    shades = (charts.HEAT if len(categories) > 3 else charts.HEAT[1::2])[: len(categories)]
-    of_shade = zip(categories, shades, strict=True)
-    dark = [category for category, shade in of_shade if shade in charts.HEAT[4:]]
-    return figures.chart(
-        "shares", values, data, charts.left_out(raters, drawn, "raters", _MOST),
-        raters=list(dict.fromkeys(drawn.values())),
-        categories=categories, number=len(categories), shades=shades, dark=dark,
-    )  # fmt: skip
 
 
 def pair_layers(figures: RubricFigures) -> Part:
@@ -280,38 +246,16 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
 
 
 def _slices(figures: RubricFigures) -> list[Block]:
-    """Chart or tabulate graders' agreement with people on the categories, by the columns asked for,
-    compared with the rest of the units.
+    """Tabulate graders' agreement with people on the categories, by the columns asked for, compared
+    with the rest of the units.
     """
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (each for each in differences if "=" in each.subset and not each.is_binary)
     out: list[Block] = []
     for column, of_column in grouped(on_categories, attrgetter("column")).items():
         rows = rows_of(of_column, lambda each: each.value, lambda each: pair_title(each.raters))
-        tables = figures.table("pairs.parts", rows, stub=column, column=column)
-        out += _slice_plot(figures, column, of_column, tables) or tables
+        out += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*out, Paragraph(written("pairs.about_parts"))] if out else []
-
-
-def _slice_plot(
-    figures: RubricFigures, column: str, differences: list[Figure], data: list[Table]
-) -> list[Chart]:
-    """`slice_difference` with its interval, for every value of a column and every grader."""
-    graders = figures.by_agreement(dict.fromkeys(figure.grader for figure in differences))
-    parts = list(dict.fromkeys(figure.value for figure in differences))
-    few, first = graders[: len(charts.SHAPES)], parts[:_MOST_VALUES]
-    shown = [e for e in differences if e.grader in few and e.value in first and not e.reason]
-    if not shown:
-        return []
-    values = [e.datum(value=charts.short(e.value), grader=charts.short(e.grader)) for e in shown]
-    drawn = [name for name in graders if any(name == each.grader for each in shown)]
-    return figures.chart(
-        "parts", values, data,
-        charts.left_out(graders, drawn, most=len(charts.SHAPES)),
-        charts.left_out(parts, {each.value for each in shown}, "values", _MOST_VALUES),
-        x=charts.through_zero(charts.bounds_of(values)), column=column,
-        graders=[charts.short(name) for name in drawn], series=charts.SERIES, shapes=charts.SHAPES,
-    )  # fmt: skip
 
 
 def group_layers(figures: RubricFigures) -> Part:

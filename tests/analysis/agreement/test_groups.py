@@ -40,42 +40,20 @@ def _by_hand(rows: list[list[str]], category: str) -> float:
 def test_specific_agreement_and_confusion(rng):
     truth = rng.integers(0, 2, 80)
     labels = {name: noisy(rng, truth, 2, 0.7, missing=0.2) for name in ("ann", "ben", "cem", "g")}
-    results = analyse_labels(labels, Scale("", THREE), resamples=200).results
     people = [list(row) for row in zip(*(labels[n] for n in ("ann", "ben", "cem")), strict=True)]
     plain = specific_agreement(
         [[None if x == "-" else x for x in row] for row in people], categories=THREE
     )
-    group, pair, with_humans = (
-        rows_of(results, "specific_agreement", *raters).set_index("at")
-        for raters in (("humans", ""), ("ann", "g"), ("humans", "g"))
-    )
-    both = [list(row) for row in zip(labels["ann"], labels["g"], strict=True)]
     for category in THREE[:2]:
-        assert group.loc[category, "estimate"] == pytest.approx(_by_hand(people, category))
         assert plain[category].estimate == pytest.approx(_by_hand(people, category))
-        assert pair.loc[category, "estimate"] == pytest.approx(_by_hand(both, category))
-        assert pair.loc[category, "low"] < pair.loc[category, "high"]
-    for rows in (group, pair):
-        assert np.isnan(rows.loc["3", "estimate"])
-        assert rows.loc["3", "note"] == "category_not_used"
-    pairs = [[person, g] for row, g in zip(people, labels["g"], strict=True) for person in row]
-    pairs = [pair for pair in pairs if "-" not in pair]
-    assert with_humans.loc["1", "estimate"] == pytest.approx(_by_hand(pairs, "1"))
+    both = [list(row) for row in zip(labels["ann"], labels["g"], strict=True)]
+    results = analyse_labels(labels, Scale("", THREE), resamples=20).results
     table = rows_of(results, "confusion", "ann", "g").set_index("at")
     assert table.index.tolist() == [f"{a}>{b}" for a in THREE for b in THREE]
     for cell, row in table.iterrows():
         first, second = str(cell).split(">")
         assert row["estimate"] == sum(a == first and g == second for a, g in both)
         assert row["n_units"] == sum("-" not in each for each in both)
-
-
-def test_positive_and_negative_agreement():
-    """Cicchetti & Feinstein (1990): 80 and 5 agreed of 100, .914 and .400."""
-    labels = {"ann": "1" * 90 + "2" * 10, "ben": "1" * 80 + "2" * 10 + "1" * 5 + "2" * 5}
-    scale = Scale("", ("1", "2"), affirmative=frozenset({"1"}))
-    found = analyse_labels(labels, scale, resamples=100)
-    rows = rows_of(found, "specific_agreement", "ann", subset="all|binary").set_index("at")
-    assert rows["estimate"].round(3).to_dict() == {"affirmative": 0.914, "other": 0.4}
 
 
 def test_categories_that_hold_an_arrow_stay_apart():

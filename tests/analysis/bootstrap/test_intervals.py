@@ -1,4 +1,4 @@
-"""Percentile and BCa intervals, against scipy's and by their own rules.
+"""Percentile intervals, against numpy's and by their own rules.
 
 Intervals where resamples do not vary.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import bootstrap, norm, t
+from scipy.stats import norm, skew, t
 from statsmodels.stats.proportion import proportion_confint
 
 from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
@@ -19,10 +19,7 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
     Interval,
-    _quantiles,
-    acceleration,
     alike,
-    bca_bounds,
     bounds,
     carriers,
     expanded_tail,
@@ -41,78 +38,26 @@ from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper_bound
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import statistics
-from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, ratings_of, rows_of
 
 
-def test_bca_is_what_scipy_has_on_the_same_data():
-    """A ratio of means of 40 skewed clusters: scipy draws its own resamples, so nearly the same."""
-    rng = np.random.default_rng(4)
-    part, whole = rng.exponential(size=40) ** 2, rng.uniform(1, 2, 40)
-    resamples = Resamples(np.ones(40), 20_000, np.random.default_rng(1), method="bca")
-    sums = resamples.totals(np.column_stack([part, whole]))
-    found = resamples.interval(sums[:, 0] / sums[:, 1], 40)
-    theirs = {
-        method: bootstrap(
-            (part, whole),
-            lambda x, y, axis: x.mean(axis) / y.mean(axis),
-            paired=True,
-            n_resamples=20_000,
-            confidence_level=1 - 2 * expanded_tail(40),
-            method=method,
-            rng=np.random.default_rng(2),
-        ).confidence_interval
-        for method in ("BCa", "percentile")
-    }
-    assert found.low == pytest.approx(theirs["BCa"].low, rel=0.03)
-    assert found.high == pytest.approx(theirs["BCa"].high, rel=0.03)
-    # The two methods differ by far more than that, or nothing would have been shown.
-    assert theirs["BCa"].high > 1.07 * theirs["percentile"].high
-
-
-def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit():
-    data = np.random.default_rng(3).exponential(size=30)
-    drawn = bootstrap((data,), np.mean, n_resamples=999, method="BCa", rng=np.random.default_rng(0))
-    left_out = np.array([np.delete(data, at).mean() for at in range(30)])
-    low, high = bca_bounds(data.mean(), drawn.bootstrap_distribution, left_out)
-    assert low == pytest.approx(drawn.confidence_interval.low, rel=1e-12)
-    assert high == pytest.approx(drawn.confidence_interval.high, rel=1e-12)
-
-
 def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data():
-    resamples = Resamples([2, 1], 3, np.random.default_rng(0), method="bca")
+    resamples = Resamples([2, 1], 3, np.random.default_rng(0), jackknife=True)
     totals = resamples.totals(np.array([[10.0], [1.0]]))
     assert len(resamples) == len(totals) == 1 + 3 + 3
     assert totals[0, 0] == 21.0
     assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
 
 
-def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones():
+def test_groups_of_clusters_have_nearly_the_skewness_of_single_ones():
     values = np.random.default_rng(6).exponential(size=20_000)
-    resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), method="bca")
+    resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), jackknife=True)
     totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
     assert len(totals) == 2 + MAX_LEFT_OUT
-    single = acceleration((values.sum() - values) / 19_999)
-    grouped = acceleration(totals[2:, 0] / totals[2:, 1])
-    assert single == pytest.approx(2 / 6 / np.sqrt(20_000), rel=0.1)
-    assert grouped == pytest.approx(single, abs=0.002)
-
-
-def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so():
-    drawn = np.linspace(0.2, 0.4, 500)
-    outside = interval(np.append(0.9, drawn), 30, left_out=np.array([0.8, 0.9, 1.0]))
-    undefined = interval(np.append(0.3, drawn), 30, left_out=np.array([0.3, np.nan]))
-    for found in (outside, undefined):
-        assert (found.low, found.high) == percentile_bounds(drawn, expanded_tail(30))
-        assert found.note == "percentile interval, as BCa is undefined"
-    # Perfect agreement in every resample is no bias.
-    perfect = interval(np.ones(101), 30, left_out=np.ones(30))
-    assert (perfect.low, perfect.high, perfect.note) == (1.0, 1.0, "")
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(InputError, match="'t'; it must be one of percentile, bca"):
-        Resamples(np.ones(3), 10, np.random.default_rng(0), method="t")  # type: ignore[arg-type]
+    single, grouped = (values.sum() - values) / 19_999, totals[2:, 0] / totals[2:, 1]
+    in_units = [skew(-each) / np.sqrt(len(each)) for each in (single, grouped)]
+    assert in_units[0] == pytest.approx(2 / np.sqrt(20_000), rel=0.1)
+    assert in_units[1] == pytest.approx(in_units[0], abs=0.012)
 
 
 def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
@@ -148,9 +93,7 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng):
         drawn = rng.normal(size=size)
         expected = np.quantile(drawn, [0.025, 0.975]).tolist()
         assert percentile_bounds(drawn) == pytest.approx(expected, rel=1e-14)
-        for shares in ((0.0, 1.0), (0.7, 0.2)):
-            expected = np.quantile(drawn, shares).tolist()
-            assert _quantiles(drawn, *shares) == pytest.approx(expected, rel=1e-14)
+        assert percentile_bounds(drawn, 0.0) == (drawn.min(), drawn.max())
 
 
 def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
@@ -240,7 +183,7 @@ def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
 NO_RANGE = {
     # No interval: counts, prices, p values, fits and shares of resamples.
     "alt_test_winning_rate", "confusion", "cost_usd", "disagreement", "disagreement_sorted",
-    "mcnemar_p", "models_answered", "price_per_1000_units", "same_best", "stuart_maxwell_p",
+    "mcnemar_p", "models_answered", "price_per_1000_units", "stuart_maxwell_p",
     # Unbounded, or not bounded by 1.
     "squared_distance", "stability_sd", "strength",
 }  # fmt: skip
@@ -461,20 +404,19 @@ def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame,
     return ratings_of(labels, GRADERS, stated), units
 
 
-def results_of(ratings: pd.DataFrame, units: pd.DataFrame, method: str) -> pd.DataFrame:
+def results_of(ratings: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
-    asked = {"slices": ["topic"], "groups": ["group"], "interval": method}
+    asked = {"slices": ["topic"], "groups": ["group"]}
     facts = StudyFacts(strata=("topic",))
     return analyse(ratings, units, [scale], resamples=200, facts=facts, **asked).results
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["percentile", "bca"])
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("alike", [False, True])
-def test_no_interval_is_a_single_number(alike, probabilities, method):
+def test_no_interval_is_a_single_number(alike, probabilities):
     ratings, units = everybody_agrees(alike=alike, probabilities=probabilities)
-    results = results_of(ratings, units, method)
+    results = results_of(ratings, units)
     assert results["low"].notna().sum() > 300
     single = results[results["high"] - results["low"] < 1e-9]
     # The kappa of a baseline is 0 by construction, whatever anybody says.
@@ -490,7 +432,7 @@ def test_no_interval_is_a_single_number(alike, probabilities, method):
 @pytest.mark.slow
 def test_the_intervals_are_those_of_the_clusters_that_might_differ():
     ratings, units = everybody_agrees(alike=False, probabilities=False)
-    results = results_of(ratings, units, "percentile")
+    results = results_of(ratings, units)
     rows = results[(results["subset"] == "all|binary") & (results["at"] == "")]
     found = rows.set_index(["statistic", "rater_a", "rater_b"])[["estimate", "low", "high"]]
     share, affirmed = 1 - 0.025 ** (1 / PAIRS), (ratings["label"] == "y").mean()
@@ -507,7 +449,7 @@ def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
     """By subject 60 pairs are labelled and 140 graded: people's sample says how sure that is."""
     ratings, units = everybody_agrees(alike=True, probabilities=False)
     ratings["label"] = "n"
-    results = results_of(ratings, units, "percentile")
+    results = results_of(ratings, units)
     for statistic, clusters in (("rate_human", PAIRS), ("rate_raw", 140), ("rate_ppi", PAIRS)):
         rows = rows_of(results, statistic, subset="all|binary")
         assert len(rows) > 0

@@ -4,8 +4,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics import cohen_kappa_score
 
@@ -18,7 +16,6 @@ from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,
     Resamples,
     count_patterns,
-    distinct_rows,
     resamples_of_patterns,
 )
 from evenhand.analysis.labels.scale import Scale
@@ -130,7 +127,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
     frequency = np.random.default_rng(3).integers(1, 4, 700)
 
     def everything() -> tuple[np.ndarray, np.ndarray]:
-        resamples = Resamples(frequency, 520, np.random.default_rng(9), method="bca")
+        resamples = Resamples(frequency, 520, np.random.default_rng(9), jackknife=True)
         return resamples.totals(features), np.vstack(list(resamples.blocks()))
 
     whole = everything()
@@ -158,23 +155,6 @@ def test_counts_are_multinomial_however_they_are_drawn():
 
 
 # --- Patterns of labels ---------------------------------------------------------------------------
-@given(seed=st.integers(0, 10_000), rows=st.integers(1, 60), columns=st.integers(1, 9))
-def test_distinct_rows_are_those_that_sorting_finds(seed, rows, columns):
-    table = np.random.default_rng(seed).integers(-1, 3, (rows, columns))
-    kept, times = distinct_rows(list(table.T))
-    expected, counts = np.unique(table, axis=0, return_counts=True)
-    found = dict(zip(map(tuple, table[kept]), times, strict=True))
-    assert found == dict(zip(map(tuple, expected), counts, strict=True))
-
-
-def test_rows_that_fit_no_single_number_are_still_told_apart():
-    table = np.random.default_rng(0).integers(-1, 9, (300, 40))
-    table[150:] = table[:150]
-    kept, times = distinct_rows(list(table.T))
-    assert len(kept) == 150
-    assert (times == 2).all()
-
-
 @pytest.mark.parametrize(("raters", "q"), [(3, 5), (5, 5), (9, 8), (124, 10)])
 def test_count_patterns_are_the_counts_of_the_units(raters, q):
     codes = np.random.default_rng(1).integers(-1, q, (400, raters)).astype(np.int8)

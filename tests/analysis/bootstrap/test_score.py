@@ -216,7 +216,7 @@ def compared(counts: Counts) -> Comparison:
     raters = zip(("h1", "h2", "h3", "g"), np.array(["n", "y"])[np.array(units).T], strict=True)
     clusters = [f"u{at // copies:03}" for at in range(len(units))]
     labels = matrix_of(dict(raters), Scale("R", ("n", "y")), clusters=clusters)
-    left_out = Resamples(np.ones(n), 0, np.random.default_rng(0), "bca")
+    left_out = Resamples(np.ones(n), 0, np.random.default_rng(0), jackknife=True)
     (reading,) = readings_of(labels)
     found = Comparator(left_out, 0.1).compared(reading)
     assert found is not None

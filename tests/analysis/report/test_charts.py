@@ -62,9 +62,7 @@ def test_every_kind_of_picture_is_there(busy_analysis):
         "price against agreement with annotators",
         "of every two raters",
         "labels of annotators and of each grader",
-        "agreement with annotators by topic, minus that in the rest",
         "subjects' scores by annotators and by each grader",
-        "how each rater uses the categories",
         "Cohen κ with annotators, by threshold",
         "do probabilities mean what they say",
     ):

@@ -1,7 +1,7 @@
 """Probability quality: known values, scikit-learn as second implementation, degenerate input.
 
 Calibration error: the authors' formula, no bias, intervals that cover, degenerate input.
-The reliability curve and the parts of the Brier score, by hand and against scikit-learn.
+The reliability curve, by hand and against scikit-learn.
 """
 
 import numpy as np
@@ -19,7 +19,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.thresholds.rows import (
     MAX_POINTS,
     BinnedGaps,
-    brier_parts,
     equal_mass_bins,
     isotonic_curve,
     recalibrated,
@@ -29,7 +28,6 @@ from evenhand.analysis.thresholds.sweep import folds
 from tests.analysis.make import ratings_of, rows_of
 from tests.known_values import known_values
 
-PARTS = ("miscalibration", "discrimination", "uncertainty")
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
@@ -39,10 +37,6 @@ def test_known_values():
     p = np.array(known["data"]["p"])
     expected = known["expected"]
     assert np.mean((p - y) ** 2) == pytest.approx(expected["brier"], abs=1e-12)
-    parts = brier_parts(p, y)
-    assert parts.miscalibration - parts.discrimination + parts.uncertainty == pytest.approx(
-        expected["brier"], abs=1e-12
-    )
     fitted = np.interp(p, *isotonic_curve(p, y))
     assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
 
@@ -97,7 +91,8 @@ def test_rows_agree_with_scikit_learn(rng):
     assert plain.brier == pytest.approx(brier["estimate"])
     assert plain.ece == pytest.approx(ece["estimate"])
     assert plain.ece_low == pytest.approx(ece["low"], abs=0.02)
-    assert plain.ece_recalibrated < ece["low"]
+    after = rows.loc[("brier_recalibrated", ""), "estimate"]
+    assert plain.brier_recalibrated == pytest.approx(after)
 
 
 def test_a_single_probability_is_a_single_point(rng):
@@ -246,40 +241,12 @@ def test_bins_hold_equally_many_units_and_ties_together(rng):
     assert equal_mass_bins(np.array([0.5])).tolist() == [0]
 
 
-def test_parts_by_hand():
-    """Four units at .2, .4, .6, .8 of which the second and the fourth are affirmed. The curve is 0,
-    1/2, 1/2, 1: its score 2/16; at the constant 1/2 1/4; as stated (.04 + .36 + .36 + .04) / 4."""
-    parts = brier_parts(np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.0, 1.0, 0.0, 1.0]))
-    assert parts.uncertainty == pytest.approx(1 / 4)
-    assert parts.discrimination == pytest.approx(1 / 4 - 1 / 8)
-    assert parts.miscalibration == pytest.approx(0.2 - 1 / 8)
-
-
-def test_parts_of_the_extremes():
-    verdicts = np.array([0.0, 1.0, 1.0, 0.0])
-    sure = brier_parts(verdicts, verdicts)
-    assert (sure.miscalibration, sure.discrimination, sure.uncertainty) == (0.0, 0.25, 0.25)
-    constant = brier_parts(np.full(4, 0.5), verdicts)
-    assert (constant.miscalibration, constant.discrimination) == (0.0, 0.0)
-    inverted = brier_parts(1.0 - verdicts, verdicts)
-    assert (inverted.miscalibration, inverted.discrimination) == (0.75, 0.0)
-    agreed = brier_parts(np.array([0.3, 0.6]), np.ones(2))
-    assert (agreed.discrimination, agreed.uncertainty) == (0.0, 0.0)
-
-
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
 @trials(max_examples=60, deadline=None)
-def test_parts_add_up_and_are_scikit_learns(pairs):
+def test_the_curve_is_scikit_learns(pairs):
     p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
-    p /= 10
-    parts = brier_parts(p, y)
-    total = parts.miscalibration - parts.discrimination + parts.uncertainty
-    assert total == pytest.approx(np.mean((p - y) ** 2))
     theirs = IsotonicRegression().fit(p, y).predict(p)
-    assert parts.miscalibration == pytest.approx(
-        np.mean((p - y) ** 2) - np.mean((theirs - y) ** 2), abs=1e-12
-    )
-    assert min(vars(parts).values()) >= 0
+    assert np.interp(p, *isotonic_curve(p, y)) == pytest.approx(theirs, abs=1e-12)
 
 
 def test_points_are_both_ends_of_every_step():

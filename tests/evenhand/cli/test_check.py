@@ -228,7 +228,7 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
     results = checked(
         tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--set", "rater_slices=leaning",
-        "--set", "sensitivity_cluster=topic", "--set", "interval=bca", "--margin", "0.2",
+        "--set", "sensitivity_cluster=topic", "--margin", "0.2",
     )  # fmt: skip
     assert {"topic=tax", "topic=war", "leaning=left"} <= set(results["subset"])
     assert "cluster=topic" in set(results["at"])

@@ -40,7 +40,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("guess", RULE, 1, "not met  human_ceiling_difference, low"),
         ("good", "cohen_kappa.low > 0.99", 1, "not met  cohen_kappa, low"),
         ("good", "cohen_kappa > 0.2,cohen_kappa.high<1.1", 0, "required < 1.1"),
-        ("good", "specific_agreement@yes > 0.5", 0, "specific_agreement at yes"),
+        ("good", "prevalence@yes > 0.1", 0, "prevalence at yes"),
     ],
 )
 def test_the_gate_opens_or_not(run, ratings, grader, rule, code, says):

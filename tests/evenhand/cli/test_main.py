@@ -177,7 +177,6 @@ GIVEN = {
     "margin": (["--margin", ".05"], 0.05),
     "resamples": (["--resamples", "300"], 300),
     "cluster": (["--cluster", "unit"], "unit"),
-    "interval": (["--set", "interval=bca"], "bca"),
     "epsilon": (["--epsilon", "0.1"], 0.1),
     "slices": (["--slice", "topic", "--slice", "side"], ("topic", "side")),
     "variants": (["--set", "variants=wording"], ("wording",)),

@@ -246,7 +246,7 @@ def test_a_file_of_numbers_is_judged(tmp_path: Path, run: Run) -> None:
     given = set(results["statistic"])
     assert {"icc_a1", "icc_c1", "krippendorff_alpha_interval", "mean_difference"} <= given
     # Nothing is counted by category: the tables stay short.
-    assert not given & {"confusion", "prevalence", "cohen_kappa", "specific_agreement"}
+    assert not given & {"confusion", "prevalence", "cohen_kappa"}
     assert len(results) < 150
     report = (out / "report.md").read_text("utf-8")
     assert "ICC(A,1)" in report and "mean of the numbers given" in report

@@ -461,7 +461,6 @@ def test_editors_see_every_keyword(name: str) -> None:
         (lambda: eh.check(TABLE, zzz=1), "check has no argument zzz"),
         (lambda: eh.check(TABLE, **WHO, level="ordnal"),
          "level is 'ordnal'; did you mean ordinal?"),
-        (lambda: eh.check(TABLE, **WHO, interval="bac"), "interval is 'bac'; did you mean bca?"),
         (lambda: eh.check(TABLE, **WHO, scope="those"), "scope is 'those'; did you mean these?"),
         (lambda: eh.check(TABLE, **WHO, overlap="x"), "overlap is 'x'; it must be 'random' or"),
         (lambda: eh.plan(statistic="zzz"),

@@ -97,7 +97,6 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "analysis.margin": (1.0, verdict_on(WEAK)),
     "analysis.resamples": (110, rows_of("cohen_kappa")),
     "analysis.cluster": ("unit", rows_of("cohen_kappa")),
-    "analysis.interval": ("bca", rows_of("cohen_kappa")),
     "analysis.epsilon": (0.0, rows_of("alt_test")),
     "analysis.slices": (["main_category"], rows_of("cohen_kappa", subset="main_category=")),
     "analysis.variants": (["template_category"], rows_of("stability", at="template_category")),

@@ -60,7 +60,7 @@ CASES = [
     ({"margin": 0}, "margin is 0; it must be greater than 0"),
     ({"margin": 5}, "margin is 5; it must be less than 2"),
     ({"resamples": "many"}, "resamples is 'many'; it must be a valid integer"),
-    ({"interval": "exact"}, "interval is 'exact'; it must be 'percentile' or 'bca'"),
+    ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
     ({"min_coverage": 2}, "min_coverage is 2; it must be less than or equal to 1"),
     ({"slices": "topic"}, "slices is 'topic'; it must be a valid tuple"),
     ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compared"),
@@ -89,21 +89,25 @@ def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one
 
 
 @pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])
-def test_a_setting_that_went_is_accepted_empty_and_named_otherwise(kind):
-    """`new` of earlier versions wrote `ensembles = []` into each study.toml."""
+def test_a_setting_that_went_is_accepted_as_it_was_written_and_named_otherwise(kind):
+    """Earlier versions wrote `ensembles = []` and `interval = "percentile"`."""
 
-    def read(ensembles: list[list[str]]) -> Section:
-        analysis = {"margin": 0.2, "ensembles": ensembles}
+    def read(**went: object) -> Section:
+        analysis = {"margin": 0.2, **went}
         whole = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "analysis": analysis}
         return kind.model_validate(whole if kind is StudyConfig else analysis)
 
-    settings = read([])
+    settings = read(ensembles=[], interval="percentile")
     assert getattr(settings, "analysis", settings).margin == 0.2
-    with pytest.raises(ValidationError) as raised:
-        read([["g", "h"]])
-    assert fault_of(raised.value).endswith(
-        "ensembles was removed: reports no longer show several graders combined into one; delete it"
-    )
+    for went, sentence in (
+        ({"ensembles": [["g", "h"]]}, "reports no longer show several graders combined into one"),
+        ({"interval": "bca"}, "all intervals are percentile intervals"),
+    ):
+        with pytest.raises(ValidationError) as raised:
+            read(**went)
+        assert fault_of(raised.value).endswith(
+            f"{next(iter(went))} was removed: {sentence}; delete it"
+        )
 
 
 def test_the_settings_load_neither_a_store_nor_a_table():
