@@ -31,7 +31,6 @@ from evenhand.annotate_app.lead.parts import (
     records,
     show_chart,
     show_drawn,
-    show_funnel,
     show_table,
 )
 from evenhand.annotate_app.logins import place_of, require
@@ -356,7 +355,6 @@ def show_progress(study: Study) -> None:
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
     st.text(time_left(rubrics))
-    show_funnel(study)
     show_table(
         rubrics,
         "Places by rubric: one for every annotator that an item wants",

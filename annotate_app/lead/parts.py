@@ -57,7 +57,6 @@ from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 from evenhand.study.prompts.units import has_known_answer
-from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import Mark, pieces
 from evenhand.texts import DASH, written
 
@@ -363,15 +362,6 @@ def records(frame: pd.DataFrame) -> list[Datum]:
 
 def _scheme() -> str:
     return st.context.theme.type or "light"
-
-
-def show_funnel(study: Study) -> None:
-    """Draw the number of participants at each step so far."""
-    cells = "".join(
-        f"<div><dt>{html.escape(WORDS['stages'][stage])}</dt><dd>{count}</dd></div>"
-        for stage, count in latest(study, funnel).items()
-    )
-    show(f'<dl class="evenhand-figures">{cells}</dl>')
 
 
 # A unit as people read it: its texts under their labels, drawn as on the raters' page.

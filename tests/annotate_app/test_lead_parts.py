@@ -52,7 +52,6 @@ from evenhand.study.lead.progress import (
     rater_progress,
     rubric_progress,
 )
-from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import DASH
 from harness.studies import label_all, task_of, with_labels
@@ -289,7 +288,6 @@ def test_another_process_counts_the_same(make_study):
             table, step = latest(study, labels_over_time)
             pd.testing.assert_frame_equal(table, labels_over_time(study)[0])
             assert step == "day"
-            assert latest(study, funnel) == funnel(study)
             assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
             for of_one in (rater_answers, label_shares):
                 pd.testing.assert_frame_equal(counted(study, of_one, "r1"), of_one(study, "r1"))
