@@ -22,7 +22,7 @@ from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, heading, plain, show
+from evenhand.annotate_app.html_texts import block, plain, show
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     latest,
@@ -46,7 +46,6 @@ from evenhand.study.lead.progress import (
     Forecast,
     data_version,
     forecast,
-    labels_over_time,
     rater_progress,
     rubric_progress,
     time_left,
@@ -364,9 +363,6 @@ def show_progress(study: Study) -> None:
     if raters.empty:
         st.text(written("lead.nobody_began"))
         return
-    counts, step = latest(study, labels_over_time)
-    show(heading(f"Labels by the {step}"))
-    show_chart(timeline_chart(counts, step))
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names
     ways = {"rater_id": rater_page}
@@ -376,22 +372,6 @@ def show_progress(study: Study) -> None:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
         show_table(totals, "By grader", columns, headings=head, folded=True, called=called)
-
-
-def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
-    """Bars of labels by the hour or day, in UTC."""
-    unit = "utcyearmonthdate" + ("hours" if step == "hour" else "")
-    x = {"field": "start", "type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"}
-    y = {"field": "labels", "type": "quantitative", "title": "labels", "stack": True}
-    colours = {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}}
-    tooltip = [{"field": name} for name in ("start", "rubric", "labels")]
-    about = {
-        "description": f"Labels by the {step}, by rubric.",
-        "mark": "bar",
-        "height": 280,
-        "encoding": {"x": x, "y": y, "color": colours, "tooltip": tooltip},
-    }
-    return chart_spec(records(counts), about)
 
 
 # Agreement among people, and of each grader with them, while labels come in.

@@ -1,5 +1,5 @@
-"""Progress of a study's labelling: labels so far, over time and of one rater compared with the
-others; what is left by rubric and by rater; and when it will end.
+"""Progress of a study's labelling: labels so far, and of one rater compared with the others; what
+is left by rubric and by rater; and when it will end.
 """
 
 from __future__ import annotations
@@ -52,26 +52,6 @@ def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
             for name, hashes in study.accepted_hashes().items()
         ),
     )
-
-
-MOST_HOURS = 48
-"""A longer study is shown by the day."""
-
-
-def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
-    """Count people's labels by hour or day (UTC): a table `start, rubric, labels`, and the step,
-    "hour" or "day". Without labels there are no rows. Skips and hidden repeats count: they took
-    their time. Labels without a time are left out.
-    """
-    people = _human_labels(study)
-    people = people[people["created_at"] != ""]
-    stamps = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
-    hours = (stamps.max() - stamps.min()).total_seconds() / 3600 if len(stamps) else 0.0
-    step = "day" if hours > MOST_HOURS else "hour"
-    starts = stamps.dt.floor("D" if step == "day" else "h")
-    counts = people.groupby([starts.rename("start"), "rubric"]).size().rename("labels")
-    table = counts.reset_index()
-    return table.assign(start=table["start"].map(pd.Timestamp.isoformat)), step
 
 
 ANSWER_COLUMNS = (

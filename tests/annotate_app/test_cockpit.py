@@ -96,9 +96,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(page):
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
 
 
-def test_progress_and_agreement_over_time(page):
-    turn_to(page, "Progress")
-    expect(page.get_by_role("heading", name="Labels by the day")).to_be_visible()
+def test_agreement_over_time(page):
     turn_to(page, "Agreement")
     # The report's forest plots, one for each reading of each rubric, use all of a wide page.
     page.set_viewport_size({"width": 2560, "height": 1440})

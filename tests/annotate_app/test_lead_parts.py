@@ -47,7 +47,6 @@ from evenhand.study.lead.progress import (
     confusions,
     data_version,
     label_shares,
-    labels_over_time,
     rater_answers,
     rater_progress,
     rubric_progress,
@@ -285,9 +284,6 @@ def test_another_process_counts_the_same(make_study):
         with _at_random(make_study(12), seed) as study:
             for count in (rubric_progress, rater_progress):
                 pd.testing.assert_frame_equal(latest(study, count), count(study))
-            table, step = latest(study, labels_over_time)
-            pd.testing.assert_frame_equal(table, labels_over_time(study)[0])
-            assert step == "day"
             assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
             for of_one in (rater_answers, label_shares):
                 pd.testing.assert_frame_equal(counted(study, of_one, "r1"), of_one(study, "r1"))

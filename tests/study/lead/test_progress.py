@@ -15,7 +15,6 @@ from evenhand.study.lead.progress import (
     data_version,
     forecast,
     label_shares,
-    labels_over_time,
     rater_answers,
     rater_progress,
     rubric_progress,
@@ -36,7 +35,6 @@ def test_before_anyone_has_labelled(study, make_study):
     assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
     assert math.isnan(row["hours_left"])
     assert rater_progress(study).empty
-    assert labels_over_time(study)[0].empty
     assert "not known" in time_left(rubric_progress(study))
     empty = rubric_progress(make_study(pairs=4, responses=None, rubrics=["refusal"]))
     assert empty["wanted"].tolist() == [0]
@@ -150,7 +148,7 @@ def test_without_a_pace_nothing_is_said(eighty, hours_ago):
     assert (found.hours > 0) == (bool(hours_ago) and min(hours_ago) < 24)
 
 
-# One rater beside the others; and when labels came in
+# One rater beside the others
 
 
 GIVEN = {"ann": "115", "ben": "125", "cy": "225"}
@@ -190,14 +188,3 @@ def test_alone_there_is_nothing_to_compare(three):
     assert confusions(three, "ann") == {}
     assert math.isnan(label_shares(three, "ann")["others_share"].iloc[0])
     assert rater_answers(three, "nobody").empty
-
-
-def test_labels_by_the_hour_and_by_the_day(three):
-    found, step = labels_over_time(three)
-    assert step == "hour"
-    assert found["labels"].tolist() == [3, 3, 3]
-    assert found["start"].iloc[0] == "2026-03-02T09:00:00+00:00"
-    with_labels(three, {"ann": "---1"}, created_at="2026-03-09T12:00:00Z")
-    found, step = labels_over_time(three)
-    assert step == "day"
-    assert found["labels"].tolist() == [9, 1]
