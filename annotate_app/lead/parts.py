@@ -234,13 +234,11 @@ _TO_THE_MINUTE = "minute"
 _FORMATS = {
     **dict.fromkeys(("seconds", "median_seconds", "idle_minutes"), ".0f"),
     **dict.fromkeys(("tokens_input", "tokens_output"), ".0f"),
-    **dict.fromkeys(("pace", "share", "others_share"), ".0%"),
+    "pace": ".0%",
     **dict.fromkeys(("hours", "hours_left", "minutes"), ".1f"),
     **dict.fromkeys(("estimate", "low", "high", "owed", "cost_usd"), ".2f"),
     "drift": "+z.2f",
-    **dict.fromkeys(
-        ("created_at", "withdrawn_at", "last_made", "last_answer", "until", "end"), _TO_THE_MINUTE
-    ),
+    **dict.fromkeys(("created_at", "last_made", "last_answer", "until", "end"), _TO_THE_MINUTE),
 }
 """Format specifications of numbers, and of moments, by their columns."""
 

@@ -65,7 +65,6 @@ from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_f
 from evenhand.study.lead.progress import (
     confusions,
     data_version,
-    label_shares,
     rater_answers,
     rater_progress,
 )
@@ -79,7 +78,6 @@ from evenhand.study.session.sessions import (
     session_times,
     study_url,
 )
-from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written
@@ -101,7 +99,6 @@ def show_raters(study: Study) -> None:
     if rater is None:
         _quality(study)
     else:
-        _second_look(study, rater)
         _show_rater(study, rater)
         st.subheader("Exclude or readmit", anchor=False)
         st.text(written("lead.exclusion"))
@@ -134,15 +131,6 @@ def _quality(study: Study) -> None:
         ways={"rater_id": rater_page},
         called=study.config.names,
     )
-
-
-@st.fragment(run_every=_EVERY)
-def _second_look(study: Study, rater: str) -> None:
-    require(study, "lead")
-    if (figures := latest_figures(study)) is not None:
-        reason = "".join(figures.quality["reason"][figures.quality["rater_id"] == rater])
-        flagged = written("lead.rater_flagged", reason=reason)
-        st.text(flagged if reason else written("lead.rater_not_flagged"))
 
 
 def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
@@ -182,7 +170,7 @@ def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str
 # The page of one rater
 
 _MOST_ROWS = 50
-"""Answers and remarks that are shown, the latest; all are in the export."""
+"""Answers that are shown, the latest; all are in the export."""
 _COLOUR = "#4a8fc7"
 
 
@@ -193,8 +181,6 @@ def _show_rater(study: Study, rater: str) -> None:
         at = to_the_minute(out.created_at)
         st.text(written("lead.rater_excluded", by=out.done_by, at=at, reason=out.reason))
     answers = counted(study, rater_answers, rater)
-    shares = counted(study, label_shares, rater)
-    show_table(shares, "Labels given", "rubric label answers share others_share")
     tables = counted(study, confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
     st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
@@ -211,15 +197,6 @@ def _show_rater(study: Study, rater: str) -> None:
     else:
         checks = checks.assign(result=checks["passed"].map({True: "passed", False: "failed"}))
         show_table(checks, "Attention checks", "created_at check_id rubric expected given result")
-    st.subheader("Flags and remarks", anchor=False)
-    remarks = remarks_table(study.store)
-    remarks = remarks[remarks["rater_id"] == rater]
-    remarks = remarks[(remarks["kind"] == "flag") | (remarks["text"] != "")]
-    if remarks.empty:
-        st.text(written("lead.rater_no_remarks"))
-    else:
-        columns = "created_at kind rubric unit_id reason text withdrawn_at"
-        show_table(remarks.iloc[::-1].head(_MOST_ROWS), "Flags and remarks", columns)
     with st.expander("Latest answers"):
         columns = "created_at rubric unit_id label others seconds"
         show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)

@@ -57,7 +57,6 @@ def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
 ANSWER_COLUMNS = (
     "created_at", "rubric", "unit_id", "label", "others", "seconds", "draw"
 )  # fmt: skip
-SHARE_COLUMNS = ("rubric", "label", "answers", "share", "others_share")
 
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:
@@ -92,23 +91,6 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
         for rubric in study.asked_rubrics()
         if rubric.kind.is_choice and len(table := both[both["rubric"] == rubric.name])
     }
-
-
-def label_shares(study: Study, rater: str) -> pd.DataFrame:
-    """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units. Numbers
-    and several options are left out. NaN where the others have no label on any of these units.
-    """
-    answers, others = _split(study, rater)
-    first = answers[(answers["draw"] == 0) & (answers["label"] != "")]
-    rows = []
-    for rubric in study.asked_rubrics():
-        mine = first[first["rubric"] == rubric.name]
-        theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
-        for label in rubric.categories if len(mine) and rubric.kind.is_choice else ():
-            count = int((mine["label"] == label).sum())
-            shares = (count / len(mine), (theirs["label"] == label).mean())
-            rows.append((rubric.name, label, count, *shares))
-    return pd.DataFrame(rows, columns=list(SHARE_COLUMNS))
 
 
 def _split(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:

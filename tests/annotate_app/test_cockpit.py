@@ -120,7 +120,6 @@ def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
     row = page.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
     choose(page, "A page for one annotator", CARELESS)
-    expect(page.get_by_text("Review: takes")).to_be_visible()
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
     page.get_by_text("Latest answers").first.click()

@@ -14,7 +14,6 @@ from evenhand.study.lead.progress import (
     confusions,
     data_version,
     forecast,
-    label_shares,
     rater_answers,
     rater_progress,
     rubric_progress,
@@ -176,15 +175,10 @@ def test_each_shared_unit_counts_once_in_the_confusions(three):
     assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
     assert table.loc["5", "5"] == 1.0
     assert table.to_numpy().sum() == 3.0
-    found = label_shares(three, "ann").set_index("label")
-    assert found.loc["1", "answers"] == 2
-    assert found.loc["1", "share"] == pytest.approx(2 / 3)
-    assert found.loc["1", "others_share"] == pytest.approx(1 / 6)
 
 
 def test_alone_there_is_nothing_to_compare(three):
     for other in ("ben", "cy"):
         exclude(three.store, other, "too fast")
     assert confusions(three, "ann") == {}
-    assert math.isnan(label_shares(three, "ann")["others_share"].iloc[0])
     assert rater_answers(three, "nobody").empty
