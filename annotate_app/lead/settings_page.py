@@ -57,7 +57,6 @@ from evenhand.study.settings.study_toml import (
     Changes,
     StudyConfig,
     in_words,
-    settings_in_force,
     with_entry,
     with_values,
 )
@@ -286,11 +285,7 @@ def show_settings(study: Study) -> None:
         required=True,
         key="settings_part",
     )
-    if part is None or part == "all":
-        table = pd.DataFrame(settings_in_force(study.config), columns=["key", "value", "says"])
-        columns = {"key": "Key", "value": "Set to", "says": "What it says"}
-        show_table(table, "Settings", columns)
-        return
+    part = part or "annotation"
     editing = begin(study, f"settings-{part}")
     config = editing.present.config
     fields = _settings_of(config, part)
