@@ -168,15 +168,10 @@ def _cost_tile(paid: Costs) -> Tile:
     notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
     if paid.owed is not None:
         amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
-        answer, notes = PageLink("Sessions", amount), [written("cockpit.no_expected")]
-        if paid.expected is not None:
-            expected = {"amount": paid.expected, "currency": paid.currency}
-            notes = [written("cockpit.expected", **expected)]
+        answer, notes = PageLink("Sessions", amount), []
     elif paid.graders_usd is not None:
         amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
         answer = PageLink("Progress", amount)
-    if paid.undecided:
-        notes.append(written("cockpit.undecided", count=paid.undecided))
     if paid.graders_usd is not None:
         notes.append(written("cockpit.graders", amount=paid.graders_usd))
     if paid.unpriced:

@@ -8,7 +8,6 @@ it. A study that has none of them begins with the labelling.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,6 @@ from evenhand.study.desk.claims import (
     Claim,
     Exclusion,
     KnownUnits,
-    SessionDesign,
     last_version,
     oversight,
 )
@@ -696,40 +694,26 @@ def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[f
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed to people by `[pay]`, and spent on graders so far. None where it is not known.
-    `expected` is what people are owed once all is labelled; `undecided` counts those for whom the
-    lead has to decide. `unpriced` counts graders whose price is not known.
+    """Amounts owed to people by `[pay]`, and spent on graders so far; None where it is not known.
+    `unpriced` counts graders whose price is not known.
     """
 
     currency: str = ""
     owed: float | None = None
-    expected: float | None = None
-    undecided: int = 0
     graders_usd: float | None = None
     unpriced: int = 0
 
 
 def costs(study: Study) -> Costs:
-    """Add up what people are owed so far and in the end, and what graders have cost. In the end
-    everybody who is needed is paid for a whole part: the `places` at Prolific, or as many as it
-    takes at `units_per_rater` units each; without either nothing is expected.
-    """
+    """Add up what people are owed so far, and what graders have cost."""
     totals = grader_costs(study)
     priced = totals["cost_usd"].dropna()
     graders = float(priced.sum()) if len(priced) else None
     unpriced = int(totals["cost_usd"].isna().groupby(totals["rater_id"]).any().sum())
     if (pay := study.config.pay) is None:
         return Costs(graders_usd=graders, unpriced=unpriced)
-    times = session_times(study, Sessions(study))
-    owed = float(times["owed"].sum())
-    annotation, prolific = study.config.annotation, study.config.prolific
-    people = (prolific.places if prolific is not None else 0) or None
-    if people is None and annotation.units_per_rater:
-        units = len({unit for unit, _ in SessionDesign(study).questions})
-        people = math.ceil(units * annotation.raters_per_unit / annotation.units_per_rater)
-    expected = None if people is None else max(people * pay.complete, owed)
-    undecided = int(times["owed"].isna().sum())
-    return Costs(pay.currency, owed, expected, undecided, graders, unpriced)
+    owed = float(session_times(study, Sessions(study))["owed"].sum())
+    return Costs(pay.currency, owed, graders, unpriced)
 
 
 def grader_costs(study: Study) -> pd.DataFrame:
