@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
@@ -41,8 +40,6 @@ from evenhand.study import Study
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import queue_length, raised_flags
 from evenhand.study.lead.progress import (
-    FEWEST_HOURS,
-    FEWEST_LABELS,
     Forecast,
     data_version,
     forecast,
@@ -83,7 +80,6 @@ class Tile:
     note: str = ""
 
 
-_FAR = timedelta(days=30)
 _FAILED = {"do_not_use", "disagrees_with_reference"}
 
 
@@ -137,31 +133,12 @@ def _progress_tile(study: Study, ends: Forecast) -> Tile:
 
 
 def _end_tile(ends: Forecast) -> Tile:
-    """The end of the labelling, with its range and what that rests on, or why there is none."""
-    end = DASH if ends.at is None else _moment(ends.at)
-    about = {"earliest": _moment(ends.earliest), "hours": ends.hours} if ends.earliest else {}
-    if not ends.wanted:
-        note = written("progress.nothing")
-    elif ends.left <= 0:
-        end, note = written("cockpit.all_given"), written("progress.done")
-    elif not ends.hours:
-        note = written("cockpit.no_pace")
-    elif ends.at is None or not about:
-        least = {"labels": FEWEST_LABELS, "hours": FEWEST_HOURS}
-        note = written("cockpit.short_pace", recent=ends.recent, **least)
-    elif ends.latest is None:
-        note = written("cockpit.uneven_pace", **about)
-    else:
-        note = written("cockpit.pace", latest=_moment(ends.latest), **about)
-    return Tile("Time left", PageLink("Progress", end), note)
-
-
-def _moment(at: datetime) -> str:
-    """A moment to the hour, or a date where it is far away."""
-    if at - datetime.now(UTC) > _FAR:
-        return f"{at.day} {at:%b %Y}"
-    at += timedelta(minutes=30)
-    return f"{at:%a} {at.day} {at:%b}, {at.hour}:00 UTC"
+    if not ends.wanted or math.isnan(ends.hours):
+        return Tile("Time left", PageLink("Progress", DASH), time_left(ends))
+    if ends.left <= 0:
+        return Tile("Time left", PageLink("Progress", written("progress.none")))
+    end = f"{ends.end[:1].upper()}{ends.end[1:]}."
+    return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
 
 
 def _cost_tile(paid: Costs) -> Tile:
@@ -252,7 +229,7 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
     of the labels wanted decides nothing.
     """
     decided = all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
-    return bool(verdicts) and decided and not ends.hours
+    return bool(verdicts) and decided and not ends.annotators
 
 
 def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> PageLink:
@@ -348,7 +325,7 @@ def show_progress(study: Study) -> None:
     rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-    st.text(time_left(rubrics))
+    st.text(time_left(latest(study, forecast)))
     show_table(
         rubrics,
         "Places by rubric: one for every annotator that an item wants",

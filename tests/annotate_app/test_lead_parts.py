@@ -4,7 +4,6 @@ import math
 import random
 import re
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,7 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
 
 
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
-IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, hours=3, recent=5, at=datetime.now(UTC))
+IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, 3.0, annotators=2)
 
 
 def verdicts(**given: str) -> list[Any]:
