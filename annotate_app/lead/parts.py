@@ -238,7 +238,7 @@ _FORMATS = {
     **dict.fromkeys(("hours", "hours_left", "minutes"), ".1f"),
     **dict.fromkeys(("estimate", "low", "high", "owed", "cost_usd"), ".2f"),
     "drift": "+z.2f",
-    **dict.fromkeys(("created_at", "last_made", "last_answer", "until", "end"), _TO_THE_MINUTE),
+    **dict.fromkeys(("created_at", "last_answer", "until", "end"), _TO_THE_MINUTE),
 }
 """Format specifications of numbers, and of moments, by their columns."""
 

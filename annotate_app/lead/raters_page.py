@@ -4,6 +4,7 @@ sessions (invitations, pause, and the size of the sample) and accounts; and expo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import get_args
 
 import streamlit as st
+from streamlit.components.v2 import component
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
+from evenhand.annotate_app.languages import language
 from evenhand.annotate_app.lead.parts import (
     MOST_MB,
     WORDS,
@@ -30,6 +33,7 @@ from evenhand.annotate_app.lead.parts import (
     written_down,
 )
 from evenhand.annotate_app.logins import require, root_address
+from evenhand.annotate_app.payload import app_files
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting import exporting
@@ -45,7 +49,6 @@ from evenhand.study.access.accounts import (
 )
 from evenhand.study.access.admission import (
     LONGEST_HOURS,
-    Invite,
     invites_table,
     make_invites,
     new_code,
@@ -63,6 +66,7 @@ from evenhand.study.desk.claims import (
 )
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_flag, settle_flag
 from evenhand.study.lead.progress import (
+    annotator_minutes,
     confusions,
     data_version,
     rater_answers,
@@ -72,6 +76,7 @@ from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.sessions import (
     RELEASE_REASONS,
     Sessions,
+    known_raters,
     rater_of,
     raters_table,
     released_submissions,
@@ -313,18 +318,26 @@ def show_sessions(study: Study) -> None:
             st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
 
 
+_links = component(
+    "evenhand_invites",
+    html='<div class="invites evenhand-scroll"></div>',
+    css=app_files("panel/copying.css"),
+    js=app_files("panel/copying.js", "lead/invites.js"),
+    isolate_styles=False,
+)
+
+
 def _show_invites(study: Study) -> None:
-    st.header("Invites", anchor=False)
+    st.header("Invitations", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
-        st.text_input(
-            "Annotator codes, separated by commas; leave it empty for new ones",
-            autocomplete="off",
-            key="invite.codes",
-        )
-        st.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
-        st.number_input("Valid for so many hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
-        st.form_submit_button("Make links", on_click=lead_callback(study, "invite", _invite, False))
+        left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
+        codes = "Annotator codes, separated by commas; empty for new ones"
+        left.text_input(codes, autocomplete="off", key="invite.codes")
+        middle.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
+        right.number_input("Valid for hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
+        making = lead_callback(study, "invite", _invite, False)
+        st.form_submit_button("Make links", type="primary", on_click=making)
         if study.config.prolific is not None:
             inviting = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=inviting)
@@ -333,13 +346,11 @@ def _show_invites(study: Study) -> None:
     if made.empty:
         st.text(written("lead.no_invites"))
         return
-    shown, headings = made.assign(who=made["rater_id"].replace("", _ANYONE)), {"who": "For"}
-    headings["open"] = "Links"
-    show_table(shown, "Links that were made", "who open revoked last_made", headings=headings)
+    _show_links(study, made.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
         st.selectbox(
             "Revoke the links of",
-            made["rater_id"].tolist(),
+            list(dict.fromkeys(made["rater_id"])),
             index=None,
             format_func=lambda name: name or _ANYONE,
             placeholder="Choose whose",
@@ -347,14 +358,43 @@ def _show_invites(study: Study) -> None:
         )
 
 
+def _show_links(study: Study, made: pd.DataFrame) -> None:
+    """Draw the links, what became of each, and the text that goes with one."""
+    base, come = root_address(), known_raters(study)
+    states = latest(study, rater_progress).set_index("rater_id")["state"].to_dict()
+    rows = []
+    for each in made.to_dict("records"):
+        rater, token, state = each["rater_id"], each["token"], each["state"]
+        if states.get(rater) in ("finished", "excluded"):
+            state = states[rater]
+        elif rater in come and state == "open":
+            state = "started"
+        link = f"{base}?invite={token}" if rater else study_url(base, token)
+        is_good = token and each["state"] == "open"
+        row = {"code": rater or _ANYONE, "state": state, "until": to_the_minute(each["until"])}
+        rows.append(row | {"link": link if is_good else "", "sends": bool(rater)})
+    reader = language(study.config.annotation.language)
+    titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
+    text = reader.say("session.invitation", titles=titles)
+    if minutes := latest(study, annotator_minutes):
+        is_long = minutes >= 300
+        time = f"{minutes / 60:.0f} h" if is_long else f"{5 * math.ceil(minutes / 5)} min"
+        text += " " + reader.say("session.takes", time=time)
+    text += "\n{link}"
+    show(block(text, "quote", "Text to send"))
+    _links(key="invites", data={"rows": rows, "words": WORDS["links"], "text": text})
+
+
 def _invite(
     study: Study, who: Visitor, is_address: bool, *, codes: str, count: int, hours: int
-) -> Callable[[], None]:
+) -> str | None:
     raters = [""] if is_address else listed(codes) or [new_code() for _ in range(count)]
     made = make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific
-    return partial(_show_links, made, is_address and not (prolific and prolific.signed_for))
+    if is_address and not (prolific and prolific.signed_for):
+        return written("lead.prolific_known_id")
+    return None
 
 
 def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
@@ -363,20 +403,6 @@ def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
     revoked = revoke_invites(study, rater)
     note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
     return written("lead.revoked", count=revoked)
-
-
-def _show_links(made: list[Invite], any_id: bool) -> None:
-    base = root_address()
-    st.text(written("lead.links_once"))
-    lines = (
-        f"{invite.rater_id} {base}?invite={invite.token}"
-        if invite.rater_id
-        else study_url(base, invite.token)
-        for invite in made
-    )
-    st.code("\n".join(lines), language=None, wrap_lines=True)
-    if any_id:
-        st.text(written("lead.prolific_known_id"))
 
 
 def _extend(study: Study, who: Visitor, *, more: int) -> None:

@@ -326,3 +326,12 @@ def workload(study: Study) -> Workload:
     sides = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
     loads = (RubricLoad(name, len(responses) // of, raters, words) for name, of in sides.items())
     return Workload(tuple(loads))
+
+
+def annotator_minutes(study: Study) -> float:
+    """Return the minutes of work for one annotator, who labels all that one may; 0 before there are
+    responses.
+    """
+    minutes = sum(60 * load.hours / load.raters for load in workload(study).rubrics)
+    most, units = study.config.annotation.units_per_rater, SessionDesign(study).questions
+    return minutes * (min(1.0, most / len({unit for unit, _ in units})) if most and units else 1.0)

@@ -228,7 +228,10 @@ def test_links_accounts_and_places(page, served, tmp_path):
     turn_to(page, "Sessions")
     fill(page, "Annotator codes", "anna")
     press(page, "Make links")
-    link = page.locator("code").inner_text().split()[1]
+    row = page.get_by_role("row", name="anna open")
+    link = row.locator("code").inner_text()
+    row.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_text("Copied", exact=True)).to_be_visible()
     choose(page, "Revoke the links of", "anna")
     press(page, "Revoke")
     expect(page.get_by_text("Links revoked: 1.")).to_be_visible()
