@@ -87,11 +87,11 @@ _FAILED = {"do_not_use", "disagrees_with_reference"}
 def show_overview(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
-    ends, to_do = latest(study, forecast), waiting(study, figures)
-    step = next_step(study, figures, ends, to_do)
     is_current = figures is not None and figures.version == data_version(study)
     with st.container(key="verdicts" if is_current else "verdicts-older"):
         _show_verdicts(study, figures)
+    ends, to_do = latest(study, forecast), waiting(study, figures)
+    step = next_step(study, figures, ends, to_do)
     with st.container(key="next-step"):
         st.text("Next step")
         if step:

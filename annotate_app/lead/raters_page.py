@@ -4,12 +4,13 @@ sessions (invitations, pause, and the size of the sample) and accounts; and expo
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -101,9 +102,8 @@ def show_raters(study: Study) -> None:
         format_func=lambda each: study.config.names.get(each, each),
         bind="query-params",
     )
-    if rater is None:
-        _quality(study)
-    else:
+    _quality(study, rater)
+    if rater is not None:
         _show_rater(study, rater)
         st.subheader("Exclude or readmit", anchor=False)
         st.text(written("lead.exclusion"))
@@ -120,52 +120,65 @@ def show_raters(study: Study) -> None:
 
 
 @st.fragment(run_every=_EVERY)
-def _quality(study: Study) -> None:
+def _quality(study: Study, rater: str | None) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     if figures is None:
         return
-    table = flagged_first(in_words(figures.quality), oversight(study.store).exclusions)
+    excluded, called = oversight(study.store).exclusions, study.config.names
+    table = flagged_first(figures.quality, excluded)
+    if rater is not None:
+        table = table[table["rater_id"] == rater]
     states = latest(study, rater_progress).set_index("rater_id")["state"]
-    table = table.assign(state=table["rater_id"].map(states).fillna(""))
-    show_table(
-        table,
-        "Annotators compared with the others on the same items",
-        "rater_id state why answers median_seconds pace idle_minutes run kappa lean drift checks",
-        headings={"why": "A second look, because"},
-        ways={"rater_id": rater_page},
-        called=study.config.names,
+    rows: list[Any] = table.to_dict("records")
+    table = table.assign(
+        rater_id=[_named(row, called, excluded) for row in rows],
+        state=table["rater_id"].map(states).fillna(""),
+        kappa=[kappa_drawn(row) for row in rows],
+        checks=[_CHECKS.format_map(row) if row["attention_given"] else "" for row in rows],
     )
+    columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run checks"
+    title = "Annotators compared with the others on the same items"
+    with st.container(key="quality"):
+        show_table(table, title, columns, drawn=("rater_id", "kappa"))
 
 
 def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
-    """The raters with `why` they deserve a second look: those who do first, the excluded last."""
+    """The raters whose work is flagged first, the excluded ones last."""
     out = table["rater_id"].isin(list(excluded))
-    why = [
-        f"excluded: {excluded[rater].reason}" if rater in excluded else reason
-        for rater, reason in zip(table["rater_id"], table["reason"], strict=True)
-    ]
     turn = out.astype(int) * 2 + (table["flagged"] == "").astype(int)
-    return table.assign(why=why).loc[turn.sort_values(kind="stable").index]
+    return table.loc[turn.sort_values(kind="stable").index]
 
 
-def in_words(quality: pd.DataFrame) -> pd.DataFrame:
-    """The table of raters, with related columns joined in one cell: `run, kappa, lean, checks`."""
-    rows = quality.assign(
-        agreed=quality["agreement"].notna(), has_interval=quality["agreement_low"].notna()
-    ).to_dict("records")
+_CHIPS = WORDS["chips"]
+_CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
 
-    def cells(template: str, given: str) -> list[str]:
-        return [template.format_map(row) if row[given] else "" for row in rows]
 
-    kappa = cells("{agreement:.2f}", "agreed")
-    interval = cells(" ({agreement_low:.2f} to {agreement_high:.2f})", "has_interval")
-    return quality.assign(
-        run=cells("{longest_run} ({usual_run:.0f})", "longest_run"),
-        kappa=[f"{estimate}{bounds}" for estimate, bounds in zip(kappa, interval, strict=True)],
-        lean=cells("{leaning:+.2f} {leaning_at}", "leaning_at"),
-        checks=cells("{attention_passed} of {attention_given}", "attention_given"),
-    )
+def _named(
+    row: Mapping[str, Any], called: Mapping[str, str], excluded: Mapping[str, Exclusion]
+) -> str:
+    """A rater's name, which leads to their page, above a chip for each flag on their work."""
+    rater = row["rater_id"]
+    out = [f"excluded: {excluded[rater].reason}"] if rater in excluded else []
+    words = [*out, *(_CHIPS[flag].format_map(row) for flag in row["flagged"].split())]
+    chips = "".join(f'<li dir="auto">{html.escape(each)}</li>' for each in words)
+    name = html.escape(called.get(rater, rater))
+    link = f'<a href="{html.escape(rater_page(rater))}">{name}</a>'
+    return f"{link}<ul>{chips}</ul>" if chips else link
+
+
+def kappa_drawn(row: Mapping[str, Any]) -> str:
+    """A rater's kappa with the others as a dot with its interval, from 0 to 1, and in numbers."""
+    kappa, low, high = (row[f"agreement{bound}"] for bound in ("", "_low", "_high"))
+    if math.isnan(kappa):
+        return ""
+    bounds = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
+    ends = {"at": kappa, "low": low, "high": high} if bounds else dict.fromkeys(_ENDS, kappa)
+    places = "; ".join(f"--{end}: {min(max(ends[end], 0), 1):.2%}" for end in _ENDS)
+    return f'<i class="evenhand-dot" style="{places}"></i>{kappa:.2f}{bounds}'
+
+
+_ENDS = ("at", "low", "high")
 
 
 def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str) -> None:

@@ -28,7 +28,7 @@ from evenhand.annotate_app.lead.overview_page import (
     verdict_table,
 )
 from evenhand.annotate_app.lead.parts import counted, latest
-from evenhand.annotate_app.lead.raters_page import in_words
+from evenhand.annotate_app.lead.raters_page import kappa_drawn
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.new_study import item_study, look_at_items
@@ -206,8 +206,9 @@ def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
     folder = make_study(6)
     label(folder, "ann", "LRCLRC")
     with open_study(folder) as study:
-        (row,) = in_words(study_quality(study)).to_dict("records")
-    assert (row["run"], row["kappa"], row["lean"], row["checks"]) == ("", "", "", "")
+        (row,) = study_quality(study).to_dict("records")
+    assert kappa_drawn(row) == ""
+    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
 
 
 @pytest.mark.thorough
@@ -223,7 +224,8 @@ def test_figures_follow_the_labels(make_study):
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
-    assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
+    (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
+    assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     main = main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
     (sentence,) = enough(main, 0.01, "pair")
@@ -246,6 +248,10 @@ def test_figures_follow_the_labels(make_study):
     assert len(second.quality) == 3
     assert second.over_time["labels"].tolist() == [6, 12, 18, 24, 30, 36]
     assert first.results is not None  # who still looks at the last ones can
+    again = parts.FiguresMaker(folder)  # in another process, which has made none yet
+    assert again.kept is not None and again.latest is None
+    assert (again.kept.version, again.kept.made_at) == (newer, second.made_at)
+    pd.testing.assert_frame_equal(again.kept.quality, second.quality)
 
 
 # Counts: in another process the same numbers, and fresh
