@@ -103,7 +103,7 @@ TEXTS = {
 }
 DRAWN = {
     "Overview": "text=synthetic:grader-strong",
-    "Progress": "text=Labels by the",
+    "Progress": "text=By annotator",
     "Agreement": "text=Precision so far",
     "Annotators": "text=Annotators compared with the others",
     "Adjudication": ".st-key-decision",

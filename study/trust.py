@@ -67,7 +67,7 @@ def remember(folder: Path, declarations: Iterable[object]) -> None:
         if (digest := _digest(place, each)) not in known:
             lines.append(f"{digest} {json.dumps(place)}\n")  # the place is for who looks into it
     if lines:
-        file = _file()
+        file = state_folder() / "trusted"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,15 +113,18 @@ def _digest(folder: str, declaration: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _file() -> Path:
-    """The file of confirmations, where the XDG Base Directory Specification keeps state."""
+def state_folder() -> Path:
+    """The user's folder for evenhand's state, by the XDG Base Directory Specification."""
     home = os.environ.get("XDG_STATE_HOME", "")
     place = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
-    return place / "evenhand" / "trusted"
+    return place / "evenhand"
 
 
 def _remembered() -> set[str]:
     try:
-        return {line.partition(" ")[0] for line in _file().read_text("utf-8").splitlines()}
+        return {
+            line.partition(" ")[0]
+            for line in (state_folder() / "trusted").read_text("utf-8").splitlines()
+        }
     except (OSError, RuntimeError, UnicodeDecodeError):  # no such file, or no home
         return set()

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
@@ -22,7 +21,7 @@ from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, heading, plain, show
+from evenhand.annotate_app.html_texts import block, plain, show
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     latest,
@@ -31,7 +30,6 @@ from evenhand.annotate_app.lead.parts import (
     records,
     show_chart,
     show_drawn,
-    show_funnel,
     show_table,
 )
 from evenhand.annotate_app.logins import place_of, require
@@ -42,12 +40,9 @@ from evenhand.study import Study
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import queue_length, raised_flags
 from evenhand.study.lead.progress import (
-    FEWEST_HOURS,
-    FEWEST_LABELS,
     Forecast,
     data_version,
     forecast,
-    labels_over_time,
     rater_progress,
     rubric_progress,
     time_left,
@@ -85,7 +80,6 @@ class Tile:
     note: str = ""
 
 
-_FAR = timedelta(days=30)
 _FAILED = {"do_not_use", "disagrees_with_reference"}
 
 
@@ -93,11 +87,11 @@ _FAILED = {"do_not_use", "disagrees_with_reference"}
 def show_overview(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
-    ends, to_do = latest(study, forecast), waiting(study, figures)
-    step = next_step(study, figures, ends, to_do)
     is_current = figures is not None and figures.version == data_version(study)
     with st.container(key="verdicts" if is_current else "verdicts-older"):
         _show_verdicts(study, figures)
+    ends, to_do = latest(study, forecast), waiting(study, figures)
+    step = next_step(study, figures, ends, to_do)
     with st.container(key="next-step"):
         st.text("Next step")
         if step:
@@ -139,46 +133,22 @@ def _progress_tile(study: Study, ends: Forecast) -> Tile:
 
 
 def _end_tile(ends: Forecast) -> Tile:
-    """The end of the labelling, with its range and what that rests on, or why there is none."""
-    end = DASH if ends.at is None else _moment(ends.at)
-    about = {"earliest": _moment(ends.earliest), "hours": ends.hours} if ends.earliest else {}
-    if not ends.wanted:
-        note = written("progress.nothing")
-    elif ends.left <= 0:
-        end, note = written("cockpit.all_given"), written("progress.done")
-    elif not ends.hours:
-        note = written("cockpit.no_pace")
-    elif ends.at is None or not about:
-        least = {"labels": FEWEST_LABELS, "hours": FEWEST_HOURS}
-        note = written("cockpit.short_pace", recent=ends.recent, **least)
-    elif ends.latest is None:
-        note = written("cockpit.uneven_pace", **about)
-    else:
-        note = written("cockpit.pace", latest=_moment(ends.latest), **about)
-    return Tile("Time left", PageLink("Progress", end), note)
-
-
-def _moment(at: datetime) -> str:
-    """A moment to the hour, or a date where it is far away."""
-    if at - datetime.now(UTC) > _FAR:
-        return f"{at.day} {at:%b %Y}"
-    at += timedelta(minutes=30)
-    return f"{at:%a} {at.day} {at:%b}, {at.hour}:00 UTC"
+    if not ends.wanted or math.isnan(ends.hours):
+        return Tile("Time left", PageLink("Progress", DASH), time_left(ends))
+    if ends.left <= 0:
+        return Tile("Time left", PageLink("Progress", written("progress.none")))
+    end = f"{ends.end[:1].upper()}{ends.end[1:]}."
+    return Tile("Time left", PageLink("Progress", written("progress.work", work=ends.work)), end)
 
 
 def _cost_tile(paid: Costs) -> Tile:
     notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
     if paid.owed is not None:
         amount = written("cockpit.amount", amount=paid.owed, currency=paid.currency)
-        answer, notes = PageLink("Sessions", amount), [written("cockpit.no_expected")]
-        if paid.expected is not None:
-            expected = {"amount": paid.expected, "currency": paid.currency}
-            notes = [written("cockpit.expected", **expected)]
+        answer, notes = PageLink("Sessions", amount), []
     elif paid.graders_usd is not None:
         amount = written("cockpit.amount", amount=paid.graders_usd, currency="USD")
         answer = PageLink("Progress", amount)
-    if paid.undecided:
-        notes.append(written("cockpit.undecided", count=paid.undecided))
     if paid.graders_usd is not None:
         notes.append(written("cockpit.graders", amount=paid.graders_usd))
     if paid.unpriced:
@@ -259,7 +229,7 @@ def is_over(ends: Forecast, verdicts: list[Verdict]) -> bool:
     of the labels wanted decides nothing.
     """
     decided = all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
-    return bool(verdicts) and decided and not ends.hours
+    return bool(verdicts) and decided and not ends.annotators
 
 
 def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> PageLink:
@@ -355,8 +325,7 @@ def show_progress(study: Study) -> None:
     rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-    st.text(time_left(rubrics))
-    show_funnel(study)
+    st.text(time_left(latest(study, forecast)))
     show_table(
         rubrics,
         "Places by rubric: one for every annotator that an item wants",
@@ -366,9 +335,6 @@ def show_progress(study: Study) -> None:
     if raters.empty:
         st.text(written("lead.nobody_began"))
         return
-    counts, step = latest(study, labels_over_time)
-    show(heading(f"Labels by the {step}"))
-    show_chart(timeline_chart(counts, step))
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names
     ways = {"rater_id": rater_page}
@@ -378,22 +344,6 @@ def show_progress(study: Study) -> None:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
         show_table(totals, "By grader", columns, headings=head, folded=True, called=called)
-
-
-def timeline_chart(counts: pd.DataFrame, step: str) -> Spec:
-    """Bars of labels by the hour or day, in UTC."""
-    unit = "utcyearmonthdate" + ("hours" if step == "hour" else "")
-    x = {"field": "start", "type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"}
-    y = {"field": "labels", "type": "quantitative", "title": "labels", "stack": True}
-    colours = {"field": "rubric", **_RUBRIC, "scale": {"range": SERIES}}
-    tooltip = [{"field": name} for name in ("start", "rubric", "labels")]
-    about = {
-        "description": f"Labels by the {step}, by rubric.",
-        "mark": "bar",
-        "height": 280,
-        "encoding": {"x": x, "y": y, "color": colours, "tooltip": tooltip},
-    }
-    return chart_spec(records(counts), about)
 
 
 # Agreement among people, and of each grader with them, while labels come in.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
+from streamlit.components.v2 import component
 
 from evenhand.annotate_app.html_texts import show, show_complaint
 from evenhand.annotate_app.lead.adjudication_page import (
@@ -52,6 +53,13 @@ from evenhand.study import Study
 from evenhand.study.access.accounts import LINK_PARAMETER, Role, visitor
 from evenhand.study.lead.disagreements import give_back
 from evenhand.texts import written
+
+_marker = component(
+    "evenhand_marker",
+    html="<span hidden></span>",
+    js=Path(__file__).with_name("marker.js").read_text("utf-8"),
+)
+"""Marks the page's entry among those beside it, and the entry in the navigation above it."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +156,8 @@ def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
             with st.container(horizontal=True, key="beside"):
                 for each in beside:
                     PageLink(each.title, each.title).show()
+        shown, above = place_of(page.title), place_of(next(each.title for each in beside))
+        _marker(key="marker", data={"page": shown, "above": "" if page.is_listed else above})
         try:
             page.draw(study)
         except InputError as error:

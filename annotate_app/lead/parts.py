@@ -10,6 +10,7 @@ kept until something new has come in.
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import json
 import logging
@@ -19,8 +20,8 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -57,8 +58,8 @@ from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 from evenhand.study.prompts.units import has_known_answer
-from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import Mark, pieces
+from evenhand.study.trust import state_folder
 from evenhand.texts import DASH, written
 
 # Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
@@ -169,6 +170,15 @@ class LiveFigures:
         )
 
 
+_MADE = "made.txt"
+
+
+def _name_of(study: Path) -> str:
+    """The name under which this installation keeps a study's last figures."""
+    installed = Path(__file__).stat().st_mtime_ns
+    return hashlib.sha256(f"{installed} {study}".encode()).hexdigest()[:24]
+
+
 class FiguresMaker:
     """Makes the figures of one study on request. Safe under many threads.
 
@@ -180,9 +190,14 @@ class FiguresMaker:
         self._study = study_folder.resolve()
         self._home = tempfile.TemporaryDirectory(prefix="evenhand-lead-")  # for this user only
         self._lock = threading.Lock()
+        self._last = state_folder() / "figures" / _name_of(self._study)
         self._former: LiveFigures | None = None
         self.latest: LiveFigures | None = None
         self.kept: LiveFigures | None = None
+        with suppress(OSError):  # those of a process before this one, until there are newer ones
+            out = Path(shutil.copytree(self._last, Path(self._home.name) / "last"))
+            version, at = (out / _MADE).read_text("utf-8").splitlines()
+            self.kept = LiveFigures(version, out, made_at=at)
         self.stage = ""
         self.since = 0.0
 
@@ -203,6 +218,7 @@ class FiguresMaker:
         complaint, at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         try:
             apart(study_figures, self._study, out, on_stage=self._tell)
+            self._keep(out, version, at)
         except InputError as error:
             complaint = str(error)
         except StoreAway as error:
@@ -221,6 +237,16 @@ class FiguresMaker:
             self._former, self.kept = self.kept, self.latest
         self.stage = ""
 
+    def _keep(self, out: Path, version: str, at: str) -> None:
+        """Keep figures for the next process, which shows them until it has newer ones."""
+        with suppress(OSError):
+            (out / _MADE).write_text(f"{version}\n{at}\n", "utf-8")
+            self._last.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh = tempfile.mkdtemp(dir=self._last.parent)
+            shutil.copytree(out, fresh, dirs_exist_ok=True)
+            shutil.rmtree(self._last, ignore_errors=True)
+            Path(fresh).rename(self._last)
+
 
 _maker = cache(FiguresMaker)
 """The maker for the study in a folder, one for each study of this process."""
@@ -235,13 +261,10 @@ _TO_THE_MINUTE = "minute"
 _FORMATS = {
     **dict.fromkeys(("seconds", "median_seconds", "idle_minutes"), ".0f"),
     **dict.fromkeys(("tokens_input", "tokens_output"), ".0f"),
-    **dict.fromkeys(("pace", "share", "others_share"), ".0%"),
+    "pace": ".0%",
     **dict.fromkeys(("hours", "hours_left", "minutes"), ".1f"),
     **dict.fromkeys(("estimate", "low", "high", "owed", "cost_usd"), ".2f"),
-    "drift": "+z.2f",
-    **dict.fromkeys(
-        ("created_at", "withdrawn_at", "last_made", "last_answer", "until", "end"), _TO_THE_MINUTE
-    ),
+    **dict.fromkeys(("created_at", "last_answer", "until", "end"), _TO_THE_MINUTE),
 }
 """Format specifications of numbers, and of moments, by their columns."""
 
@@ -256,13 +279,15 @@ def show_table(
     folded: bool = False,
     ways: Mapping[str, Callable[[str], str]] | None = None,
     called: Mapping[str, str] | None = None,
+    drawn: Collection[str] = (),
 ) -> None:
     """Draw a table of some columns, given as a text of their names or as a mapping from name to
     heading; a number that is not known is a dash.
 
     `headings` are this table's own; `number` is the format of numbers in columns given by a
     mapping. A table that repeats a chart above it in numbers is `folded`. `ways` make the address
-    of a cell's rows from its value; raters and rubrics that are `called` something go by that.
+    of a cell's rows from its value; raters and rubrics that are `called` something go by that. The
+    cells of `drawn` columns are HTML, made here of escaped texts.
     """
     formats: Mapping[str, str] = {}
     ways, title = ways or {}, html.escape(caption)
@@ -273,7 +298,9 @@ def show_table(
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     rows = [
         "".join(
-            _cell(row[at], formats.get(at, number), ways.get(at), names.get(at, {}))
+            f"<td>{row[at]}</td>"
+            if at in drawn
+            else _cell(row[at], formats.get(at, number), ways.get(at), names.get(at, {}))
             for at in columns
         )
         for row in frame.to_dict("records")
@@ -291,9 +318,10 @@ def named(key: str) -> str:
     """A column's or a setting's name as people read it.
 
     >>> named("raters_per_unit")
-    'Raters per unit'
+    'Annotators per item'
     """
-    return key.replace("_", " ").capitalize()
+    words = {"rater": "annotator", "raters": "annotators", "unit": "item", "units": "items"}
+    return " ".join(words.get(word, word) for word in key.split("_")).capitalize()
 
 
 def to_the_minute(stamp: str) -> str:
@@ -363,15 +391,6 @@ def records(frame: pd.DataFrame) -> list[Datum]:
 
 def _scheme() -> str:
     return st.context.theme.type or "light"
-
-
-def show_funnel(study: Study) -> None:
-    """Draw the number of participants at each step so far."""
-    cells = "".join(
-        f"<div><dt>{html.escape(WORDS['stages'][stage])}</dt><dd>{count}</dd></div>"
-        for stage, count in latest(study, funnel).items()
-    )
-    show(f'<dl class="evenhand-figures">{cells}</dl>')
 
 
 # A unit as people read it: its texts under their labels, drawn as on the raters' page.

@@ -4,17 +4,21 @@ sessions (invitations, pause, and the size of the sample) and accounts; and expo
 
 from __future__ import annotations
 
+import html
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import streamlit as st
+from streamlit.components.v2 import component
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import act_form, lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
+from evenhand.annotate_app.languages import language
 from evenhand.annotate_app.lead.parts import (
     MOST_MB,
     WORDS,
@@ -30,6 +34,7 @@ from evenhand.annotate_app.lead.parts import (
     written_down,
 )
 from evenhand.annotate_app.logins import require, root_address
+from evenhand.annotate_app.payload import app_files
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting import exporting
@@ -45,7 +50,6 @@ from evenhand.study.access.accounts import (
 )
 from evenhand.study.access.admission import (
     LONGEST_HOURS,
-    Invite,
     invites_table,
     make_invites,
     new_code,
@@ -63,9 +67,9 @@ from evenhand.study.desk.claims import (
 )
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_flag, settle_flag
 from evenhand.study.lead.progress import (
+    annotator_minutes,
     confusions,
     data_version,
-    label_shares,
     rater_answers,
     rater_progress,
 )
@@ -73,13 +77,13 @@ from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.session.sessions import (
     RELEASE_REASONS,
     Sessions,
+    known_raters,
     rater_of,
     raters_table,
     released_submissions,
     session_times,
     study_url,
 )
-from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import written
@@ -98,10 +102,8 @@ def show_raters(study: Study) -> None:
         format_func=lambda each: study.config.names.get(each, each),
         bind="query-params",
     )
-    if rater is None:
-        _quality(study)
-    else:
-        _second_look(study, rater)
+    _quality(study, rater)
+    if rater is not None:
         _show_rater(study, rater)
         st.subheader("Exclude or readmit", anchor=False)
         st.text(written("lead.exclusion"))
@@ -118,61 +120,65 @@ def show_raters(study: Study) -> None:
 
 
 @st.fragment(run_every=_EVERY)
-def _quality(study: Study) -> None:
+def _quality(study: Study, rater: str | None) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     if figures is None:
         return
-    table = flagged_first(in_words(figures.quality), oversight(study.store).exclusions)
+    excluded, called = oversight(study.store).exclusions, study.config.names
+    table = flagged_first(figures.quality, excluded)
+    if rater is not None:
+        table = table[table["rater_id"] == rater]
     states = latest(study, rater_progress).set_index("rater_id")["state"]
-    table = table.assign(state=table["rater_id"].map(states).fillna(""))
-    show_table(
-        table,
-        "Annotators compared with the others on the same items",
-        "rater_id state why answers median_seconds pace idle_minutes run kappa lean drift checks",
-        headings={"why": "A second look, because"},
-        ways={"rater_id": rater_page},
-        called=study.config.names,
+    rows: list[Any] = table.to_dict("records")
+    table = table.assign(
+        rater_id=[_named(row, called, excluded) for row in rows],
+        state=table["rater_id"].map(states).fillna(""),
+        kappa=[kappa_drawn(row) for row in rows],
+        checks=[_CHECKS.format_map(row) if row["attention_given"] else "" for row in rows],
     )
-
-
-@st.fragment(run_every=_EVERY)
-def _second_look(study: Study, rater: str) -> None:
-    require(study, "lead")
-    if (figures := latest_figures(study)) is not None:
-        reason = "".join(figures.quality["reason"][figures.quality["rater_id"] == rater])
-        flagged = written("lead.rater_flagged", reason=reason)
-        st.text(flagged if reason else written("lead.rater_not_flagged"))
+    columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run checks"
+    title = "Annotators compared with the others on the same items"
+    with st.container(key="quality"):
+        show_table(table, title, columns, drawn=("rater_id", "kappa"))
 
 
 def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
-    """The raters with `why` they deserve a second look: those who do first, the excluded last."""
+    """The raters whose work is flagged first, the excluded ones last."""
     out = table["rater_id"].isin(list(excluded))
-    why = [
-        f"excluded: {excluded[rater].reason}" if rater in excluded else reason
-        for rater, reason in zip(table["rater_id"], table["reason"], strict=True)
-    ]
     turn = out.astype(int) * 2 + (table["flagged"] == "").astype(int)
-    return table.assign(why=why).loc[turn.sort_values(kind="stable").index]
+    return table.loc[turn.sort_values(kind="stable").index]
 
 
-def in_words(quality: pd.DataFrame) -> pd.DataFrame:
-    """The table of raters, with related columns joined in one cell: `run, kappa, lean, checks`."""
-    rows = quality.assign(
-        agreed=quality["agreement"].notna(), has_interval=quality["agreement_low"].notna()
-    ).to_dict("records")
+_CHIPS = WORDS["chips"]
+_CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
 
-    def cells(template: str, given: str) -> list[str]:
-        return [template.format_map(row) if row[given] else "" for row in rows]
 
-    kappa = cells("{agreement:.2f}", "agreed")
-    interval = cells(" ({agreement_low:.2f} to {agreement_high:.2f})", "has_interval")
-    return quality.assign(
-        run=cells("{longest_run} ({usual_run:.0f})", "longest_run"),
-        kappa=[f"{estimate}{bounds}" for estimate, bounds in zip(kappa, interval, strict=True)],
-        lean=cells("{leaning:+.2f} {leaning_at}", "leaning_at"),
-        checks=cells("{attention_passed} of {attention_given}", "attention_given"),
-    )
+def _named(
+    row: Mapping[str, Any], called: Mapping[str, str], excluded: Mapping[str, Exclusion]
+) -> str:
+    """A rater's name, which leads to their page, above a chip for each flag on their work."""
+    rater = row["rater_id"]
+    out = [f"excluded: {excluded[rater].reason}"] if rater in excluded else []
+    words = [*out, *(_CHIPS[flag].format_map(row) for flag in row["flagged"].split())]
+    chips = "".join(f'<li dir="auto">{html.escape(each)}</li>' for each in words)
+    name = html.escape(called.get(rater, rater))
+    link = f'<a href="{html.escape(rater_page(rater))}">{name}</a>'
+    return f"{link}<ul>{chips}</ul>" if chips else link
+
+
+def kappa_drawn(row: Mapping[str, Any]) -> str:
+    """A rater's kappa with the others as a dot with its interval, from 0 to 1, and in numbers."""
+    kappa, low, high = (row[f"agreement{bound}"] for bound in ("", "_low", "_high"))
+    if math.isnan(kappa):
+        return ""
+    bounds = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
+    ends = {"at": kappa, "low": low, "high": high} if bounds else dict.fromkeys(_ENDS, kappa)
+    places = "; ".join(f"--{end}: {min(max(ends[end], 0), 1):.2%}" for end in _ENDS)
+    return f'<i class="evenhand-dot" style="{places}"></i>{kappa:.2f}{bounds}'
+
+
+_ENDS = ("at", "low", "high")
 
 
 def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str) -> None:
@@ -182,7 +188,7 @@ def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str
 # The page of one rater
 
 _MOST_ROWS = 50
-"""Answers and remarks that are shown, the latest; all are in the export."""
+"""Answers that are shown, the latest; all are in the export."""
 _COLOUR = "#4a8fc7"
 
 
@@ -193,8 +199,6 @@ def _show_rater(study: Study, rater: str) -> None:
         at = to_the_minute(out.created_at)
         st.text(written("lead.rater_excluded", by=out.done_by, at=at, reason=out.reason))
     answers = counted(study, rater_answers, rater)
-    shares = counted(study, label_shares, rater)
-    show_table(shares, "Labels given", "rubric label answers share others_share")
     tables = counted(study, confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
     st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
@@ -211,15 +215,6 @@ def _show_rater(study: Study, rater: str) -> None:
     else:
         checks = checks.assign(result=checks["passed"].map({True: "passed", False: "failed"}))
         show_table(checks, "Attention checks", "created_at check_id rubric expected given result")
-    st.subheader("Flags and remarks", anchor=False)
-    remarks = remarks_table(study.store)
-    remarks = remarks[remarks["rater_id"] == rater]
-    remarks = remarks[(remarks["kind"] == "flag") | (remarks["text"] != "")]
-    if remarks.empty:
-        st.text(written("lead.rater_no_remarks"))
-    else:
-        columns = "created_at kind rubric unit_id reason text withdrawn_at"
-        show_table(remarks.iloc[::-1].head(_MOST_ROWS), "Flags and remarks", columns)
     with st.expander("Latest answers"):
         columns = "created_at rubric unit_id label others seconds"
         show_table(answers.iloc[::-1].head(_MOST_ROWS), "Latest answers", columns)
@@ -336,18 +331,26 @@ def show_sessions(study: Study) -> None:
             st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
 
 
+_links = component(
+    "evenhand_invites",
+    html='<div class="invites evenhand-scroll"></div>',
+    css=app_files("panel/copying.css"),
+    js=app_files("panel/copying.js", "lead/invites.js"),
+    isolate_styles=False,
+)
+
+
 def _show_invites(study: Study) -> None:
-    st.header("Invites", anchor=False)
+    st.header("Invitations", anchor=False)
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
-        st.text_input(
-            "Annotator codes, separated by commas; leave it empty for new ones",
-            autocomplete="off",
-            key="invite.codes",
-        )
-        st.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
-        st.number_input("Valid for so many hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
-        st.form_submit_button("Make links", on_click=lead_callback(study, "invite", _invite, False))
+        left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
+        codes = "Annotator codes, separated by commas; empty for new ones"
+        left.text_input(codes, autocomplete="off", key="invite.codes")
+        middle.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
+        right.number_input("Valid for hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
+        making = lead_callback(study, "invite", _invite, False)
+        st.form_submit_button("Make links", type="primary", on_click=making)
         if study.config.prolific is not None:
             inviting = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=inviting)
@@ -356,13 +359,11 @@ def _show_invites(study: Study) -> None:
     if made.empty:
         st.text(written("lead.no_invites"))
         return
-    shown, headings = made.assign(who=made["rater_id"].replace("", _ANYONE)), {"who": "For"}
-    headings["open"] = "Links"
-    show_table(shown, "Links that were made", "who open revoked last_made", headings=headings)
+    _show_links(study, made.head(_MOST_INVITES))
     with act_form(study, "revoke", "Revoke", _revoke):
         st.selectbox(
             "Revoke the links of",
-            made["rater_id"].tolist(),
+            list(dict.fromkeys(made["rater_id"])),
             index=None,
             format_func=lambda name: name or _ANYONE,
             placeholder="Choose whose",
@@ -370,14 +371,43 @@ def _show_invites(study: Study) -> None:
         )
 
 
+def _show_links(study: Study, made: pd.DataFrame) -> None:
+    """Draw the links, what became of each, and the text that goes with one."""
+    base, come = root_address(), known_raters(study)
+    states = latest(study, rater_progress).set_index("rater_id")["state"].to_dict()
+    rows = []
+    for each in made.to_dict("records"):
+        rater, token, state = each["rater_id"], each["token"], each["state"]
+        if states.get(rater) in ("finished", "excluded"):
+            state = states[rater]
+        elif rater in come and state == "open":
+            state = "started"
+        link = f"{base}?invite={token}" if rater else study_url(base, token)
+        is_good = token and each["state"] == "open"
+        row = {"code": rater or _ANYONE, "state": state, "until": to_the_minute(each["until"])}
+        rows.append(row | {"link": link if is_good else "", "sends": bool(rater)})
+    reader = language(study.config.annotation.language)
+    titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
+    text = reader.say("session.invitation", titles=titles)
+    if minutes := latest(study, annotator_minutes):
+        is_long = minutes >= 300
+        time = f"{minutes / 60:.0f} h" if is_long else f"{5 * math.ceil(minutes / 5)} min"
+        text += " " + reader.say("session.takes", time=time)
+    text += "\n{link}"
+    show(block(text, "quote", "Text to send"))
+    _links(key="invites", data={"rows": rows, "words": WORDS["links"], "text": text})
+
+
 def _invite(
     study: Study, who: Visitor, is_address: bool, *, codes: str, count: int, hours: int
-) -> Callable[[], None]:
+) -> str | None:
     raters = [""] if is_address else listed(codes) or [new_code() for _ in range(count)]
     made = make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific
-    return partial(_show_links, made, is_address and not (prolific and prolific.signed_for))
+    if is_address and not (prolific and prolific.signed_for):
+        return written("lead.prolific_known_id")
+    return None
 
 
 def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
@@ -386,20 +416,6 @@ def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
     revoked = revoke_invites(study, rater)
     note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
     return written("lead.revoked", count=revoked)
-
-
-def _show_links(made: list[Invite], any_id: bool) -> None:
-    base = root_address()
-    st.text(written("lead.links_once"))
-    lines = (
-        f"{invite.rater_id} {base}?invite={invite.token}"
-        if invite.rater_id
-        else study_url(base, invite.token)
-        for invite in made
-    )
-    st.code("\n".join(lines), language=None, wrap_lines=True)
-    if any_id:
-        st.text(written("lead.prolific_known_id"))
 
 
 def _extend(study: Study, who: Visitor, *, more: int) -> None:

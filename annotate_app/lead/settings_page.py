@@ -57,7 +57,6 @@ from evenhand.study.settings.study_toml import (
     Changes,
     StudyConfig,
     in_words,
-    settings_in_force,
     with_entry,
     with_values,
 )
@@ -199,17 +198,25 @@ def _refuse(complaint: str) -> None:
 _INTEGERS = 2**31 - 1
 
 
-def explained(text: str, place: str) -> str:
-    """The explanation of a setting, and its key, as HTML; `code` in backticks is drawn as such."""
+def titled(name: str) -> str:
+    """The title of a setting."""
+    return WORDS["settings"].get(name) or named(name)
+
+
+def explained(text: str) -> str:
+    """The explanation of a setting as HTML; `code` in backticks is drawn as such."""
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
-    key = f"<small><code>{html.escape(place)}</code></small>"
-    return f'<p class="evenhand-explained">{marked[:1].upper()}{marked[1:]}. {key}</p>'
+    return f'<p class="evenhand-explained">{marked[:1].upper()}{marked[1:]}.</p>'
 
 
-def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -> Any:
-    """Draw a setting's control with its present value, under this key; return what is entered."""
-    kind, label = field.annotation, named(name)
+def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
+    """Draw a setting's control with its present value, under this key; return what is entered. The
+    setting's place in study.toml is shown on hover.
+    """
+    name = place.rpartition(".")[2]
+    kind, label = field.annotation, titled(name)
+    about: Any = {"key": key, "help": f"`{place}`"}
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
     if name in ("language", "languages"):
         choices = codes_english_first()
@@ -218,13 +225,13 @@ def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -
     elif name == "rubrics":
         choices = list(study.rubrics)
     if kind is bool:
-        return st.toggle(label, present, key=key)
+        return st.toggle(label, present, **about)
     if kind in (int, float):
-        return _number(key, field, label, present)
+        return _number(field, label, present, about)
     if get_origin(kind) is dict:  # lists in lines, `NAME: one, another`
         text = "\n".join(f"{part}: {', '.join(values)}" for part, values in present.items())
         label += " (one a line, as NAME: first, second)"
-        lines = listed(st.text_area(label, text, key=key, height=96), "\n")
+        lines = listed(st.text_area(label, text, height=96, **about), "\n")
         parts = (line.partition(":") for line in lines)
         return {part.strip(): listed(values) for part, _, values in parts}
     if get_origin(kind) is tuple:
@@ -234,23 +241,23 @@ def control(key: str, field: FieldInfo, name: str, present: Any, study: Study) -
             label,
             list(dict.fromkeys([*closed, *present])),
             list(present),
-            key=key,
+            **about,
             accept_new_options=not closed,
             placeholder="None chosen" if closed else "Type one, then Enter",
         )
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
-        return st.selectbox(label, choices, choices.index(present), key=key)
-    return st.text_input(label, present or "", key=key, autocomplete="off").strip()
+        return st.selectbox(label, choices, choices.index(present), **about)
+    return st.text_input(label, present or "", autocomplete="off", **about).strip()
 
 
-def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float | None:
+def _number(field: FieldInfo, label: str, present: Any, about: Any) -> int | float | None:
     limits = [(limit, name) for limit in field.metadata for name in ("ge", "gt", "le")]
     bounds = {name: getattr(limit, name) for limit, name in limits if hasattr(limit, name)}
     if field.annotation is int:
         least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_INTEGERS)
         entered = st.number_input(
-            label, int(least), int(bounds.get("le", _INTEGERS)), present, 1, key=key
+            label, int(least), int(bounds.get("le", _INTEGERS)), present, 1, **about
         )
         return None if entered is None else int(entered)
     low, high, value = (
@@ -258,7 +265,7 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
         for number in (bounds.get("ge"), bounds.get("le"), present)
     )
     step = 0.05 if high is not None and high <= 1 else 1.0
-    return st.number_input(label, low, high, value, step, "%g", key=key)
+    return st.number_input(label, low, high, value, step, "%g", **about)
 
 
 # The pages
@@ -286,11 +293,7 @@ def show_settings(study: Study) -> None:
         required=True,
         key="settings_part",
     )
-    if part is None or part == "all":
-        table = pd.DataFrame(settings_in_force(study.config), columns=["key", "value", "says"])
-        columns = {"key": "Key", "value": "Set to", "says": "What it says"}
-        show_table(table, "Settings", columns)
-        return
+    part = part or "annotation"
     editing = begin(study, f"settings-{part}")
     config = editing.present.config
     fields = _settings_of(config, part)
@@ -301,33 +304,34 @@ def show_settings(study: Study) -> None:
         else fixed_because(place, begun)
         for place in fields
     }
-    with st.form(editing.key("form"), border=False):
+    with st.container(key="settings"), st.form(editing.key("form"), border=False):
         wanted = True
         if part != "sample" and StudyConfig.model_fields[part].default is None:
             is_used, key = getattr(config, part) is not None, editing.key("used")
             wanted = st.toggle("Use this part in the study", is_used, key=key)
-        entered = {}
+        entered: dict[str, Any] = {}
+        columns = st.columns(2, gap="large")
         for place, (field, present) in fields.items():
             if fixed[place]:
                 continue
-            left, right = st.columns([2, 3], gap="medium", vertical_alignment="center")
-            with left:
-                name = place.rpartition(".")[2]
-                entered[place] = control(editing.key(place), field, name, present, study)
-            with right:
-                show(explained(field.description or "", place))
-        sent = st.form_submit_button(_SEE)
+            with columns[len(entered) % 2]:
+                entered[place] = control(editing.key(place), field, place, present, study)
+                show(explained(field.description or ""))
+        with st.container(key="in-view"):
+            sent = st.form_submit_button(_SEE, type="primary")
     if sent:
         offer(study, editing, lambda: _changed_settings(editing, part, wanted, entered))
     show_offer(study, editing)
     rows = [
-        (named(place.rpartition(".")[2]), in_words(fields[place][1]), reason.replace("`", ""))
+        (titled(place.rpartition(".")[2]), in_words(fields[place][1]), reason.replace("`", ""))
         for place, reason in fixed.items()
         if reason
     ]
     if rows:
         titles = {"name": "Setting", "value": "Set to", "why": "Why it stays"}
-        show_table(pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles)
+        show_table(
+            pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles, folded=True
+        )
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:

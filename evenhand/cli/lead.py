@@ -24,7 +24,7 @@ from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.access.admission import make_invites, new_code, revoke_invites
 from evenhand.study.desk.claims import attention_results, exclude, oversight, pause, readmit, resume
 from evenhand.study.lead.disagreements import adjudication_queue, import_decisions, queue_table
-from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
+from evenhand.study.lead.progress import forecast, rater_progress, rubric_progress, time_left
 from evenhand.study.session.sessions import (
     Sessions,
     participants_table,
@@ -48,11 +48,11 @@ def run_lead(arguments: argparse.Namespace) -> None:
 def run_progress(arguments: argparse.Namespace) -> None:
     with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
-        paused = oversight(study.store).paused
+        left, paused = time_left(forecast(study)), oversight(study.store).paused
     _print_frame(rubrics, "By rubric", {"median_seconds": "{:.0f}", "hours_left": "{:.1f}"})
     if len(raters):
         _print_frame(raters, "By annotator", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
-    console().print(time_left(rubrics))
+    console().print(left)
     if paused:
         say("progress.paused", folder=arguments.dir)
 

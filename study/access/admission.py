@@ -21,8 +21,9 @@ import time
 import unicodedata
 import urllib.request
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -272,7 +273,10 @@ class Admission:
 
 @dataclass(frozen=True)
 class Invite:
-    """A link's token and the rater it is for; "" for participants from Prolific."""
+    """A link's token and the rater it is for; "" for participants from Prolific.
+
+    A token is 128 bits of chance and the hours that it is good for, from its entry in the log on.
+    """
 
     rater_id: str
     token: str
@@ -334,15 +338,27 @@ def begin(study: Study, rater_id: str) -> None:
 def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
     if study.config.session.entry == "account":
         raise Refused("no_links")
-    invite = read_token(study.store, _INVITE, token)
-    kinds = sa.select(invite_events.c.kind).where(invite_events.c.invite_id == invite["invite"])
-    if study.store.values(kinds.order_by(invite_events.c.event_id))[-1:] != ["made"]:
+    log = _log_of(study, token) if "." in token else ()  # what has no end opens nothing
+    if not log:  # a link of before 0.3.0 is a signed text, which names its entry in the log
+        log = _log_of(study, read_token(study.store, _INVITE, token)["invite"])
+    elif _end(token, log[0].created_at) <= datetime.now(UTC):
+        raise Refused("link_expired")
+    if not log or log[-1].kind != "made":
         raise Refused("link_revoked")
-    if invite["rater"] != _ANYONE:
-        return Admission(invite["rater"], "invite", {"invite": token})
+    if (rater := log[0].rater_id) != _ANYONE:
+        return Admission(rater, "invite", {"invite": token})
     rater, minutes = enter(study, address), study.config.session.login_hours * 60
     token = make_token(study.store, _PASS, {"rater": rater}, minutes)
     return Admission(rater, "prolific", {"pass": token})
+
+
+def _log_of(study: Study, invite: str) -> Sequence[Any]:
+    query = sa.select(invite_events).where(invite_events.c.invite_id == invite)
+    return study.store.rows(query.order_by(invite_events.c.event_id))
+
+
+def _end(token: str, made_at: str) -> datetime:
+    return datetime.fromisoformat(made_at) + timedelta(hours=float(token.partition(".")[2]))
 
 
 def make_ticket(study: Study, admission: Admission, login: str, browser: str) -> str:
@@ -391,28 +407,28 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
             )
         if rater in known:
             raise InputError(f"{rater!r} has an account, and needs no link")
-    made = [{"invite": secrets.token_hex(8), "rater": rater} for rater in raters]
+    made = [Invite(rater, f"{secrets.token_urlsafe(16)}.{hours:g}") for rater in raters]
     with study.store.write() as connection:
         for each in made:
-            _note(connection, each["invite"], each["rater"], "made")
-    tokens = (make_token(study.store, _INVITE, each, hours * 60) for each in made)
-    return [Invite(each["rater"], token) for each, token in zip(made, tokens, strict=True)]
+            _note(connection, each.token, each.rater_id, "made")
+    return made
 
 
 def invites_table(study: Study) -> pd.DataFrame:
-    """Return the number of links per rater: `rater_id, open, revoked, last_made`, the latest first.
-    A `rater_id` of "" means participants from Prolific. `open` links may have expired: only the
-    link itself holds its end.
+    """Return a row per link, the latest first: `rater_id, token, until, state`. A `rater_id` of ""
+    means participants from Prolific. `state` is "open", "revoked" or "expired". A link of before
+    0.4 is known to itself alone: its `token` and `until` are empty.
     """
-    events = study.store.table(sa.select(invite_events).order_by(invite_events.c.event_id))
-    latest = events.drop_duplicates("invite_id", keep="last")
-    latest = latest.assign(is_open=latest["kind"] == "made")
-    made = events[events["kind"] == "made"].groupby("rater_id")["created_at"].max()
-    counts = latest.groupby("rater_id")["is_open"].agg(["sum", "size"])
-    table = counts.assign(open=counts["sum"], revoked=counts["size"] - counts["sum"])
-    table = table.join(made.rename("last_made")).reset_index()
-    table = table.sort_values("last_made", ascending=False, kind="stable")
-    return table[["rater_id", "open", "revoked", "last_made"]]
+    query = sa.select(invite_events).order_by(invite_events.c.event_id)
+    events, now, rows = study.store.rows(query), datetime.now(UTC).isoformat(), []
+    kinds = {event.invite_id: event.kind for event in events}
+    for made in (event for event in events if event.kind == "made"):
+        token = made.invite_id if "." in made.invite_id else ""
+        until = _end(token, made.created_at).isoformat() if token else ""
+        state = "expired" if "" < until <= now else "open"
+        state = state if kinds[made.invite_id] == "made" else kinds[made.invite_id]
+        rows.append((made.rater_id, token, until, state))
+    return pd.DataFrame(rows[::-1], columns=["rater_id", "token", "until", "state"])
 
 
 def revoke_invites(study: Study, rater: str) -> int:

@@ -1,5 +1,5 @@
-"""Progress of a study's labelling: labels so far, over time and of one rater compared with the
-others; what is left by rubric and by rater; and when it will end.
+"""Progress of a study's labelling: labels so far, and of one rater compared with the others; what
+is left by rubric and by rater; and when it will end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evenhand.study.store.schema import (
     threshold_events,
 )
 from evenhand.study.workspace import Study
-from evenhand.texts import written
+from evenhand.texts import DASH, number_of, written
 
 # Labels of people and adjudicators so far: cheap enough to query every few seconds
 
@@ -54,30 +54,9 @@ def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
     )
 
 
-MOST_HOURS = 48
-"""A longer study is shown by the day."""
-
-
-def labels_over_time(study: Study) -> tuple[pd.DataFrame, str]:
-    """Count people's labels by hour or day (UTC): a table `start, rubric, labels`, and the step,
-    "hour" or "day". Without labels there are no rows. Skips and hidden repeats count: they took
-    their time. Labels without a time are left out.
-    """
-    people = _human_labels(study)
-    people = people[people["created_at"] != ""]
-    stamps = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
-    hours = (stamps.max() - stamps.min()).total_seconds() / 3600 if len(stamps) else 0.0
-    step = "day" if hours > MOST_HOURS else "hour"
-    starts = stamps.dt.floor("D" if step == "day" else "h")
-    counts = people.groupby([starts.rename("start"), "rubric"]).size().rename("labels")
-    table = counts.reset_index()
-    return table.assign(start=table["start"].map(pd.Timestamp.isoformat)), step
-
-
 ANSWER_COLUMNS = (
     "created_at", "rubric", "unit_id", "label", "others", "seconds", "draw"
 )  # fmt: skip
-SHARE_COLUMNS = ("rubric", "label", "answers", "share", "others_share")
 
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:
@@ -112,23 +91,6 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
         for rubric in study.asked_rubrics()
         if rubric.kind.is_choice and len(table := both[both["rubric"] == rubric.name])
     }
-
-
-def label_shares(study: Study, rater: str) -> pd.DataFrame:
-    """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units. Numbers
-    and several options are left out. NaN where the others have no label on any of these units.
-    """
-    answers, others = _split(study, rater)
-    first = answers[(answers["draw"] == 0) & (answers["label"] != "")]
-    rows = []
-    for rubric in study.asked_rubrics():
-        mine = first[first["rubric"] == rubric.name]
-        theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
-        for label in rubric.categories if len(mine) and rubric.kind.is_choice else ():
-            count = int((mine["label"] == label).sum())
-            shares = (count / len(mine), (theirs["label"] == label).mean())
-            rows.append((rubric.name, label, count, *shares))
-    return pd.DataFrame(rows, columns=list(SHARE_COLUMNS))
 
 
 def _split(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -222,23 +184,6 @@ def rater_progress(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "last_answer"])
 
 
-def time_left(progress: pd.DataFrame) -> str:
-    """Return a sentence on the work that is left, from the table of `rubric_progress`."""
-    left = int((progress["wanted"] - progress["done"]).sum())
-    if not progress["wanted"].sum():
-        return written("progress.nothing")
-    if left == 0:
-        return written("progress.done")
-    hours = progress["hours_left"].sum(min_count=len(progress))
-    wanted = int(progress["wanted"].sum())
-    if hours != hours:
-        return written("progress.left_unknown", left=left, wanted=wanted)
-    if hours < 1:
-        minutes = math.ceil(60 * hours)
-        return written("progress.left_minutes", left=left, wanted=wanted, minutes=minutes)
-    return written("progress.left", left=left, wanted=wanted, hours=hours)
-
-
 def _human_labels(study: Study) -> pd.DataFrame:
     people = people_labels(study)
     return people[people["rater_kind"] == "human"]
@@ -251,69 +196,83 @@ def _running(study: Study) -> sa.ColumnElement[bool]:
     return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", open_still))
 
 
-# The end of a study's labelling, at the pace of the last hours
+# What is left of a study's labelling, and when it ends at the pace of the last hours
 
 WINDOW_HOURS = 24
 """A whole day, so that a study's nights count once it has had one."""
-FEWEST_HOURS, FEWEST_LABELS = 2, 20
-_ERRORS = 2.0  # standard errors of the pace, on either side
+_FEWEST_HOURS, _FEWEST_LABELS = 2, 20
+_LONGEST = timedelta(days=36_500)  # where dates end
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The end of the labelling, if the pace of the last `hours` goes on. `at`, `earliest` and
-    `latest` are times in UTC; all None where nothing can be said, and `latest` alone where labels
-    came too unevenly for a bound.
+    """What is left of the labelling: labels `done` of those `wanted`, the `hours` of work in the
+    others at the median pace (NaN before anyone has labelled), and the end of it, `until` (UTC), if
+    the `annotators` of the last day go on as they did; None where there is no pace to go by.
     """
 
     done: int
     wanted: int
-    hours: int = 0
-    """Hours up to now that the pace is of; 0 where there were no labels in them."""
-    recent: int = 0
-    """Labels in these hours."""
-    at: datetime | None = None
-    earliest: datetime | None = None
-    latest: datetime | None = None
+    hours: float = math.nan
+    annotators: int = 0
+    until: datetime | None = None
 
     @property
     def left(self) -> int:
         return self.wanted - self.done
 
+    @property
+    def work(self) -> str:
+        """The work that is left, such as "42 hours"; a dash where it is not known."""
+        if self.hours < 2:
+            return number_of(math.ceil(60 * self.hours), "minute")
+        return DASH if math.isnan(self.hours) else number_of(round(self.hours), "hour")
+
+    @property
+    def end(self) -> str:
+        """Who labels, and until when, such as "3 annotators until Friday 17:00 UTC"."""
+        if not self.annotators:
+            return written("progress.nobody", hours=WINDOW_HOURS)
+        who = number_of(self.annotators, "annotator")
+        if self.until is None:
+            return written("progress.some", annotators=who, hours=WINDOW_HOURS)
+        at, is_near = self.until, self.until - datetime.now(UTC) < timedelta(days=6)
+        until = f"{at:%A %H}:00 UTC" if is_near else f"{at.day} {at:%B %Y}"
+        return written("progress.until", annotators=who, until=until)
+
 
 def forecast(study: Study, now: datetime | None = None) -> Forecast:
     """Extrapolate the labels of the last `WINDOW_HOURS`, or of all hours since the first label.
-
-    The range is two standard errors of the mean of the hourly counts, as they vary or as a Poisson
-    process would, whichever is more. Hidden repeats and excluded raters fill no place, so they have
-    no pace. Without `FEWEST_LABELS` over `FEWEST_HOURS` there is none to extrapolate.
+    Hidden repeats and excluded raters fill no place, so they have no pace.
     """
     now = now or datetime.now(UTC)
     progress = rubric_progress(study)
     done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
+    hours = float(progress["hours_left"].sum(min_count=len(progress)))
     given = _human_labels(study)
     out = given["rater_id"].isin(list(oversight(study.store).exclusions))
-    counts = (given["draw"] == 0) & (given["created_at"] != "")
-    stamps = pd.to_datetime(given[counts & ~out]["created_at"], utc=True, format="ISO8601")
+    given = given[(given["draw"] == 0) & (given["created_at"] != "") & ~out]
+    stamps = pd.to_datetime(given["created_at"], utc=True, format="ISO8601")
     ago = (now - stamps).dt.total_seconds() / 3600
-    ago = ago[ago >= 0]
-    recent = ago[ago < WINDOW_HOURS]
-    if recent.empty:
-        return Forecast(done, wanted)
-    hours = min(math.ceil(ago.max()), WINDOW_HOURS) or 1
-    counted = Forecast(done, wanted, hours, len(recent))
-    if counted.left <= 0 or hours < FEWEST_HOURS or len(recent) < FEWEST_LABELS:
+    recent = given[(ago >= 0) & (ago < WINDOW_HOURS)]
+    counted = Forecast(done, wanted, hours, recent["rater_id"].nunique())
+    over = min(ago.max(), WINDOW_HOURS)
+    if counted.left <= 0 or over < _FEWEST_HOURS or len(recent) < _FEWEST_LABELS:
         return counted
-    by_hour = recent.astype(int).value_counts().reindex(range(hours), fill_value=0)
-    pace = len(recent) / hours
-    error = _ERRORS * math.sqrt(max(float(by_hour.var()), pace) / hours)
+    until = now + min(timedelta(hours=counted.left * over / len(recent)), _LONGEST)
+    return replace(counted, until=until)
 
-    def at(labels_an_hour: float) -> datetime:
-        return now + timedelta(hours=counted.left / labels_an_hour)
 
-    # A bound of ten times as long as the pace itself says nothing.
-    latest = at(pace - error) if error < 0.9 * pace else None
-    return replace(counted, at=at(pace), earliest=at(pace + error), latest=latest)
+def time_left(ends: Forecast) -> str:
+    """Return a sentence on the work that is left, and until when it takes."""
+    if not ends.wanted:
+        return written("progress.nothing")
+    if ends.left <= 0:
+        return written("progress.done")
+    about = {"left": ends.left, "wanted": ends.wanted}
+    if math.isnan(ends.hours):
+        return written("progress.left_unknown", **about)
+    return written("progress.left", work=ends.work, end=ends.end, **about)
 
 
 # The work that a study asks of people before anyone has labelled
@@ -367,3 +326,12 @@ def workload(study: Study) -> Workload:
     sides = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
     loads = (RubricLoad(name, len(responses) // of, raters, words) for name, of in sides.items())
     return Workload(tuple(loads))
+
+
+def annotator_minutes(study: Study) -> float:
+    """Return the minutes of work for one annotator, who labels all that one may; 0 before there are
+    responses.
+    """
+    minutes = sum(60 * load.hours / load.raters for load in workload(study).rubrics)
+    most, units = study.config.annotation.units_per_rater, SessionDesign(study).questions
+    return minutes * (min(1.0, most / len({unit for unit, _ in units})) if most and units else 1.0)

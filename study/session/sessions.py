@@ -1,5 +1,5 @@
 """Raters' sessions: the steps before the labelling, with the practice among them, and the way back
-to Prolific; their times and pay; and the study's costs and its funnel.
+to Prolific; their times and pay; and the study's costs.
 
 Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
 it. A study that has none of them begins with the labelling.
@@ -8,7 +8,6 @@ it. A study that has none of them begins with the labelling.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from statistics import median_high
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -28,7 +27,6 @@ from evenhand.study.desk.claims import (
     Claim,
     Exclusion,
     KnownUnits,
-    SessionDesign,
     last_version,
     oversight,
 )
@@ -579,7 +577,7 @@ def released_submissions(study: Study, path: Path) -> dict[str, str]:
 
 
 # Times of sessions: when each rater began and ended, how long they worked, what they are owed. And
-# the study's costs, the funnel of those who came, and their answers about themselves. A rater's
+# the study's costs, and raters' answers about themselves. A rater's
 # work is the time from one thing they did to the next - steps, practice, checks, labels. A pause
 # longer than `[session] idle_minutes` counts as `idle_minutes`.
 
@@ -696,86 +694,31 @@ def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[f
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed to people by `[pay]`, and spent on graders so far. None where it is not known.
-    `expected` is what people are owed once all is labelled; `undecided` counts those for whom the
-    lead has to decide. `unpriced` counts graders whose price is not known.
+    """Amounts owed to people by `[pay]`, and spent on graders so far; None where it is not known.
+    `unpriced` counts graders whose price is not known.
     """
 
     currency: str = ""
     owed: float | None = None
-    expected: float | None = None
-    undecided: int = 0
     graders_usd: float | None = None
     unpriced: int = 0
 
 
 def costs(study: Study) -> Costs:
-    """Add up what people are owed so far and in the end, and what graders have cost. In the end
-    everybody who is needed is paid for a whole part: the `places` at Prolific, or as many as it
-    takes at `units_per_rater` units each; without either nothing is expected.
-    """
+    """Add up what people are owed so far, and what graders have cost."""
     totals = grader_costs(study)
     priced = totals["cost_usd"].dropna()
     graders = float(priced.sum()) if len(priced) else None
     unpriced = int(totals["cost_usd"].isna().groupby(totals["rater_id"]).any().sum())
     if (pay := study.config.pay) is None:
         return Costs(graders_usd=graders, unpriced=unpriced)
-    times = session_times(study, Sessions(study))
-    owed = float(times["owed"].sum())
-    annotation, prolific = study.config.annotation, study.config.prolific
-    people = (prolific.places if prolific is not None else 0) or None
-    if people is None and annotation.units_per_rater:
-        units = len({unit for unit, _ in SessionDesign(study).questions})
-        people = math.ceil(units * annotation.raters_per_unit / annotation.units_per_rater)
-    expected = None if people is None else max(people * pay.complete, owed)
-    undecided = int(times["owed"].isna().sum())
-    return Costs(pay.currency, owed, expected, undecided, graders, unpriced)
+    owed = float(session_times(study, Sessions(study))["owed"].sum())
+    return Costs(pay.currency, owed, graders, unpriced)
 
 
 def grader_costs(study: Study) -> pd.DataFrame:
     """Return what each grader was asked and has cost, as `store.store.grade_totals`."""
     return grade_totals(study.store)
-
-
-Stage = Literal["entered", "consented", "passed", "working", "done", "left", "excluded"]
-
-
-def funnel(study: Study) -> dict[Stage, int]:
-    """Count the people who came in, were given a unit, or labelled, by the stages of the study.
-
-    `entered`, `consented` (only where the study asks for it) and `passed` (all that comes before
-    the first unit) are nested. `working`, `done`, `left` (no consent, screened out, or the place
-    given back) and `excluded` are disjoint: everyone who passed is in one of them; those who left
-    may have done so earlier.
-    """
-    store, sessions = study.store, Sessions(study)
-    excluded = oversight(store).exclusions
-    people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human").distinct()
-    ended = sa.select(session_events.c.rater_id).where(session_events.c.kind == "completed")
-    labelled, completed = set(store.values(people)), set(store.values(ended))
-    asks = study.config.consent is not None
-    counts: dict[Stage, int] = dict.fromkeys(get_args(Stage), 0)
-    raters = known_raters(study)
-    counts["entered"] = len(raters)
-    for rater in raters:
-        step = sessions.next_step(rater)
-        has_passed = step.name == "labelling" or rater in labelled
-        counts["passed"] += has_passed
-        with store.read() as connection:
-            log = events_of(connection, rater) if asks and not has_passed else []
-        agreed = any(event.kind == "consent" and event.detail.get("agreed") for event in log)
-        counts["consented"] += asks and (has_passed or agreed)
-        if rater in excluded:
-            counts["excluded"] += 1
-        elif step.name == "ended":
-            counts["left"] += 1
-        elif rater in completed:
-            counts["done"] += 1
-        elif has_passed:
-            counts["working"] += 1
-    if not asks:
-        del counts["consented"]
-    return counts
 
 
 def raters_table(study: Study) -> pd.DataFrame:

@@ -25,9 +25,7 @@ from evenhand.study.settings.sections import (
     PositiveInt,
     Section,
     Share,
-    keys_of,
     parsed,
-    section_of,
     settings_words,
 )
 from evenhand.study.tables.files import atomic_write
@@ -551,27 +549,6 @@ def _set(table: Any, values: Mapping[str, Any]) -> None:
             several = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
             several = several and not value.startswith("\n")
             table[key] = tomlkit.string(value, multiline=True) if several else value
-
-
-def settings_in_force(config: StudyConfig) -> list[tuple[str, str, str]]:
-    """Return every setting of a study as plain text: its key, its value, and its meaning. The
-    store's address is left out, as it may hold a password. A section that study.toml does not have,
-    or that may occur several times, is one row.
-    """
-    rows = []
-    for name, field in StudyConfig.model_fields.items():
-        value, section = getattr(config, name), section_of(field)
-        if section is None:
-            shown = value.partition("://")[0] if name == "store" else value
-            rows.append((name, in_words(shown), field.description or ""))
-        elif isinstance(value, Section):
-            rows += [
-                (f"[{name}] {key}", in_words(getattr(value, key)), each.description or "")
-                for key, each in keys_of(section).items()
-            ]
-        else:
-            rows.append((f"[{name}]", f"{len(value)} of them" if value else "none", ""))
-    return [(key, value, meaning.replace("`", "")) for key, value, meaning in rows]
 
 
 def in_words(value: object) -> str:

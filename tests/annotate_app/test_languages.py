@@ -133,7 +133,7 @@ def test_what_the_study_words_itself_stays_as_it_is():
 
 def test_every_sentence_is_used_and_every_use_has_one():
     known = sentences(ENGLISH.code)
-    files = [*APP.glob("*.py"), AWAY_PAGE_WRITER, KINDS_OF_LABELS]
+    files = [*APP.rglob("*.py"), AWAY_PAGE_WRITER, KINDS_OF_LABELS]
     code = "\n".join(file.read_text("utf-8") for file in files)
     said = set(re.findall(r'(?:say|in_every_language|sentence)\(\s*"([\w.]+)"', code))
     rooms = set(re.findall(r'part\(\s*"(\w+)"', code)) | {"panel_paused", "panel_excluded"}

@@ -4,7 +4,6 @@ import math
 import random
 import re
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from evenhand.annotate_app.lead.overview_page import (
     verdict_table,
 )
 from evenhand.annotate_app.lead.parts import counted, latest
-from evenhand.annotate_app.lead.raters_page import in_words
+from evenhand.annotate_app.lead.raters_page import kappa_drawn
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.new_study import item_study, look_at_items
@@ -46,13 +45,10 @@ from evenhand.study.lead.progress import (
     Forecast,
     confusions,
     data_version,
-    label_shares,
-    labels_over_time,
     rater_answers,
     rater_progress,
     rubric_progress,
 )
-from evenhand.study.session.sessions import funnel
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import DASH
 from harness.studies import label_all, task_of, with_labels
@@ -100,7 +96,7 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
 
 
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
-IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, hours=3, recent=5, at=datetime.now(UTC))
+IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, 3.0, annotators=2)
 
 
 def verdicts(**given: str) -> list[Any]:
@@ -210,8 +206,9 @@ def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
     folder = make_study(6)
     label(folder, "ann", "LRCLRC")
     with open_study(folder) as study:
-        (row,) = in_words(study_quality(study)).to_dict("records")
-    assert (row["run"], row["kappa"], row["lean"], row["checks"]) == ("", "", "", "")
+        (row,) = study_quality(study).to_dict("records")
+    assert kappa_drawn(row) == ""
+    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
 
 
 @pytest.mark.thorough
@@ -227,7 +224,8 @@ def test_figures_follow_the_labels(make_study):
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
-    assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
+    (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
+    assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     main = main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
     (sentence,) = enough(main, 0.01, "pair")
@@ -250,6 +248,10 @@ def test_figures_follow_the_labels(make_study):
     assert len(second.quality) == 3
     assert second.over_time["labels"].tolist() == [6, 12, 18, 24, 30, 36]
     assert first.results is not None  # who still looks at the last ones can
+    again = parts.FiguresMaker(folder)  # in another process, which has made none yet
+    assert again.kept is not None and again.latest is None
+    assert (again.kept.version, again.kept.made_at) == (newer, second.made_at)
+    pd.testing.assert_frame_equal(again.kept.quality, second.quality)
 
 
 # Counts: in another process the same numbers, and fresh
@@ -286,13 +288,9 @@ def test_another_process_counts_the_same(make_study):
         with _at_random(make_study(12), seed) as study:
             for count in (rubric_progress, rater_progress):
                 pd.testing.assert_frame_equal(latest(study, count), count(study))
-            table, step = latest(study, labels_over_time)
-            pd.testing.assert_frame_equal(table, labels_over_time(study)[0])
-            assert step == "day"
-            assert latest(study, funnel) == funnel(study)
             assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
-            for of_one in (rater_answers, label_shares):
-                pd.testing.assert_frame_equal(counted(study, of_one, "r1"), of_one(study, "r1"))
+            answers = counted(study, rater_answers, "r1")
+            pd.testing.assert_frame_equal(answers, rater_answers(study, "r1"))
             (theirs,) = counted(study, confusions, "r1").values()
             (ours,) = confusions(study, "r1").values()
             pd.testing.assert_frame_equal(theirs, ours)

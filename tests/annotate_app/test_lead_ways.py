@@ -30,7 +30,7 @@ def served(make_study, serve_study) -> Served:
 def is_at(page: Page, served: Served, title: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(title)
     page.wait_for_url(served.url + place_of(title))
-    expect(page.locator("a[aria-current=page]")).to_have_text(title)
+    expect(page.locator("a[aria-current=page]").last).to_have_text(title)
 
 
 def test_every_page_has_its_address():
@@ -41,11 +41,17 @@ def test_every_page_has_its_address():
 def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     page = lead(served)
     is_at(page, served, "Overview")
+    settings = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings")
     for title in ("Sessions", "Settings"):
         page.get_by_role("link", name=title, exact=True).focus()
         page.keyboard.press("Enter")
         is_at(page, served, title)
     assert page.title().startswith("Settings: ")
+    page.get_by_role("link", name="Log", exact=True).click()
+    is_at(page, served, "Log")
+    expect(settings).to_have_attribute("aria-current", "true")
+    page.go_back()
+    is_at(page, served, "Settings")
     page.go_back()
     is_at(page, served, "Sessions")
     page.reload()

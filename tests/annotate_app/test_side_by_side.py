@@ -253,7 +253,7 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     page = lead(second, "Sessions")
     page.get_by_label("Annotator codes").fill("dora")
     settled(page).get_by_role("button", name="Make links").click()
-    expect(page.locator("code")).to_contain_text(f"dora {second.url}?invite=")
+    expect(page.locator("code")).to_contain_text(f"{second.url}?invite=")
     turn_to(page, "Export")
     with page.expect_download() as started:
         page.get_by_role("button", name="Times and pay", exact=True).click()

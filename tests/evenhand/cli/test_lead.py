@@ -124,7 +124,7 @@ def test_a_wrong_setting_is_one_sentence(folder, run: Run, line, sentence):
 def test_progress_pause_and_resume(folder, run: Run):
     run.ok("pause", folder, "--reason", "a look at the rubric")
     said = run.ok("progress", folder)
-    assert "400 of 3000 labels are still needed" in said
+    assert "400 of 3,000 labels are still needed" in said
     assert f"evenhand pause {folder} --resume" in said
     run.ok("pause", folder, "--resume")
     assert "--resume" not in run.ok("progress", folder)

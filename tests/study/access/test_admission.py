@@ -29,7 +29,9 @@ from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import Sessions, participants_table
+from evenhand.study.store.database import append
 from evenhand.study.store.logs.answers import events_of
+from evenhand.study.store.schema import invite_events
 from harness.studies import ASKS, CODES, label_all, task_of, with_labels
 from tests.study.access.conftest import PASSWORD
 
@@ -255,9 +257,32 @@ def test_links_are_counted_by_whom_they_are_for(make_session):
     make_invites(study, ["anna", "anna", "ben"], 1)
     revoke_invites(study, "anna")
     make_invites(study, ["anna"], 1)
-    found = invites_table(study).set_index("rater_id")[["open", "revoked"]]
-    assert found.loc["anna"].tolist() == [1, 2]
-    assert found.loc["ben"].tolist() == [1, 0]
+    make_invites(study, ["cy"], 1e-9)
+    found = invites_table(study)
+    of_anna = found[found["rater_id"] == "anna"]
+    assert of_anna["state"].tolist() == ["open", "revoked", "revoked"]
+    assert admit(study, {"invite": of_anna["token"].iloc[0]}).rater_id == "anna"
+    assert found.set_index("rater_id")["state"][["ben", "cy"]].tolist() == ["open", "expired"]
+
+
+def test_a_link_is_short_and_one_of_before_still_works(make_session):
+    study = make_session(CLOSED)
+    assert len(invite(study, "anna", 168)["invite"]) <= 28
+    older = [
+        make_token(study.store, "invite", {"invite": "ab" * 8, "rater": "bo"}, n) for n in (60, 0)
+    ]
+    with pytest.raises(InputError, match="this link was revoked"):  # the log has no such link
+        admit(study, {"invite": older[0]})
+    with study.store.write() as connection:
+        append(connection, invite_events, {"invite_id": "ab" * 8, "rater_id": "bo", "kind": "made"})
+    assert admit(study, {"invite": older[0]}).rater_id == "bo"
+    for token, said in ((older[1], "expired"), ("ab" * 8, "not valid")):
+        with pytest.raises(InputError, match=said):
+            admit(study, {"invite": token})
+    assert invites_table(study)["token"].tolist()[0] == ""
+    revoke_invites(study, "bo")
+    with pytest.raises(InputError, match="this link was revoked"):
+        admit(study, {"invite": older[0]})
 
 
 # Places for participants: taken once each, freed only as the study says

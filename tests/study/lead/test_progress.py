@@ -11,11 +11,10 @@ from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import (
+    Forecast,
     confusions,
     data_version,
     forecast,
-    label_shares,
-    labels_over_time,
     rater_answers,
     rater_progress,
     rubric_progress,
@@ -36,10 +35,9 @@ def test_before_anyone_has_labelled(study, make_study):
     assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
     assert math.isnan(row["hours_left"])
     assert rater_progress(study).empty
-    assert labels_over_time(study)[0].empty
-    assert "not known" in time_left(rubric_progress(study))
-    empty = rubric_progress(make_study(pairs=4, responses=None, rubrics=["refusal"]))
-    assert empty["wanted"].tolist() == [0]
+    assert "not known" in time_left(forecast(study))
+    empty = forecast(make_study(pairs=4, responses=None, rubrics=["refusal"]))
+    assert empty.wanted == 0
     assert time_left(empty).startswith("There is nothing to label yet")
 
 
@@ -52,8 +50,8 @@ def test_places_and_time_left(study):
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert row["median_seconds"] == 20
     assert row["hours_left"] == pytest.approx(13 * 20 / 3600)
-    said = "13 of 16 labels are still needed. Minutes of work at the pace so far: about 5."
-    assert time_left(rubric_progress(study)) == said
+    said = "5 minutes of work: 2 annotators in the last 24 hours. 13 of 16 labels are still needed."
+    assert time_left(forecast(study)) == said
     raters = rater_progress(study).set_index("rater_id")
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
@@ -116,41 +114,33 @@ def label(eighty, hours_ago: list[float]) -> None:
 def test_an_even_pace_ends_when_it_says(eighty):
     label(eighty, [hour + minute / 10 for hour in range(4) for minute in range(10)])
     found = forecast(eighty, NOW)
-    assert (found.done, found.wanted, found.left, found.hours, found.recent) == (40, 80, 40, 4, 40)
-    assert found.at == NOW + timedelta(hours=4)  # 40 left at 10 an hour
-    # Each hour had 10, so the error is Poisson's: 2 * sqrt(10 / 4) of the 10 an hour.
-    error = 2 * (10 / 4) ** 0.5
-    assert found.earliest == NOW + timedelta(hours=40 / (10 + error))
-    assert found.latest == NOW + timedelta(hours=40 / (10 - error))
-
-
-@pytest.mark.parametrize(
-    ("hours_ago", "hours"),
-    [
-        # (31, 0, 31) labels an hour: their standard error is half the pace to the last digit.
-        ([0.5] * 31 + [2.5] * 31, 3),
-        ([23.5 + n / 100 for n in range(40)], 24),  # one burst
-    ],
-)
-def test_a_pace_hardly_above_its_error_has_no_latest_end(eighty, hours_ago, hours):
-    label(eighty, hours_ago)
-    found = forecast(eighty, NOW)
-    assert (found.hours, found.recent) == (hours, len(hours_ago))
-    assert found.earliest < found.at
-    assert found.latest is None
+    assert (found.done, found.wanted, found.left, found.annotators) == (40, 80, 40, 1)
+    # 40 left; 40 were given in the 3.9 hours since the first.
+    assert found.until - NOW == pytest.approx(timedelta(hours=3.9), abs=timedelta(seconds=1))
 
 
 @pytest.mark.parametrize(
     "hours_ago", [[], [0.1] * 30, [3.0] * 5, [30.0] * 30], ids=["none", "short", "few", "long ago"]
 )
-def test_without_a_pace_nothing_is_said(eighty, hours_ago):
+def test_without_a_pace_no_end_is_said(eighty, hours_ago):
     label(eighty, hours_ago) if hours_ago else None
     found = forecast(eighty, NOW)
-    assert (found.at, found.earliest, found.latest) == (None, None, None)
-    assert (found.hours > 0) == (bool(hours_ago) and min(hours_ago) < 24)
+    assert found.until is None
+    assert (found.annotators > 0) == (bool(hours_ago) and min(hours_ago) < 24)
 
 
-# One rater beside the others; and when labels came in
+def test_the_work_and_its_end_in_words():
+    soon = datetime.now(UTC) + timedelta(days=2)
+    assert Forecast(1, 9, 42.3, 3, soon).end == f"3 annotators until {soon:%A %H}:00 UTC"
+    said = "42 hours of work: 1 annotator until 1 May 2100. 1,999 of 2,000 labels are still needed."
+    assert time_left(Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))) == said
+    assert time_left(Forecast(1, 9, 1.0, 2)).startswith(
+        "60 minutes of work: 2 annotators in the last 24 hours."
+    )
+    assert time_left(Forecast(9, 9)) == "Every label has been given."
+
+
+# One rater beside the others
 
 
 GIVEN = {"ann": "115", "ben": "125", "cy": "225"}
@@ -178,26 +168,10 @@ def test_each_shared_unit_counts_once_in_the_confusions(three):
     assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
     assert table.loc["5", "5"] == 1.0
     assert table.to_numpy().sum() == 3.0
-    found = label_shares(three, "ann").set_index("label")
-    assert found.loc["1", "answers"] == 2
-    assert found.loc["1", "share"] == pytest.approx(2 / 3)
-    assert found.loc["1", "others_share"] == pytest.approx(1 / 6)
 
 
 def test_alone_there_is_nothing_to_compare(three):
     for other in ("ben", "cy"):
         exclude(three.store, other, "too fast")
     assert confusions(three, "ann") == {}
-    assert math.isnan(label_shares(three, "ann")["others_share"].iloc[0])
     assert rater_answers(three, "nobody").empty
-
-
-def test_labels_by_the_hour_and_by_the_day(three):
-    found, step = labels_over_time(three)
-    assert step == "hour"
-    assert found["labels"].tolist() == [3, 3, 3]
-    assert found["start"].iloc[0] == "2026-03-02T09:00:00+00:00"
-    with_labels(three, {"ann": "---1"}, created_at="2026-03-09T12:00:00Z")
-    found, step = labels_over_time(three)
-    assert step == "day"
-    assert found["labels"].tolist() == [9, 1]

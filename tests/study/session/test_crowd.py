@@ -12,6 +12,7 @@ from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import (
+    Costs,
     Sessions,
     completion_url,
     costs,
@@ -20,7 +21,7 @@ from evenhand.study.session.sessions import (
     session_times,
     study_url,
 )
-from evenhand.study.settings.study_toml import PaySettings, ProlificSettings
+from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import session_events
 from harness.studies import ASKS, CODES, MORE_CODES, claim_of, label_all, task_of
@@ -300,15 +301,11 @@ def study(make_study):
     return make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
 
 
-def test_what_people_are_owed_in_the_end(study):
-    prolific = ProlificSettings(complete="C", screened_out="S", no_consent="N", places=10)
-    limited = study.config.annotation.model_copy(update={"units_per_rater": 15})
-    found = costs(study)
-    assert (found.owed, found.expected, found.graders_usd) == (None, None, None)
-    for changes, expected in (
-        ({"pay": PaySettings(complete=6.0, currency="GBP")}, None),
-        ({"annotation": limited}, 36.0),  # 80 places at 15 each take 6 people
-        ({"prolific": prolific}, 60.0),
-    ):
-        study.config = study.config.model_copy(update=changes)
-        assert (costs(study).owed, costs(study).expected) == (0.0, expected)
+def test_what_is_owed_and_was_spent(study):
+    assert costs(study) == Costs()
+    pay = PaySettings(complete=6.0, currency="GBP")
+    study.config = study.config.model_copy(update={"pay": pay})
+    assert costs(study) == Costs("GBP", 0.0)
+    label(AnnotationDesk(study), "r")
+    Sessions(study).complete("r")
+    assert costs(study).owed == 6.0

@@ -33,15 +33,15 @@ from evenhand.study.lead.disagreements import (
     sorted_so_far,
 )
 from evenhand.study.session import sessions as all_sessions
-from evenhand.study.session.sessions import Sessions, funnel, raters_table, session_times
-from evenhand.study.store.logs.answers import add_event, remarks_table
+from evenhand.study.session.sessions import Sessions, raters_table, session_times
+from evenhand.study.store.logs.answers import remarks_table
 from evenhand.study.store.schema import (
     background_answers,
     metadata,
     practice_labels,
     session_events,
 )
-from harness.studies import task_of, with_labels, work_through
+from harness.studies import task_of, work_through
 
 PRACTICE = """
 [[unit]]
@@ -116,8 +116,6 @@ def test_a_study_without_steps_begins_with_the_labelling_and_completes_once(make
     sessions = Sessions(study)
     assert sessions.next_step("r").name == "labelling"
     assert events(sessions) == []
-    found = funnel(study)  # without consent there is no such stage
-    assert "consented" not in found and not any(found.values())
     for _ in range(2):
         sessions.complete("r")
     assert events(sessions) == ["completed"]
@@ -409,32 +407,6 @@ def test_a_file_that_is_no_text_is_one_sentence(folder):
         pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8"),
     ):
         Sessions(study)
-
-
-# The funnel of people
-
-
-CONSENT = '[consent]\ntext = "You may stop at any time."\n'
-
-
-def test_everybody_is_where_they_are(make_session):
-    study = make_session(CONSENT)
-    sessions = Sessions(study)
-    people = ["waits", "refuses", "works", "done", "returned", "excluded"]
-    with study.store.write() as connection:
-        for name in people:
-            add_event(connection, name, "entered", way="open")
-    for name in people[1:]:
-        sessions.decide_consent(name, agreed=name != "refuses")
-    found = {"entered": 6, "consented": 4, "passed": 4}
-    assert funnel(study) == found | {"working": 4, "done": 0, "left": 1, "excluded": 0}
-    sessions.complete("done")
-    sessions.release("returned", "returned")
-    with_labels(study, {"excluded": "1"})
-    exclude(study.store, "excluded", "too fast")
-    # Who returned had labelled nothing: they consented, and are not among those who passed.
-    found |= {"passed": 3}
-    assert funnel(study) == found | {"working": 1, "done": 1, "left": 2, "excluded": 1}
 
 
 # Whatever people and the lead do is on disk when they are told so

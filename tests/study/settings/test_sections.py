@@ -14,9 +14,7 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings,
 from evenhand.study.settings.sections import _FORMS, Section, fault_of
 from evenhand.study.settings.study_toml import (
     OidcSettings,
-    SampleSettings,
     StudyConfig,
-    settings_in_force,
 )
 
 
@@ -33,24 +31,6 @@ def test_the_table_is_written_from_the_settings():
     page = PAGE.read_text("utf-8")
     assert page == renewed(page), "run: python -m docs.settings"
     assert "| `[analysis] margin` | how far below" in page
-
-
-def test_the_settings_in_force_are_those_of_the_study():
-    config = StudyConfig(
-        name="mine",
-        seed=1,
-        store="postgresql+psycopg://lead:secret@host/db",
-        sample=SampleSettings(pairs=7, stratify=("topic",)),
-        analysis=AnalysisSettings(margin=0.2),
-    )
-    found = {key: (value, says) for key, value, says in settings_in_force(config)}
-    assert found["[analysis] margin"][0] == "0.2"
-    assert found["[analysis] margin"][1].startswith("how far below")
-    assert found["[sample] stratify"][0] == "topic"
-    assert found["[training]"][0] == "none"
-    assert found["store"][0] == "postgresql+psycopg"
-    assert "secret" not in str(found)
-    assert "`" not in str(found)
 
 
 # [analysis] and [decision]
