@@ -1,21 +1,17 @@
-"""Draws the pictures and tables of architecture.md from the imports.
+"""Draws the pictures of architecture.md from the imports.
 
-`python docs/draw_architecture.py` writes them anew between the page's markers;
+`python docs/draw_architecture.py` writes them between the page's markers;
 tests/test_architecture.py fails where the page shows other packages or arrows than the code has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
 
-import evenhand
-
 PAGE = Path(__file__).with_name("architecture.md")
-PACKAGE = Path(evenhand.__file__).parent
 _DRAWN = re.compile(r"(<!-- drawn: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SHELLS = {"__main__"}
 
@@ -25,9 +21,7 @@ def renewed(page: str) -> str:
     graph = grimp.build_graph("evenhand", cache_dir=None)
 
     def drawn(found: re.Match[str]) -> str:
-        folder = found[2]
-        arrows = arrows_within(graph, folder)
-        return f"{found[1]}\n{picture(arrows)}\n\n{table(folder, arrows)}\n\n{found[3]}"
+        return f"{found[1]}\n{picture(arrows_within(graph, found[2]))}\n\n{found[3]}"
 
     return _DRAWN.sub(drawn, page)
 
@@ -60,20 +54,6 @@ def picture(arrows: dict[str, set[str]]) -> str:
 def _reached(arrows: dict[str, set[str]], room: str) -> set[str]:
     """All rooms below this one."""
     return set().union(*({other} | _reached(arrows, other) for other in arrows[room]))
-
-
-def table(folder: str, rooms: Iterable[str]) -> str:
-    """Return a row for each package: its files and lines of Python."""
-    lines = ["| package | files | lines |", "| --- | ---: | ---: |"]
-    for room in rooms:
-        files = _files(PACKAGE.joinpath(*folder.split(".")[1:], room))
-        counted = sum(len(file.read_text("utf-8").splitlines()) for file in files)
-        lines.append(f"| `{room}` | {len(files)} | {counted:,} |")
-    return "\n".join(lines)
-
-
-def _files(room: Path) -> list[Path]:
-    return sorted(room.rglob("*.py")) if room.is_dir() else [room.with_suffix(".py")]
 
 
 if __name__ == "__main__":

@@ -20,16 +20,14 @@ def renewed(page: str) -> str:
     """The page with the table as it is now."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    lines = ["| format | ratings | items to rate |", "| --- | --- | --- |", *_rows()]
+    lines = ["| format | what is read as what |", "| --- | --- |", *_rows()]
     return f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}"
 
 
 def _rows() -> Iterator[str]:
     for name in ITEM_READERS:
         key = name.replace("-", "_")
-        ratings = _taken(key) if name in READERS else ""
-        items = _taken(f"{key}_items") or (ratings if ratings == TABLE else "")
-        yield f"| `{name}` | {ratings} | {items} |"
+        yield f"| `{name}` | {_taken(key if name in READERS else f'{key}_items')} |"
 
 
 def _taken(key: str) -> str:
