@@ -28,7 +28,7 @@ from evenhand.analysis.labels.units import check_values, effective_size, with_we
 from evenhand.analysis.people import annotators, disagreements
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.slices import members_of
+from evenhand.analysis.people.slices import columns_that_explain, members_of
 from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
@@ -498,6 +498,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     result.thresholds = thresholds.thresholds_in_force(labels)
     result.notes += [each.note for each in result.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
+    request = _with_publics(labels, request)
     whole = RubricView.of_labels(result.rows, *_resampled(labels, request), request)[0]
     _add_rows(result, whole)
     tables = {"ratings": counted, "given": ratings, "readings": readings, "variants": task.variants}
@@ -595,6 +596,19 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
         return patterns, PatternResamples(cells, cells, request.resampled(once))
     folded, frequency = labels.folded()
     return folded, request.resampled(frequency, folded.weight)
+
+
+def _with_publics(labels: LabelMatrix, request: Request) -> Request:
+    """Add the annotators of each side of the columns that explain their labels, asked for or not:
+    by the permutation test at the level .05 over all columns and rubrics.
+    """
+    coded, raters = labels.in_agreement.on_categories(), request.facts.raters
+    if raters is None or "rater_id" not in raters:
+        return request
+    raters = raters.drop(columns=[name for name in request.columns if name in raters])
+    found = columns_that_explain(coded, raters, 0.05 / request.rubrics, request.seed)
+    people = members_of(raters, list(found))
+    return replace(request, people={**request.people, **people}, publics=found)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:

@@ -3,12 +3,21 @@
 A grader can agree well overall and fail the units about one group, source or topic. For every value
 of a units column: balanced accuracy against the majority of humans (as in Tables 4 and 12 of Feng,
 Park, Liu & Tsvetkov 2023), and the group's difference from the rest.
+
+*Publics*: annotators of two sides may read items in their own ways, and kappa among all of them is
+then low although the rubric is clear. A column of annotators explains their labels where labels of
+two sides lie further apart than both sides' own: the component between groups of Rao's quadratic
+entropy (1982), to which a side that is merely noisier adds nothing. Each pair of labels counts by
+how far it differs from the mean pair of its item, as sides may have labelled other items. The
+columns of annotators are permuted together; the largest standardised component adjusts for the
+number of columns, and of values in each (Westfall & Young 1993).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +28,7 @@ from evenhand.analysis.agreement.pairs import (
     add_humans_rows,
     alpha_levels,
     deciding_kappa,
+    distances,
 )
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
@@ -29,11 +39,18 @@ from evenhand.analysis.labels.units import UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, DataFrame
+from evenhand.analysis.types import Array, Codes, DataFrame, Labels
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 
 FEW_UNITS = 30
+SIDE_KAPPA = "side_kappa"
+WITHIN, ACROSS = "within", "across"
+MOST_SIDES = 12
+"""A column of more values is not looked at unasked."""
+GAP = 0.1
+"""Least gain of kappa within sides over that across them: less matters to nobody."""
+_SHUFFLES = 499
 BALANCED = "group_balanced_accuracy"
 
 
@@ -159,6 +176,137 @@ def add_rater_slice_rows(view: RubricView) -> None:
             part = replace(coded, kinds=kinds, subset=coded.part(name))
             note = "1 human" if humans == 1 else ""
             add_main_rows(View.of(view.rows, part, view.resamples), note=note)
+
+
+def _apart(coded: Coded) -> Array:
+    """Distances of labels (q, q) in the kappa that verdicts use."""
+    at = coded.grid[0] if coded.is_number else np.arange(coded.q)
+    return np.asarray(distances(coded)[np.ix_(at, at)])
+
+
+def columns_that_explain(
+    coded: Coded, raters: DataFrame | None, level: float, seed: int
+) -> dict[str, float]:
+    """Return the columns of a table of raters in which sides of two humans or more differ, with the
+    p of their labels having nothing to do with the column, adjusted for all columns: those in which
+    it is at most `level`, and kappa within sides gains `GAP` over that across them. Columns of more
+    than `MOST_SIDES` values are not looked at.
+    """
+    humans = list(coded.members("human"))
+    if raters is None or raters["rater_id"].duplicated().any():
+        return {}
+    table = raters.set_index("rater_id").reindex([coded.raters[human] for human in humans])
+    groups: dict[str, Codes] = {}
+    for name in table:
+        cells = table[name].fillna("").astype(str)
+        size = cells[cells != ""].value_counts()
+        if len(size) <= MOST_SIDES and (size >= 2).sum() >= 2:
+            large = cells.where(cells.map(size) >= 2, "")
+            groups[str(name)] = UnitColumn.of(str(name), large.tolist()).codes
+    held = coded.codes[:, humans]
+    held = held[(held >= 0).sum(axis=1) >= 2]
+    if not groups or not len(held):
+        return {}
+    apart = _apart(coded)
+    found = _components(held, apart, list(groups.values()), seed)
+    mean, spread = found[1:].mean(axis=0), found[1:].std(axis=0)
+    score = (found - mean) / np.where(spread > 1e-12, spread, np.inf)
+    largest = score[1:].max(axis=1)
+    p = (1 + (largest[:, None] >= score[0]).sum(axis=0)) / (1 + len(largest))
+    shares = np.bincount(held[held >= 0], minlength=coded.q) / (held >= 0).sum()
+    counts = (np.bincount(group[group >= 0]) / len(group) for group in groups.values())
+    pairs = np.array([(share.sum() ** 2 - (share**2).sum()) / 2.0 for share in counts])
+    gain = ratio(found[0], pairs * (shares @ apart @ shares))
+    is_found = (p <= level) & (gain >= GAP)
+    return {name: float(p[at]) for at, name in enumerate(groups) if is_found[at]}
+
+
+def _components(held: Labels, apart: Array, groups: Sequence[Codes], seed: int) -> Array:
+    """Components between groups of people, (1 + shuffles, columns), from codes (units, people), the
+    distances of labels (q, q) and the people's group (people,) in each column, -1 for none.
+    """
+    from scipy import sparse
+
+    (n, people), q = held.shape, len(apart)
+    unit, person = np.nonzero(held >= 0)
+    code, m = held[unit, person].astype(np.intp), (held >= 0).sum(axis=1).astype(float)
+    given = sparse.csr_array((np.ones(len(unit)), (unit * q + code, person)), (n * q, people))
+    counts = np.zeros((n, q))
+    np.add.at(counts, (unit, code), 1.0)
+    # A pair counts 1 / (m - 1), and by how much its distance is above the mean pair's of its unit.
+    usual = ((counts @ apart) * counts).sum(axis=1) / (m * (m - 1.0))
+    weighed = sparse.kron(sparse.diags_array(1.0 / (m - 1.0)), sparse.csr_array(apart), "csr")
+    beside = sparse.csr_array((1.0 / (m - 1.0)[unit], (unit, person)), (n, people))
+    shared = sparse.csr_array((np.ones(len(unit)), (unit, person)), (n, people)).T
+    sums = given.T @ weighed @ given - shared @ (sparse.diags_array(usual) @ beside)
+    pairs = (shared @ beside).tolil()
+    sums = sums.tolil()
+    for of_pairs in (sums, pairs):
+        of_pairs.setdiag(0.0)
+    sums, pairs, rng = sums.tocsr(), pairs.tocsr(), np.random.default_rng(seed)
+    orders = [np.arange(people), *(rng.permutation(people) for _ in range(_SHUFFLES))]
+    return np.array([[_between(sums, pairs, of[order]) for of in groups] for order in orders])
+
+
+def _between(sums: Any, pairs: Any, group: Codes) -> float:
+    """The component between groups (people,) from sums of distances and numbers of pairs (people,
+    people); 0 where two of a group, or of two groups, never labelled the same unit.
+    """
+    member = (group[:, None] == np.arange(group.max() + 1)).astype(float)
+    share = member.mean(axis=0)
+    mean = ratio(member.T @ (sums @ member), member.T @ (pairs @ member))
+    own = np.diag(mean)
+    gain = np.outer(share, share) * (mean - (own[:, None] + own) / 2.0)
+    return float(np.nansum(gain) / 2.0)
+
+
+def add_side_kappa_rows(view: RubricView) -> None:
+    """Add `side_kappa` of humans within and across the sides (at = "column=within") of every column
+    that humans are split by: chance-corrected agreement, chance from their pooled shares, by the
+    weights of the deciding kappa. Sides count by their share of the humans, s(1 - s) each, and two
+    sides by the product of theirs, so that a noisier side lowers both alike.
+    """
+    coded, apart = view.coded, _apart(view.coded)
+    for column, sides in sides_of(view.request.people, coded).items():
+        of_side = [c.label_counts(coded, own) for own in sides.values()]
+        counts = np.stack(of_side, axis=1)
+        m = counts.sum(axis=(1, 2))
+        weight = np.where(m > 1, 1.0 / np.maximum(m - 1.0, 1.0), 0.0)
+        far = weight[:, None, None] * ((counts @ apart) @ counts.swapaxes(1, 2))
+        size = counts.sum(axis=2)
+        both = weight[:, None, None] * size[:, :, None] * (size[:, None] - np.eye(len(sides)))
+        every = far.reshape(len(m), -1), both.reshape(len(m), -1), counts.sum(axis=1)
+        totals = np.split(view.sums(*every), np.cumsum([len(sides) ** 2] * 2), axis=1)
+        shape = (-1, len(sides), len(sides))
+        share = ratio(totals[2], totals[2].sum(axis=1, keepdims=True))
+        chance = ((share @ apart) * share).sum(axis=1)
+        kappa = 1.0 - ratio(ratio(totals[0], totals[1]).reshape(shape), chance[:, None, None])
+        people = np.array([len(own) for own in sides.values()], dtype=float)
+        product = np.outer(people, people) / people.sum() ** 2
+        same = np.diag(people / people.sum()) - np.diag(np.diag(product))
+        for at, counted in ((WITHIN, same), (ACROSS, product - np.diag(np.diag(product)))):
+            inside = counted * ~np.isnan(kappa[0])
+            total = (np.nan_to_num(kappa) * inside).sum(axis=(1, 2))
+            values = ratio(total, np.full(len(kappa), inside.sum()))
+            about = About(a="humans", at=f"{column}={at}")
+            p = view.request.publics.get(column)
+            about["note"] = "" if p is None else f"permutation p {p:.3g}, all columns of annotators"
+            view.add(SIDE_KAPPA, values, m > 1, reason="no_pairable_units", **about)
+
+
+def sides_of(
+    people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix
+) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the positions of the humans of each side of each column, from the raters of every
+    `column=value`. A side has two humans or more, and a column two sides.
+    """
+    columns: dict[str, dict[str, tuple[int, ...]]] = {}
+    for part, members in people.items():
+        column, _, value = part.partition("=")
+        own = (at for at, of in enumerate(raters.kinds) if of == "human")
+        if len(own := tuple(at for at in own if raters.raters[at] in members)) > 1:
+            columns.setdefault(column, {})[value] = own
+    return {column: sides for column, sides in columns.items() if len(sides) > 1}
 
 
 def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:

@@ -44,6 +44,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
@@ -54,12 +55,14 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.people.slices import sides_of
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import (
     MEANS,
     RATES,
     Measure,
     add_difference_rows,
+    all_differences,
     people_means,
     reach_together,
 )
@@ -497,17 +500,18 @@ class Scores(NamedTuple):
     graded: dict[str, Array]
 
     @classmethod
-    def of(cls, view: RubricView) -> Scores:
-        """The verdicts of a binary view, else where labels lie on the scale."""
+    def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
+        """The verdicts of a binary view, else where labels lie on the scale; of some `humans`."""
         labels, measure = view.labels, RATES
-        people, each = people_means(labels), labels.verdict_values
+        own = list(labels.humans if humans is None else humans)
+        people, each = people_means(labels, own), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
             measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
             decided = [category not in labels.scale.unclear for category in labels.scale.categories]
             at = np.where(decided, (values - measure.onto[0]) / measure.onto[1], np.nan)
             each = np.append(at, np.nan)[labels.codes]
-            given = each[:, list(labels.humans)]
+            given = each[:, own]
             people = ratio(np.nansum(given, axis=1), (~np.isnan(given)).sum(axis=1))
         graded = [model for model in labels.models if not np.isnan(each[:, model]).all()]
         return cls(measure, people, {labels.raters[model]: each[:, model] for model in graded})
@@ -548,6 +552,65 @@ def add_part_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None
         _add_people_rows(out, scores, inside)
         for grader in scores.graded:
             _Corrected(out, inside, grader, scores).add_raw_and_ppi()
+
+
+def add_public_rows(whole: RubricView) -> None:
+    """Rates or means by subject (at) as the annotators of each side have them (subset =
+    "column=value"): their own, and each grader's PPI++ with its errors by their labels. Then the
+    difference of every two sides (subset = "column=first>second") by the statistic of two sides of
+    a pair, all bounds of a grader together, and the least of all sides ("column=*").
+
+    The least is the true least of a side with probability .975 at either end: below, every side's
+    own bound holds for it; above, each bound is widened by Bonferroni, as any side may be lowest.
+    """
+    labels, groups = whole.labels, _Groups.of(whole.labels)
+    for column, sides in sides_of(whole.request.people, labels).items():
+        found: dict[str, list[_Corrected]] = {}
+        for side, own in sides.items():
+            scores = Scores.of(whole, own)
+            out = whole.on(whole.coded.part(f"{column}={side}"))
+            _add_people_rows(out, scores, groups)
+            for grader in scores.graded:
+                corrected = _Corrected(out, groups, grader, scores)
+                corrected.add_raw_and_ppi()
+                found.setdefault(grader, []).append(corrected)
+        for grader, each in found.items():
+            _add_sides_together(whole, column, list(sides), grader, each)
+
+
+def _add_sides_together(
+    whole: RubricView, column: str, sides: Sequence[str], grader: str, each: Sequence[_Corrected]
+) -> None:
+    """Add the differences between sides, and the least, of each subject, from one grader's figures
+    by the annotators of each side.
+    """
+    measure, groups = each[0].measure, each[0].groups
+    start, span = measure.onto
+    more = float(ndtri(1.0 - 0.025 / len(sides))) / Z
+    alpha = 0.05 / whole.request.rubrics / len(groups.names)
+    for at, name, member in groups:
+        mine = member & each[0].graded
+        rows = [
+            whole.rows.get(measure.powered, "humans", grader, one.out.subset, name) for one in each
+        ]
+        of = [row for row in rows if row and not np.isnan(row["estimate"])]
+        if len(of) < len(sides):
+            continue
+        rates = np.column_stack([whole.resamples.plain(one.rates)[:, at] for one in each])
+        rates[0] = clipped(rates[0])
+        labelled = np.array([whole.count(one.both & member)[1] for one in each])
+        every = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
+        ends = np.clip([every.estimate, every.low, every.high], -1.0, 1.0).T.tolist()
+        for first, second, bounds in zip(every.first, every.second, ends, strict=True):
+            out = whole.on(whole.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
+            about = About(a="humans", b=grader, at=name, onto=(0.0, span))
+            out.add(measure.sides, Interval(*bounds), mine, **about)
+        values = np.array([[row["estimate"], row["low"], row["high"]] for row in of])
+        values[:, 2] = values[:, 0] + more * (values[:, 2] - values[:, 0])
+        values = clipped((values.min(axis=0) - start) / span)
+        out = whole.on(whole.coded.part(f"{column}=*"))
+        about = About(a="humans", b=grader, at=name, onto=measure.onto)
+        out.add(measure.least, Interval(*values.tolist()), mine, **about)
 
 
 def has_means(scale: Scale) -> bool:

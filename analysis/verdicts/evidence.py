@@ -333,7 +333,10 @@ def evidence_on(
     if scored is None or everywhere is None:
         scored = everywhere = None
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
-    by_labels = (wherever(BY_LABELS, view) for view in ("all", BINARY_ALL))
+    by_labels = (
+        [each for each in wherever(BY_LABELS, view) if each["at"][0].isdigit()]
+        for view in ("all", BINARY_ALL)
+    )
     chance, level, least = rows.chance.get(""), labels.scale.level, rule.min_people_kappa
     if subset != BINARY_ALL and level != "nominal":
         least = kappa_on_scale(least, labels.scale.ordered)
