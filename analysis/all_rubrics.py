@@ -28,7 +28,7 @@ from evenhand.analysis.labels.units import check_values, effective_size, with_we
 from evenhand.analysis.people import annotators, disagreements
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.slices import columns_that_explain, members_of
+from evenhand.analysis.people.slices import columns_that_explain, members_of, sides_that_differ
 from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
@@ -560,6 +560,9 @@ def _add_rows(result: RubricAnalysis, given: RubricView) -> None:
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
+    for name, within, across in sides_that_differ(rows, views["agreement"][0].subset):
+        apart = {"within": within["estimate"], "across": across["estimate"]}
+        result.note(written("note.sides_differ", column=name, **apart))
 
 
 def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:

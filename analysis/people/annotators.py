@@ -218,9 +218,9 @@ def add_contested_rows(view: View) -> None:
         for at, (size, people, graded) in zip(CONTESTED, sums.swapaxes(0, 1), strict=True):
             if (units := size > 0).any():
                 mean = ratio(*np.split(view.sums(people, graded, size), [2], axis=1))
-                of = About(a="humans", b=coded.raters[grader])
-                view.add(BY_LABELS, mean[:, 1], units, at=at, **of)
-                view.add(BY_LABELS, mean[:, 0], units, at=f"{at}: annotators", **of)
+                for column, name in enumerate((f"{at}: annotators", at)):
+                    of = About(a="humans", b=coded.raters[grader], at=name)
+                    view.add(BY_LABELS, mean[:, column], units, **of)
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:

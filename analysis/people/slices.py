@@ -15,7 +15,7 @@ number of columns, and of values in each (Westfall & Young 1993).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,11 +34,11 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
 from evenhand.analysis.labels.encoding import ALL_RATERS, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.labels.units import UnitColumn, check_values
-from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, sides_of
+from evenhand.analysis.labels.units import MOST_SIDES, UnitColumn, check_values
+from evenhand.analysis.notes import Remark, join_notes, says
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
@@ -46,8 +46,6 @@ from evenhand.errors import InputError
 FEW_UNITS = 30
 SIDE_KAPPA = "side_kappa"
 WITHIN, ACROSS = "within", "across"
-MOST_SIDES = 12
-"""A column of more values is not looked at unasked."""
 GAP = 0.1
 """Least gain of kappa within sides over that across them: less matters to nobody."""
 _SHUFFLES = 499
@@ -188,9 +186,10 @@ def columns_that_explain(
     coded: Coded, raters: DataFrame | None, level: float, seed: int
 ) -> dict[str, float]:
     """Return the columns of a table of raters in which sides of two humans or more differ, with the
-    p of their labels having nothing to do with the column, adjusted for all columns: those in which
-    it is at most `level`, and kappa within sides gains `GAP` over that across them. Columns of more
-    than `MOST_SIDES` values are not looked at.
+    p of their labels having nothing to do with the column, adjusted for all columns. It is at most
+    `level`, and kappa within sides `GAP` or more above that across them. Beyond the column that
+    explains most, others must do so within its sides: two columns that go together are one finding.
+    Columns of more than `MOST_SIDES` values are not looked at.
     """
     humans = list(coded.members("human"))
     if raters is None or raters["rater_id"].duplicated().any():
@@ -207,45 +206,59 @@ def columns_that_explain(
     held = held[(held >= 0).sum(axis=1) >= 2]
     if not groups or not len(held):
         return {}
-    apart = _apart(coded)
-    found = _components(held, apart, list(groups.values()), seed)
-    mean, spread = found[1:].mean(axis=0), found[1:].std(axis=0)
-    score = (found - mean) / np.where(spread > 1e-12, spread, np.inf)
-    largest = score[1:].max(axis=1)
-    p = (1 + (largest[:, None] >= score[0]).sum(axis=0)) / (1 + len(largest))
-    shares = np.bincount(held[held >= 0], minlength=coded.q) / (held >= 0).sum()
-    counts = (np.bincount(group[group >= 0]) / len(group) for group in groups.values())
-    pairs = np.array([(share.sum() ** 2 - (share**2).sum()) / 2.0 for share in counts])
-    gain = ratio(found[0], pairs * (shares @ apart @ shares))
-    is_found = (p <= level) & (gain >= GAP)
-    return {name: float(p[at]) for at, name in enumerate(groups) if is_found[at]}
+    found, alike = dict[str, float](), np.zeros(len(humans), dtype=np.intp)
+    shares, apart = np.bincount(held[held >= 0], minlength=coded.q), _apart(coded)
+    chance = float(shares @ apart @ shares) / float(shares.sum()) ** 2
+    sums, pairs = _distances_among(held, apart)
+    while groups:
+        rng, order, sorted_by = (
+            np.random.default_rng(seed),
+            [np.arange(len(alike))],
+            alike.argsort(),
+        )
+        for _ in range(_SHUFFLES):
+            shuffled = np.empty_like(alike)
+            shuffled[sorted_by] = np.lexsort((rng.random(len(alike)), alike))
+            order.append(shuffled)
+        between = [[_between(sums, pairs, of[each]) for of in groups.values()] for each in order]
+        apart_by, drawn = np.array(between[0]), np.array(between[1:])
+        above, spread = apart_by - drawn.mean(axis=0), drawn.std(axis=0)
+        score, drawn = (
+            (each - drawn.mean(axis=0)) / np.where(spread > 1e-12, spread, np.inf)
+            for each in (apart_by, drawn)
+        )
+        best = int(score.argmax())
+        p = (1 + int((drawn.max(axis=1) >= score[best]).sum())) / (1 + _SHUFFLES)
+        name = list(groups)[best]
+        group = groups.pop(name)
+        share = np.bincount(group[group >= 0]) / len(group)
+        unlike = (float(share.sum()) ** 2 - float(share @ share)) / 2.0
+        if p > level or not above[best] >= GAP * unlike * chance:
+            break
+        found[name] = p
+        alike = np.unique(np.stack([alike, group]), axis=1, return_inverse=True)[1].reshape(-1)
+    return found
 
 
-def _components(held: Labels, apart: Array, groups: Sequence[Codes], seed: int) -> Array:
-    """Components between groups of people, (1 + shuffles, columns), from codes (units, people), the
-    distances of labels (q, q) and the people's group (people,) in each column, -1 for none.
+def _distances_among(held: Labels, apart: Array) -> tuple[Any, Any]:
+    """Sums of distances of every two people's labels, and how many pairs of labels they have, each
+    (people, people), sparse, from codes (units, people) and the distances of labels (q, q). A pair
+    counts 1 / (m - 1) in a unit of m labels, and by how much its distance is above the unit's mean.
     """
     from scipy import sparse
 
-    (n, people), q = held.shape, len(apart)
     unit, person = np.nonzero(held >= 0)
     code, m = held[unit, person].astype(np.intp), (held >= 0).sum(axis=1).astype(float)
-    given = sparse.csr_array((np.ones(len(unit)), (unit * q + code, person)), (n * q, people))
-    counts = np.zeros((n, q))
+    (n, people), q, counts = held.shape, len(apart), np.zeros((len(held), len(apart)))
     np.add.at(counts, (unit, code), 1.0)
-    # A pair counts 1 / (m - 1), and by how much its distance is above the mean pair's of its unit.
     usual = ((counts @ apart) * counts).sum(axis=1) / (m * (m - 1.0))
-    weighed = sparse.kron(sparse.diags_array(1.0 / (m - 1.0)), sparse.csr_array(apart), "csr")
-    beside = sparse.csr_array((1.0 / (m - 1.0)[unit], (unit, person)), (n, people))
-    shared = sparse.csr_array((np.ones(len(unit)), (unit, person)), (n, people)).T
-    sums = given.T @ weighed @ given - shared @ (sparse.diags_array(usual) @ beside)
-    pairs = (shared @ beside).tolil()
-    sums = sums.tolil()
-    for of_pairs in (sums, pairs):
-        of_pairs.setdiag(0.0)
-    sums, pairs, rng = sums.tocsr(), pairs.tocsr(), np.random.default_rng(seed)
-    orders = [np.arange(people), *(rng.permutation(people) for _ in range(_SHUFFLES))]
-    return np.array([[_between(sums, pairs, of[order]) for of in groups] for order in orders])
+    weight = sparse.diags_array(1.0 / (m - 1.0))
+    given = sparse.csr_array((np.ones(len(unit)), (unit * q + code, person)), (n * q, people))
+    shared = sparse.csr_array((np.ones(len(unit)), (unit, person)), (n, people))
+    sums = given.T @ sparse.kron(weight, sparse.csr_array(apart), "csr") @ given
+    sums -= shared.T @ (sparse.diags_array(usual) @ weight) @ shared
+    pairs = shared.T @ weight @ shared
+    return tuple(sparse.csr_array(e - sparse.diags_array(e.diagonal())) for e in (sums, pairs))
 
 
 def _between(sums: Any, pairs: Any, group: Codes) -> float:
@@ -290,23 +303,22 @@ def add_side_kappa_rows(view: RubricView) -> None:
             values = ratio(total, np.full(len(kappa), inside.sum()))
             about = About(a="humans", at=f"{column}={at}")
             p = view.request.publics.get(column)
-            about["note"] = "" if p is None else f"permutation p {p:.3g}, all columns of annotators"
+            about["note"] = "" if p is None else Remark("sides_differ", (p,))
             view.add(SIDE_KAPPA, values, m > 1, reason="no_pairable_units", **about)
 
 
-def sides_of(
-    people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix
-) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the positions of the humans of each side of each column, from the raters of every
-    `column=value`. A side has two humans or more, and a column two sides.
+def sides_that_differ(rows: ResultRows, subset: str) -> list[tuple[str, ResultRow, ResultRow]]:
+    """Return the columns that explain annotators' labels, with kappa within sides and across them,
+    from the rows of a rubric.
     """
-    columns: dict[str, dict[str, tuple[int, ...]]] = {}
-    for part, members in people.items():
-        column, _, value = part.partition("=")
-        own = (at for at, of in enumerate(raters.kinds) if of == "human")
-        if len(own := tuple(at for at in own if raters.raters[at] in members)) > 1:
-            columns.setdefault(column, {})[value] = own
-    return {column: sides for column, sides in columns.items() if len(sides) > 1}
+    found = [
+        row
+        for row in rows.rows.values()
+        if (row["statistic"], row["subset"]) == (SIDE_KAPPA, subset)
+        and says(row["remarks"], "sides_differ")
+    ]
+    both = zip(found[::2], found[1::2], strict=True)
+    return [(within["at"].rpartition("=")[0], within, across) for within, across in both]
 
 
 def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:

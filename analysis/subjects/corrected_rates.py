@@ -51,11 +51,10 @@ from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, distinct_rows, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
-from evenhand.analysis.people.slices import sides_of
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import (
     MEANS,
