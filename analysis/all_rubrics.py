@@ -28,11 +28,12 @@ from evenhand.analysis.labels.units import check_values, effective_size, with_we
 from evenhand.analysis.people import annotators, disagreements
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.slices import members_of
-from evenhand.analysis.planning import VarianceComponents, components_of
+from evenhand.analysis.people.slices import columns_that_explain, members_of, sides_that_differ
+from evenhand.analysis.planning import Corrected, VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
+from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -82,6 +83,8 @@ class Analysis:
     decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, the variance of humans' labels: units, raters, the rest (`generalizability`)."""
+    spreads: dict[str, dict[tuple[str, str], Corrected]] = field(default_factory=dict)
+    """By rubric, what plans for corrected means and differences rest on, by grader."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
@@ -237,6 +240,7 @@ def together(
         verification=verification if verify else None,
         settings=request.settings,
         decision=request.decision,
+        spreads={each.rows.rubric: each.spreads for each in parts if each.spreads},
         components={each.rows.rubric: each.components for each in parts if each.components},
         disagreements=[one for each in parts for one in each.disagreements],
         thresholds=[one for each in parts for one in each.thresholds],
@@ -352,6 +356,7 @@ class RubricAnalysis:
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
+    spreads: dict[tuple[str, str], Corrected] = field(default_factory=dict)
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
@@ -495,9 +500,13 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
     if request.why:
         result.components = components_of(labels)
+        of_means, *of_rates = RubricView.of_labels(result.rows, labels, plain, request)
+        averaged = [of_means] if corrected_rates.has_means(scale) else of_rates
+        result.spreads = {} if not averaged else corrected_rates.spreads(averaged[0])
     result.thresholds = thresholds.thresholds_in_force(labels)
     result.notes += [each.note for each in result.thresholds if each.note]
     _refuse_sides_own_columns(labels, request)
+    request = _with_publics(labels, request)
     whole = RubricView.of_labels(result.rows, *_resampled(labels, request), request)[0]
     _add_rows(result, whole)
     tables = {"ratings": counted, "given": ratings, "readings": readings, "variants": task.variants}
@@ -559,6 +568,9 @@ def _add_rows(result: RubricAnalysis, given: RubricView) -> None:
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
+    for name, within, across in sides_that_differ(rows, views["agreement"][0].subset):
+        apart = {"within": within["estimate"], "across": across["estimate"]}
+        result.note(written("note.sides_differ", column=name, **apart))
 
 
 def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
@@ -595,6 +607,19 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
         return patterns, PatternResamples(cells, cells, request.resampled(once))
     folded, frequency = labels.folded()
     return folded, request.resampled(frequency, folded.weight)
+
+
+def _with_publics(labels: LabelMatrix, request: Request) -> Request:
+    """Add the annotators of each side of the columns that explain their labels, asked for or not:
+    by the permutation test at the level .05 over all columns and rubrics.
+    """
+    coded, raters = labels.in_agreement.on_categories(), request.facts.raters
+    if raters is None or "rater_id" not in raters:
+        return request
+    raters = raters.drop(columns=[name for name in request.columns if name in raters])
+    found = columns_that_explain(coded, raters, 0.05 / request.rubrics, request.seed)
+    people = members_of(raters, list(found))
+    return replace(request, people={**request.people, **people}, publics=found)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:

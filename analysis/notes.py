@@ -33,8 +33,8 @@ Code = Literal[
     # Meaning of a row, or finding.
     "constant_rater", "declared_cut", "default_threshold", "declared_threshold", "errors_differ",
     "few_labelled", "labelled_by_people", "one_side_left_out", "people_or_more", "peoples_own",
-    "promised_at", "prompts_differ", "sharpness_assumed", "tuned_on", "uncorrected_p",
-    "unscored",
+    "promised_at", "prompts_differ", "sharpness_assumed", "sides_differ", "tuned_on",
+    "uncorrected_p", "unscored",
     # Level and comparison of a verdict.
     "decided_at", "margin", "margin_share", "pooled_pairs", "no_level", "noise_may_explain",
     "nothing_varies", "people",

@@ -373,6 +373,13 @@ class ScaleScenario(_Raters):
 
         return float(brentq(surplus, 0.0, 1.0 - 1e-6))
 
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the labels."""
+        shares = self._tables(self.likeness)[2]
+        at = np.linspace(self.low, self.high, len(shares))
+        return float(np.sqrt(shares @ (at - shares @ at) ** 2))
+
     @cached_property
     def kappa(self) -> float:
         """Kappa of two raters with linear weights.
@@ -453,6 +460,40 @@ def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenari
         is_enough = half_width(statistic, middle, scenario) <= width
         low, high = (low, middle) if is_enough else (middle, high)
     return high
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """What a mean by PPI++ rests on: the standard deviation of annotators' labels of an item, of a
+    difference that within pairs, and their correlation with the grader's.
+
+    With n items labelled of N graded, the weight that varies least gives the mean the variance
+    sd^2 ((1 - r^2) / n + r^2 / N) (Angelopoulos, Duchi & Zrnic 2023, example 6.1): a grader saves
+    as many labels as its correlation squared, at most.
+    """
+
+    sd: float
+    correlation: float
+
+    def half_width(self, labelled: float, graded: float) -> float:
+        """Half the 95% interval of the mean; inf of grades counts as a known mean of them.
+
+        >>> round(Corrected(0.5, 0.0).half_width(100, 1000), 3), round(0.5 * 1.96 / 10, 3)
+        (0.098, 0.098)
+        """
+        unexplained = 1.0 - self.correlation**2
+        return Z * self.sd * math.sqrt(unexplained / labelled + self.correlation**2 / graded)
+
+    def labels_for(self, width: float, graded: float) -> int | None:
+        """Return the fewest labelled items with which the interval is as narrow; None where so many
+        graded ones are too few however many are labelled.
+
+        >>> Corrected(0.5, 0.8).labels_for(0.05, 2000), Corrected(0.5, 0.8).labels_for(0.05, 300)
+        (183, None)
+        """
+        left = (width / (Z * self.sd)) ** 2 - self.correlation**2 / graded
+        needed = (1.0 - self.correlation**2) / left if left > 0 else math.inf
+        return max(math.ceil(needed - 1e-9), 2) if needed <= graded else None
 
 
 def design_effect(per_cluster: float, likeness: float) -> float:

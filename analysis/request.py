@@ -64,7 +64,8 @@ class StudyFacts:
 class Request:
     """Inputs of an analysis: the units, the settings, what else is known of the ratings, the seed
     of all resampling. `people` are the raters of every `column=value`; `why` asks for the variance
-    of their labels too. `rubrics` is how many are asked of people and graders.
+    of their labels too. `rubrics` is how many are asked of people and graders. `publics` has the
+    columns of annotators that explain their labels, with their p.
     """
 
     units: pd.DataFrame | None
@@ -75,6 +76,7 @@ class Request:
     people: Mapping[str, frozenset[str]] = field(default_factory=dict)
     why: bool = False
     rubrics: int = 1
+    publics: Mapping[str, float] = field(default_factory=dict)
     _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

@@ -40,7 +40,14 @@ from evenhand.analysis.bootstrap import significance
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, Coded, LabelMatrix, favour_signs
+from evenhand.analysis.labels.matrix import (
+    BINARY,
+    BINARY_ALL,
+    Coded,
+    LabelMatrix,
+    favour_signs,
+    sides_of,
+)
 from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
 from evenhand.analysis.notes import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, key_of, sample_of
@@ -54,6 +61,8 @@ from evenhand.texts import table_of, written
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 FEW_CLUSTERS = 10
+LEAST_KAPPA = 0.05
+"""A group of humans who agree less says nothing of its reliability."""
 LEVEL = 0.05
 """A shift is found where its corrected p lies below `LEVEL`."""
 HELD_OUT = "_held_out"
@@ -331,20 +340,15 @@ def add_rater_group_rows(
 ) -> None:
     """Add `bias_rater_group`: the grader's mean kappa with one group minus that with the others.
 
-    Both are over humans of the same column, on units that humans of both groups labelled.
+    Both are over humans of the same column, on units that humans of both groups labelled. A group
+    whose labels are noisier has a lower kappa with everybody, so that a second reading takes both
+    groups for as reliable as one another.
 
     `members` holds the humans of every `column=value`. Of two groups only the first by name has a
     row, since the second is its mirror image; `at` is the other group, or "others".
     """
-    if not members:
-        return
-    columns: dict[str, dict[str, list[int]]] = {}
-    for name, raters in members.items():
-        column, _, value = name.partition("=")
-        if own := [at for at in coded.members("human") if coded.raters[at] in raters]:
-            columns.setdefault(column, {})[value] = own
-    kappa = deciding_kappa(coded)
-    kappas = KappaMeans(coded, audit.out.resamples, [kappa])
+    kappa, resamples = deciding_kappa(coded), audit.out.resamples
+    kappas, columns = KappaMeans(coded, resamples, [kappa]), sides_of(members, coded, least=1)
     compared = [
         (f"{column}={value}", others[0] if len(others) == 1 else "others", own,
          [rater for other in others for rater in groups[other]])
@@ -357,12 +361,30 @@ def add_rater_group_rows(
         for grader in coded.members("model"):
             units = by_both & coded.labelled[:, grader]
             if units.any():
-                with_groups = (kappas.with_rater(group, grader, units) for group in (own, rest))
-                first, second = (means[kappa].values for means in with_groups)
-                counts = audit.out.resamples.count(coded.clusters, units)
-                shift = Shift(first - second, counts, f"{len(own)} against {len(rest)} annotators")
+                sides = [
+                    kappas.with_rater(group, grader, units)[kappa].values for group in (own, rest)
+                ]
+                alike = [kappas.among(group, units)[kappa].values for group in (own, rest)]
+                counts = resamples.count(coded.clusters, units)
+                note = f"{len(own)} against {len(rest)} annotators"
+                shift = Shift(
+                    sides[0] - sides[1], counts, note, if_noisy=_as_reliable(sides, alike)
+                )
                 who = coded.raters[grader]
                 audit.add("bias_rater_group", who, shift, subset=subset, at=against)
+
+
+def _as_reliable(sides: Sequence[Array], alike: Sequence[Array]) -> Array | None:
+    """Return the difference of a grader's kappas with two groups, were both as reliable: each over
+    the root of the group's kappa with itself (Spearman 1904), times the root of their mean. None
+    where a group is one person, or hardly agrees.
+    """
+    least = [float(np.nan_to_num(each[0])) for each in alike]
+    if min(least) < LEAST_KAPPA:
+        return None
+    first, second = (np.maximum(each, LEAST_KAPPA) for each in alike)
+    usual = np.sqrt((first + second) / 2.0)
+    return np.asarray(usual * (sides[0] / np.sqrt(first) - sides[1] / np.sqrt(second)))
 
 
 @dataclass(frozen=True)

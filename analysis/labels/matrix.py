@@ -564,3 +564,19 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
     """
     sign = {"a": 1.0, "b": -1.0, "": 0.0}
     return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
+
+
+def sides_of(
+    people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, least: int = 2
+) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the positions of the humans of each side of each column, from the raters of every
+    `column=value`. A side has `least` humans or more, and a column two sides.
+    """
+    columns: dict[str, dict[str, tuple[int, ...]]] = {}
+    for part, members in people.items():
+        column, _, value = part.partition("=")
+        named = enumerate(zip(raters.raters, raters.kinds, strict=True))
+        own = tuple(at for at, (who, kind) in named if kind == "human" and who in members)
+        if len(own) >= least:
+            columns.setdefault(column, {})[value] = own
+    return {column: sides for column, sides in columns.items() if len(sides) > 1}

@@ -85,6 +85,8 @@ def effective_size(weight: Array) -> float:
 
 MAX_VALUES = 50
 """A column with more values than this does not divide a sample: it identifies its units."""
+MOST_SIDES = 12
+"""A column of annotators with more values is not looked at unasked."""
 
 
 @dataclass(frozen=True)

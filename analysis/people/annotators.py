@@ -53,7 +53,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
 from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.ceiling import with_and_among_humans
@@ -67,6 +67,7 @@ LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
 NEARLY_ALL = 0.95
 """Who labelled this share of the units is taken to have labelled all."""
 BY_LABELS = "agreement_by_labels"
+CONTESTED = ("unanimous", "majority", "split")
 _DRAWS = 999
 _SIGNS_AT_ONCE = 4_000_000
 
@@ -187,6 +188,39 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
             values = out.share(mean, held)
             of = About(a="humans", b=coded.raters[grader], at=at)
             out.add(BY_LABELS, values, held, reason="no_pairable_units", **of)
+
+
+def add_contested_rows(view: View) -> None:
+    """Add `agreement_by_labels` of every grader with the annotators of items by how far these agree
+    (at): unanimous, majority (more than half) or split. "unanimous: annotators" is one annotator's
+    with the others on the same items.
+
+    Each annotator is left out in turn and compared, as the grader is, with the others, who alone
+    settle the class: else annotators would agree on all that is unanimous by definition. Items with
+    three labels or more count, once each. On an ordered scale agreement is as in `_distance_of`.
+    """
+    coded, apart = view.coded, _distance_of(view.coded)
+    every = np.arange(coded.q)
+    near = 1.0 - apart(every[:, None], every)
+    for grader in coded.members("model"):
+        counts = label_counts(coded, coded.people_beside(grader))
+        others, grades = counts.sum(axis=1) - 1.0, coded.codes[:, grader].astype(np.intp)
+        held = (others >= 2) & (grades >= 0)
+        sums = np.zeros((3, 3, len(held)))
+        for code in every:
+            rest = counts - np.eye(coded.q)[code]
+            largest = rest.max(axis=1)
+            kind = np.where(largest == others, 0, np.where(2.0 * largest > others, 1, 2))
+            weight = np.where(held, counts[:, code] / (others + 1.0), 0.0)
+            for k, values in enumerate((1.0, rest @ near[code], (rest * near[grades]).sum(axis=1))):
+                share = values if k == 0 else values / np.maximum(others, 1.0)
+                sums[k, kind, np.arange(len(held))] += weight * share
+        for at, (size, people, graded) in zip(CONTESTED, sums.swapaxes(0, 1), strict=True):
+            if (units := size > 0).any():
+                mean = ratio(*np.split(view.sums(people, graded, size), [2], axis=1))
+                for column, name in enumerate((f"{at}: annotators", at)):
+                    of = About(a="humans", b=coded.raters[grader], at=name)
+                    view.add(BY_LABELS, mean[:, column], units, **of)
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:

@@ -44,22 +44,25 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.planning import Corrected
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import (
     MEANS,
     RATES,
     Measure,
     add_difference_rows,
+    all_differences,
     people_means,
     reach_together,
 )
@@ -496,17 +499,18 @@ class Scores(NamedTuple):
     graded: dict[str, Array]
 
     @classmethod
-    def of(cls, view: RubricView) -> Scores:
-        """The verdicts of a binary view, else where labels lie on the scale."""
+    def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
+        """The verdicts of a binary view, else where labels lie on the scale; of some `humans`."""
         labels, measure = view.labels, RATES
-        people, each = people_means(labels), labels.verdict_values
+        own = list(labels.humans if humans is None else humans)
+        people, each = people_means(labels, own), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
             measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
             decided = [category not in labels.scale.unclear for category in labels.scale.categories]
             at = np.where(decided, (values - measure.onto[0]) / measure.onto[1], np.nan)
             each = np.append(at, np.nan)[labels.codes]
-            given = each[:, list(labels.humans)]
+            given = each[:, own]
             people = ratio(np.nansum(given, axis=1), (~np.isnan(given)).sum(axis=1))
         graded = [model for model in labels.models if not np.isnan(each[:, model]).all()]
         return cls(measure, people, {labels.raters[model]: each[:, model] for model in graded})
@@ -547,6 +551,103 @@ def add_part_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None
         _add_people_rows(out, scores, inside)
         for grader in scores.graded:
             _Corrected(out, inside, grader, scores).add_raw_and_ppi()
+
+
+def add_public_rows(whole: RubricView) -> None:
+    """Rates or means by subject (at) as the annotators of each side have them (subset =
+    "column=value"): their own, and each grader's PPI++ with its errors by their labels. Then the
+    difference of every two sides (subset = "column=first>second") by the statistic of two sides of
+    a pair, all bounds of a grader together, and the least of all sides ("column=*").
+
+    The least is the true least of a side with probability .975 at either end: below, every side's
+    own bound holds for it; above, each bound is widened by Bonferroni, as any side may be lowest.
+    """
+    labels, groups = whole.labels, _Groups.of(whole.labels)
+    for column, sides in sides_of(whole.request.people, labels).items():
+        found: dict[str, list[_Corrected]] = {}
+        for side, own in sides.items():
+            scores = Scores.of(whole, own)
+            out = whole.on(whole.coded.part(f"{column}={side}"))
+            _add_people_rows(out, scores, groups)
+            for grader in scores.graded:
+                corrected = _Corrected(out, groups, grader, scores)
+                corrected.add_raw_and_ppi()
+                found.setdefault(grader, []).append(corrected)
+        for grader, each in found.items():
+            _add_sides_together(whole, column, list(sides), grader, each)
+
+
+def _add_sides_together(
+    whole: RubricView, column: str, sides: Sequence[str], grader: str, each: Sequence[_Corrected]
+) -> None:
+    """Add the differences between sides, and the least, of each subject, from one grader's figures
+    by the annotators of each side.
+    """
+    measure, groups = each[0].measure, each[0].groups
+    start, span = measure.onto
+    more = float(ndtri(1.0 - 0.025 / len(sides))) / Z
+    alpha = 0.05 / whole.request.rubrics / len(groups.names)
+    for at, name, member in groups:
+        mine = member & each[0].graded
+        rows = [
+            whole.rows.get(measure.powered, "humans", grader, one.out.subset, name) for one in each
+        ]
+        of = [row for row in rows if row and not np.isnan(row["estimate"])]
+        if len(of) < len(sides):
+            continue
+        rates = np.column_stack([whole.resamples.plain(one.rates)[:, at] for one in each])
+        rates[0] = clipped(rates[0])
+        labelled = np.array([whole.count(one.both & member)[1] for one in each])
+        every = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
+        ends = np.clip([every.estimate, every.low, every.high], -1.0, 1.0).T.tolist()
+        for first, second, bounds in zip(every.first, every.second, ends, strict=True):
+            out = whole.on(whole.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
+            about = About(a="humans", b=grader, at=name, onto=(0.0, span))
+            out.add(measure.sides, Interval(*bounds), mine, **about)
+        values = np.array([[row["estimate"], row["low"], row["high"]] for row in of])
+        values[:, 2] = values[:, 0] + more * (values[:, 2] - values[:, 0])
+        values = clipped((values.min(axis=0) - start) / span)
+        out = whole.on(whole.coded.part(f"{column}=*"))
+        about = About(a="humans", b=grader, at=name, onto=measure.onto)
+        out.add(measure.least, Interval(*values.tolist()), mine, **about)
+
+
+def spreads(view: RubricView) -> dict[tuple[str, str], Corrected]:
+    """Return what a plan for a corrected mean ("mean"), or for a difference of two subjects within
+    clusters ("difference"), rests on, by this and the grader, on the labels' own scale: pooled over
+    subjects, or over every two of them. Left out is what fewer than three items show.
+    """
+    scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
+    found: dict[tuple[str, str], Corrected] = {}
+    for grader, graded in scores.graded.items():
+        both = ~np.isnan(scores.people) & ~np.isnan(graded) & (groups.codes >= 0)
+        cells = np.full((2, clusters.max(initial=-1) + 1, len(groups.names)), np.nan)
+        at = clusters[both], groups.codes[both]
+        size = np.zeros(cells.shape[1:])
+        np.add.at(size, at, 1.0)
+        for k, values in enumerate((scores.people, graded)):
+            total = np.zeros(size.shape)
+            np.add.at(total, at, values[both])
+            cells[k] = ratio(total, size)
+        one, other = np.triu_indices(len(groups.names), 1)
+        units = np.stack([scores.people, graded])[:, both]
+        alone = [units[:, groups.codes[both] == subject] for subject in range(len(groups.names))]
+        apart = (
+            cells[..., first] - cells[..., second] for first, second in zip(one, other, strict=True)
+        )
+        for what, parts in (("mean", alone), ("difference", list(apart))):
+            kept = [part[:, ~np.isnan(part).any(axis=0)] for part in parts]
+            kept = [part - part.mean(axis=1, keepdims=True) for part in kept if part.shape[1] > 2]
+            freedom = sum(part.shape[1] - 1 for part in kept)
+            if freedom > 1:
+                y, f, shared = (
+                    sum(float(part[i] @ part[j]) for part in kept) / freedom
+                    for i, j in ((0, 0), (1, 1), (0, 1))
+                )
+                r = shared / math.sqrt(y * f) if y * f > 0 else 0.0
+                spread = math.sqrt(y) * scores.measure.onto[1]
+                found[what, grader] = Corrected(spread, min(max(r, 0.0), 1.0))
+    return found
 
 
 def has_means(scale: Scale) -> bool:

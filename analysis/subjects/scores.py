@@ -133,11 +133,11 @@ def add_overall_rows(out: RubricView) -> None:
             out.add(name, found, units, a=first, b=second, note=join_notes(f"{n} subjects", p))
 
 
-def people_means(verdicts: LabelMatrix) -> Array:
-    """The share of people who affirm each unit, of those who labelled it, (units,); NaN for none.
-    Its mean over units is *people's rate*: of every score, rate and prevalence the same.
+def people_means(verdicts: LabelMatrix, some: Sequence[int] | None = None) -> Array:
+    """The share of people, or of `some`, who affirm each unit, of those who labelled it, (units,);
+    NaN for none. Its mean over units is *people's rate*: of every score and prevalence the same.
     """
-    people = verdicts.verdicts[:, list(verdicts.humans)]
+    people = verdicts.verdicts[:, list(verdicts.humans if some is None else some)]
     return ratio((people == 1).sum(axis=1), (people >= 0).sum(axis=1))
 
 
@@ -160,7 +160,8 @@ _TOGETHER = 1_000
 
 class Measure(NamedTuple):
     """What is corrected: the statistics of people's, the raw and the corrected figure, of
-    differences between subjects and between sides, and where 0 and 1 lie on the labels' scale.
+    differences between subjects and between sides, of the least of several sides, and where 0 and 1
+    lie on the labels' scale.
     """
 
     people: str
@@ -168,6 +169,7 @@ class Measure(NamedTuple):
     powered: str
     difference: str
     sides: str
+    least: str
     onto: tuple[float, float] = (0.0, 1.0)
 
     @property
@@ -185,11 +187,13 @@ class Measure(NamedTuple):
 
 
 RATES = Measure(
-    "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi"
-)
+    "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi",
+    "rate_least_ppi",
+)  # fmt: skip
 MEANS = Measure(
-    "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi"
-)
+    "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi",
+    "mean_least_ppi",
+)  # fmt: skip
 
 
 class Differences(NamedTuple):

@@ -42,6 +42,7 @@ from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.slices import sides_that_differ
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
@@ -184,6 +185,7 @@ class People:
     two categories (`analysis.agreement.coefficients.kappa_on_scale`); of many unordered categories
     as much less as the chance agreement that people's shares imply, the sum of their squares, is
     below a half. `meet`: some unit has labels of two of them. `opposed` label the other way round.
+    `sides` are the columns by whose sides they differ, with kappa within and across these.
     """
 
     number: int
@@ -192,6 +194,7 @@ class People:
     least_kappa: float = 0.0
     meet: bool = True
     opposed: tuple[Opposed, ...] = ()
+    sides: tuple[tuple[str, ResultRow, ResultRow], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -291,6 +294,7 @@ class VerdictEvidence:
             *(*self.recoded, *(self.commonest or ()), *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
             *(row for each in self.people.opposed for row in (each.given, each.recoded)),
+            *(row for _, *rows in self.people.sides for row in rows),
         )
 
 
@@ -333,7 +337,10 @@ def evidence_on(
     if scored is None or everywhere is None:
         scored = everywhere = None
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
-    by_labels = (wherever(BY_LABELS, view) for view in ("all", BINARY_ALL))
+    by_labels = (
+        [each for each in wherever(BY_LABELS, view) if each["at"][0].isdigit()]
+        for view in ("all", BINARY_ALL)
+    )
     chance, level, least = rows.chance.get(""), labels.scale.level, rule.min_people_kappa
     if subset != BINARY_ALL and level != "nominal":
         least = kappa_on_scale(least, labels.scale.ordered)
@@ -370,6 +377,7 @@ def evidence_on(
             least_kappa=least,
             meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
             opposed=tuple(annotators.opposed_in(rows)),
+            sides=tuple(sides_that_differ(rows, subset)),
         ),
         answers=Answers(rows.get(COVERAGE, "", grader), scored, everywhere),
         present=replace(

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.analysis import Scale
 from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.scale import Tuning
-from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
+from evenhand.analysis.labels.units import MAX_VALUES, MOST_SIDES, UnitFacts
 from evenhand.analysis.request import StudyFacts, TriedWording
 from evenhand.errors import InputError, did_you_mean
 from evenhand.exchange.readers.reading import TABLE, format_of
@@ -433,7 +433,9 @@ def from_rows(
     settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
     asked = {**settings, **changes}.get("cluster")
     columns, cluster, of_items = clustered_by_items(columns, ratings, asked, options)
-    raters = rater_columns(rows) if changes.get("rater_slices") else None
+    asked_sides = changes.get("rater_slices") or ()
+    raters = rater_columns(rows, None if asked_sides else MOST_SIDES + 1)
+    check_sides(rows, raters, asked_sides, source)
     notes = [*read.notes]
     if sidecar is None:
         notes.append(_read_as(read.items, ratings, declared, several))
@@ -462,6 +464,26 @@ def from_rows(
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
     return without_withheld(with_parts(dataset, several)).changed(**changes)
+
+
+def check_sides(
+    rows: pd.DataFrame, raters: pd.DataFrame, columns: Sequence[str], source: str
+) -> None:
+    """Raise InputError where one of the columns of raters has no two sides of two annotators."""
+    humans = rows.loc[rows["rater_kind"] == "human", "rater_id"]
+    known = raters[raters["rater_id"].isin(humans)]
+    for column in (name for name in columns if name in known):
+        cells = known[column].fillna("").astype(str)
+        sides = cells[cells != ""].value_counts()
+        if (sides >= 2).sum() < 2 and (sides == 1).any():
+            side = str(sides.index[-1])
+            who = known.loc[cells == side, "rater_id"].iloc[0]
+            at = int((rows["rater_id"] == who).to_numpy().argmax())
+            raise InputError(
+                f"{source}, row {row_number(rows, at)}: {column} {side!r} has only the annotator "
+                f"{who!r}, and a side needs two; add annotators of that side, or leave {column} "
+                "out of rater_slices"
+            )
 
 
 def _read_as(

@@ -19,7 +19,7 @@ from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis import planning as scenarios
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
+from evenhand.analysis.planning import Chances, Corrected, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
@@ -51,8 +51,18 @@ STATISTICS = {
     "ac1": ("gwet_ac1",),
     "rate": ("prevalence",),
     "threshold": ("threshold",),
+    "mean": ("mean_ppi", "rate_ppi"),
+    "difference": ("mean_difference_ppi", "rate_difference_ppi"),
 }
 """Statistics that may be wanted, and the rows in which a pilot may have them, in order."""
+CORRECTED = ("mean", "difference")
+"""Those of labels that a grader gave and annotators correct."""
+GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
+"""Numbers of graded items, as multiples of the labels that are enough without a grader."""
+_USUAL = 2
+"""Which of them the plan's sentence names."""
+Columns = tuple[list[str], list[list[str]]]
+"""Heads and rows of a table that is shown."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,8 @@ class Wanted:
     half_width: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_between("half_width", self.half_width, 0.0)
+        most = math.inf if self.statistic in CORRECTED else 1.0
+        _check_between("half_width", self.half_width, 0.0, most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +93,7 @@ class Assumptions:
     prevalence: float | None = None
     scale: str = ""
     correlation: float | None = None
-    mean: float | None = None
+    mean: float | tuple[float, ...] | None = None
     raters: int = 3
     overlap: float = 1.0
     subjects: int = 1
@@ -144,10 +155,43 @@ class Assumptions:
                 "or more whole numbers, as in 1-5 (for yes/no labels leave it out)"
             )
         correlation = 0.7 if self.correlation is None else self.correlation
-        mean = (low + high) / 2 if self.mean is None else self.mean
+        mean, _ = self._mean_and_sd
+        mean = (low + high) / 2 if mean is None else mean
         _check_between("correlation", correlation, 0.0)
         _check_between("mean", mean, low, high)
         return ScaleScenario(low, high, correlation, mean, self.raters, self.overlap)
+
+    @property
+    def _mean_and_sd(self) -> tuple[float | None, float | None]:
+        """The labels' mean and standard deviation, None where not given."""
+        given = self.mean if isinstance(self.mean, tuple) else (self.mean,)
+        if not 0 < len(given) < 3 or (len(given) == 2 and not (given[1] or 0.0) > 0.0):
+            raise InputError(
+                "--mean is a mean, or a mean and a standard deviation above 0: 3.2,0.9"
+            )
+        return given[0], given[1] if len(given) == 2 else None
+
+    def corrected(self, statistic: str) -> Corrected:
+        """What a corrected mean or difference rests on. Raises InputError as `scenario` does."""
+        correlation = 0.7 if self.correlation is None else self.correlation
+        _check_between("correlation", correlation, -1e-9)
+        _, sd = self._mean_and_sd
+        if sd is None and self.scale:
+            sd = replace(self._on_scale(), correlation=0.7).sd
+        elif sd is None:
+            prevalence = 0.5 if self.prevalence is None else self.prevalence
+            _check_between("prevalence", prevalence, 0.0)
+            sd = math.sqrt(prevalence * (1.0 - prevalence))
+        if statistic == "difference":
+            sd *= math.sqrt(2.0 * (1.0 - self.alike))
+        return Corrected(sd, correlation)
+
+    @property
+    def alike(self) -> float:
+        """The correlation of two subjects' labels of one prompt, of which 1 says nothing."""
+        if not 0 <= self.likeness <= 1:
+            raise InputError("--likeness is a share, from 0 to 1")
+        return self.likeness if self.likeness < 1 else 0.0
 
     @property
     def units_per_pair(self) -> float:
@@ -167,9 +211,11 @@ class Plan(Shown):
 
     Without a pilot there is `sizes`: for numbers of pairs the half-width of the 95% CI of the
     statistic, and the chance to pass with these annotators (`these`) and for annotators like so
-    many (`like_3` and so on). With a pilot there are `deciding`, the pairs that decide on each
-    grader; `components`, why people disagree; `dependability`, by annotators per unit; and
-    `intervals`, the statistic and its half-width at multiples of the pilot's size.
+    many (`like_3` and so on); for a corrected mean or difference the items to be labelled, by how
+    many are graded, which `corrected` has with a pilot. With a pilot there are `deciding`, the
+    pairs that decide on each grader; `components`, why people disagree; `dependability`, by
+    annotators per unit; and `intervals`, the statistic and its half-width at multiples of the
+    pilot's size.
     """
 
     parts: Sequence[Line]
@@ -195,6 +241,10 @@ def plan_ahead(
     Raises InputError where a number is out of range.
     """
     statistic = wanted.statistic
+    if statistic in CORRECTED:
+        return _plan_corrected(assumed, wanted)
+    if isinstance(assumed.mean, tuple) and len(assumed.mean) > 1:
+        raise InputError("--mean has a standard deviation only for --statistic mean or difference")
     scenario, worth = assumed.scenario(), assumed.units_per_pair
     if assumed.scale and statistic != "kappa":
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
@@ -233,6 +283,37 @@ def plan_ahead(
         _assumed(scenario, worth, analysis.margin, rule),
     ]
     return Plan(lines, {"sizes": sizes})
+
+
+def _plan_corrected(assumed: Assumptions, wanted: Wanted) -> Plan:
+    """Plan for a corrected mean or difference by its standard deviation and correlation."""
+    statistic, given = wanted.statistic, assumed.corrected(wanted.statistic)
+    if not 1 <= assumed.raters <= MOST_RATERS:
+        raise InputError(f"--raters must be 1 to {MOST_RATERS:,}")
+    sizes, table = _labelled_for(given, wanted)
+    about = {"sd": given.sd, "correlation": given.correlation, "width": wanted.half_width}
+    graded, labelled = sizes[["graded", "labelled"]].iloc[_USUAL].astype(int)
+    alone, least = (int(sizes["labelled"].iloc[at]) for at in (0, -1))
+    about |= {"graded": graded, "labelled": labelled, "alone": alone, "least": least}
+    needed = written(f"plan.corrected_{statistic}", likeness=assumed.alike, **about)
+    title = written("plan.corrected_sizes", statistic=statistic, width=wanted.half_width)
+    said = written("plan.corrected_assumed", raters=assumed.raters, **about)
+    return Plan([needed, (title, *table), said], {"sizes": sizes})
+
+
+def _labelled_for(given: Corrected, wanted: Wanted) -> tuple[pd.DataFrame, Columns]:
+    """The labelled items that the wanted half-width takes, by how many are graded, the first as
+    many as are enough without a grader; and the same to be shown.
+    """
+    alone = replace(given, correlation=0.0).labels_for(wanted.half_width, math.inf) or 2
+    graded = [alone * times for times in GRADED]
+    sizes = pd.DataFrame({"graded": graded})
+    sizes["labelled"] = [given.labels_for(wanted.half_width, each) or alone for each in graded]
+    shown = [
+        ["any number" if math.isinf(each) else f"{each:,.0f}", f"{n:,}", f"{1 - n / alone:.0%}"]
+        for each, n in zip(graded, sizes["labelled"], strict=True)
+    ]
+    return sizes, (["graded", "labelled", "labels saved"], shown)
 
 
 def _needed_to_pass(
@@ -342,7 +423,21 @@ def plan_from(analysis: Analysis, wanted: Wanted, notes: Sequence[str] = ()) -> 
             row = {"raters": one.raters, "ranking": one.relative, "placing": one.absolute}
             dependability.append({"rubric": rubric, **row})
     width_lines, intervals = _intervals(analysis, wanted)
-    tables = {"deciding": deciding, "components": components}
+    labelled_for: list[Record] = []
+    spreads = [
+        (rubric, grader, given)
+        for rubric, each in analysis.spreads.items()
+        for (what, grader), given in each.items()
+        if what == wanted.statistic and given.sd > 0
+    ]
+    for rubric, grader, given in spreads:
+        sizes, table = _labelled_for(given, wanted)
+        about = {"sd": given.sd, "correlation": given.correlation, "width": wanted.half_width}
+        title = written("pilot.corrected", grader=f"{rubric} {grader}".strip(), **about)
+        lines.append((title, *table))
+        named: Record = {"rubric": rubric, "grader": grader, **about}
+        labelled_for += [{**named, "graded": n, "labelled": k} for n, k in sizes.to_numpy()]
+    tables = {"deciding": deciding, "components": components, "corrected": labelled_for}
     tables |= {"dependability": dependability, "intervals": intervals}
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
     return Plan([*lines, *width_lines], frames, notes)

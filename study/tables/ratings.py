@@ -88,9 +88,13 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
     return frame if "unit_id" in frame else frame.rename(columns={"item_id": "unit_id"})
 
 
-def rater_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """`rater_id` and the columns that say the same in all rows of each rater, a row for each."""
+def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+    """`rater_id` and the columns that say the same in all rows of each rater, a row for each; of
+    those with at `most` so many values, where that is given.
+    """
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
+    if most is not None:
+        extra = [name for name in extra if 1 < frame[name].nunique() <= most]
     return _constant_columns(frame, "rater_id", extra)
 
 

@@ -13,12 +13,13 @@ from operator import attrgetter
 
 from evenhand.analysis.labels.encoding import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
+from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED
 from evenhand.analysis.people.disagreements import (
     COVERAGE,
     UNSCORED_AS_DISAGREEMENT,
     GraderDisagreement,
 )
-from evenhand.analysis.people.slices import BALANCED
+from evenhand.analysis.people.slices import BALANCED, SIDE_KAPPA
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Block, Chart, GivenLabel, Paragraph, Part, Table
 from evenhand.analysis.report.source import (
@@ -143,7 +144,7 @@ def pair_layers(figures: RubricFigures) -> Part:
     matrix = _heat_map(figures, tables) or tables
     return Part(
         answers=[_agreeing(figures)] if matrix or groups else [],
-        folded=_confusions(figures),
+        folded=[*_confusions(figures), *_contested(figures)],
         appendix=[*matrix, *missing, *groups, *_on_pairs(figures), *_slices(figures)],
     )
 
@@ -209,6 +210,22 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
         statistic=entry_for(kappa).label, reading=READINGS[ALL], raters=raters,
         grid=charts.shaded(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True),
     )  # fmt: skip
+
+
+def _contested(figures: RubricFigures) -> list[Table]:
+    """Tabulate graders' agreement by how far annotators agree on an item, compared with that of an
+    annotator left out, and agreement within and across sides of annotators.
+    """
+    found = [each for each in figures.select(BY_LABELS) if each.at in CONTESTED]
+
+    def left_out(key: Key) -> Figure | None:
+        return figures.by_key(key._replace(at=f"{key.at}: annotators"))
+
+    rows = rows_of(found, lambda each: each.at, lambda each: each.grader)
+    columns: list[str | tuple[str, Column]] = [(written("chart.grader"), figures.by_key)]
+    tables = figures.table("pairs.contested", rows, [*columns, (rater_title("humans"), left_out)])
+    sides = rows_of(figures.select(SIDE_KAPPA), lambda each: each.at)
+    return [*tables, *figures.table("pairs.sides", sides)]
 
 
 def _confusions(figures: RubricFigures) -> list[Chart]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, combinations
+from operator import attrgetter
 from typing import Literal
 
 from evenhand.analysis.report import blocks, charts
@@ -247,6 +248,7 @@ def rate_layers(figures: RubricFigures) -> Part:
     tables = figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
     for measure, names in compared.items():
         tables += _differences(figures, names, measure)
+        tables += _publics(figures, names, measure)
     made: list[blocks.Block] = [*tables, *_rates_by_parts(figures, compared[RATES])]
     parts = figures.by_subset(MEANS.powered).items()
     means = chain.from_iterable(found for subset, found in parts if subset != ALL)
@@ -265,6 +267,7 @@ def rate_layers(figures: RubricFigures) -> Part:
         ranked = figures.select("rate_rank_set", _on(measure))
         ranks += rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     answers = [_answer(figures, names, measure) for measure, names in graders.items() if names]
+    answers += [each for measure in graders for each in _widest_gap(figures, measure)]
     return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
 
 
@@ -286,6 +289,55 @@ def _differences(figures: RubricFigures, graders: list[str], measure: Measure) -
         *figures.table("rates.differences", differences, column, what=what),
         *figures.table("rates.sides", sides, column, first=one, second=other, what=what),
     ]
+
+
+def _publics(figures: RubricFigures, graders: list[str], measure: Measure) -> list[Table]:
+    """Tabulate each subject's figure by every side of annotators, with the differences of sides and
+    the least, a table for each column of annotators.
+    """
+    made: list[Table] = []
+    for column, least in grouped(figures.everywhere(measure.least), attrgetter("column")).items():
+        of_sides = (measure.powered, measure.sides)
+        found = [each for each in figures.everywhere(*of_sides) if each.column == column]
+        parts = {(each.statistic, each.subset): _minus(each) for each in found}
+        columns: list[str | tuple[str, Column]] = [
+            (title, {"statistic": statistic, "subset": subset})
+            for (statistic, subset), title in parts.items()
+        ]
+        rows = rows_of(
+            (each for each in least if each.grader in graders),
+            lambda each: each.at or written("rates.all_units"),
+            lambda each: _heading(figures, each.grader, measure),
+        )
+        named = {"column": column, "what": _what(measure)}
+        made += figures.table("rates.publics", rows, [*columns, measure.least], **named)
+    return made
+
+
+def _minus(figure: Figure) -> str:
+    """Name the side of annotators of a figure, or the two of a difference."""
+    first, _, second = figure.value.partition(">")
+    return written("rates.difference", first=first, second=second) if second else first
+
+
+def _widest_gap(figures: RubricFigures, measure: Measure) -> Iterator[list[object]]:
+    """Yield a sentence for each column of annotators on the subject by which their sides differ
+    most.
+    """
+    columns = {each.column for each in figures.everywhere(measure.least)}
+    gaps = (each for each in figures.everywhere(measure.sides) if each.column in columns)
+    for column, found in grouped(gaps, attrgetter("column")).items():
+        gap = max(found, key=lambda each: abs(each.bounds[1]))
+        first, second = gap.value.split(">")[:2]
+        subset = gap.subset.replace(f"={gap.value}", "={}")
+        one, other = (
+            figures.by_key(gap.key._replace(statistic=measure.powered, subset=subset.format(side)))
+            for side in (first, second)
+        )
+        if one and other:
+            subject = gap.at or written("direction.everywhere")
+            about = {"first": first, "second": second, "one": one, "other": other, "gap": gap}
+            yield in_pieces("report.publics", column=column, subject=subject, **about)
 
 
 def _on(measure: Measure) -> str:

@@ -218,10 +218,12 @@ def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(tmp_path, ru
 
 @pytest.mark.slow
 def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
-    """The leanings are mixed, so that siding with r1 and r2 is no siding with one of them."""
+    """The leanings are mixed, so that siding with some annotators is no siding with one side."""
     lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
     for unit in range(80):
-        for rater, leaning in (("r1", "left"), ("r2", "right"), ("r3", "left"), ("g", "")):
+        for rater, leaning in (
+            ("r1", "left"), ("r2", "right"), ("r3", "left"), ("r4", "right"), ("g", "")
+        ):  # fmt: skip
             kind = "model" if rater == "g" else "human"
             label = "yes" if (unit * 7 + (rater == "r3") * (unit % 5 == 0)) % 3 else "no"
             lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
