@@ -595,7 +595,7 @@ def _add_sides_together(
         of = [row for row in rows if row and not np.isnan(row["estimate"])]
         if len(of) < len(sides):
             continue
-        rates = np.column_stack([whole.resamples.plain(one.rates)[:, at] for one in each])
+        rates = np.column_stack([one.rates[:, at] for one in each])
         rates[0] = clipped(rates[0])
         labelled = np.array([whole.count(one.both & member)[1] for one in each])
         every = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
