@@ -247,7 +247,7 @@ def run_select(arguments: argparse.Namespace) -> None:
 
     analysis, _ = analyse_asked(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
-    print_lines(Selection(analysis, study=study).lines)
+    print_lines(Selection(analysis, study=study).lines, ranked=True)
 
 
 RULE = ("--margin", "--set")
@@ -263,14 +263,14 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.source is not None:
         refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
         analysis, _ = analyse_asked(arguments.source, arguments, why=True)
-        print_lines(plan_from(analysis, wanted).lines)
+        print_lines(plan_from(analysis, wanted).lines, ranked=True)
         return
     elsewhere = set(arguments.given) - {*options, *RULE, "--statistic", "--half-width"}
     refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
     settings = given_settings(arguments)
     with working("simulating"):
         plan = plan_ahead(assumed, wanted, settings)
-    print_lines(plan.lines)
+    print_lines(plan.lines, ranked=True)
 
 
 def run_gate(arguments: argparse.Namespace) -> int:

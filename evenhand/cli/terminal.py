@@ -67,31 +67,43 @@ def print_line(text: str) -> None:
         _unheard(sys.stdout)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", ranked: bool = False
+) -> None:
     """Print a plain table; all columns but the first are numbers, aligned to the right. Where the
-    terminal is too narrow for it, every row becomes a block of its own.
+    terminal is too narrow for it, there is less space between columns; then, where these are
+    `ranked`, the last ones are left out and named. Else every row becomes a block of its own.
     """
     from rich.measure import Measurement
 
     from evenhand.reporting.panel import blocks_of, text_table
 
-    screen, table = console(), text_table(columns, rows, title=title)
-    wide = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
-    if screen.is_terminal and wide > screen.width:
-        for line in blocks_of(columns, rows, title=title, width=screen.width):
-            screen.print(line)
-    else:
-        screen.print(table, soft_wrap=False)
+    screen, every = console(), range(len(columns))
+    filled = [k for k in every if not k or {row[k] for row in rows} - {"", "-"}]
+    fewer = [filled[:count] for count in range(len(filled), 3, -1)] if ranked else []
+    for places, padding in [(every, 1), (every, 0), *((some, 0) for some in fewer)]:
+        head, cells = [columns[k] for k in places], [[row[k] for k in places] for row in rows]
+        table = text_table(head, cells, title=title, padding=padding)
+        wide = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
+        if wide <= screen.width or not screen.is_terminal:
+            screen.print(table, soft_wrap=False)
+            if left := [columns[k] for k in filled if k not in places]:
+                say("terminal.left_out", columns=", ".join(left))
+            return
+    for line in blocks_of(columns, rows, title=title, width=screen.width):
+        screen.print(line)
 
 
-def print_lines(lines: Iterable[Line]) -> None:
-    """Print sentences and tables, in order."""
+def print_lines(lines: Iterable[Line], *, ranked: bool = False) -> None:
+    """Print sentences and tables, in order; of tables that are too wide the last columns may be
+    left out where these are `ranked`.
+    """
     for line in lines:
         if isinstance(line, str):
             console().print(line)
         else:
             title, columns, rows = line
-            print_table(columns, rows, title=title)
+            print_table(columns, rows, title=title, ranked=ranked)
 
 
 @contextmanager

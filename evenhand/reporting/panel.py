@@ -59,13 +59,18 @@ def table_of(columns: Columns, items: Iterable[object], title: str = "") -> Line
     return title, [*columns], [[show(item) for show in columns.values()] for item in items]
 
 
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
-    """Return a plain table; all columns but the first are numbers, aligned to the right."""
+def text_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", padding: int = 1
+) -> Table:
+    """Return a plain table; all columns but the first are numbers, aligned to the right, with
+    `padding` spaces on both sides of a cell.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=visible(title) or None, title_justify="left", box=box.SIMPLE_HEAD)
+    table.padding = (0, padding)
     for number, column in enumerate(columns):
         table.add_column(visible(column), justify="right" if number else "left", no_wrap=number > 0)
     for row in rows:

@@ -72,11 +72,10 @@ class Selection(Shown):
 
     @property
     def lines(self) -> list[Line]:
-        """A table for each rubric, the recommendations, the verdicts, and how to read them."""
+        """A table for each rubric, the verdicts, how to read them, and the recommendations."""
         if not self._ranking:
             return [written("select.no_graders")]
         lines = [table_of(_COLUMNS, ranked, rubric) for rubric, ranked in self._ranking.items()]
-        lines += self.recommendations
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
             if verdict["more_clusters"] and self.study is not None:
@@ -87,6 +86,7 @@ class Selection(Shown):
             f"{written('select.brackets')} {written('verdict.bounds')}",
             written("select.rule", rule=self.analysis.rule),
             written("select.order"),
+            *self.recommendations,
         ]
 
 
