@@ -347,14 +347,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Audit:
-    """Attacks on one grader under one rubric, by outcome. `flips` are the flips beyond the grader's
-    own, by attack; `retest` its own flips on the clean text asked again, where it was.
+    """Attacks on one grader under one rubric, by outcome; `retest` are its own flips on the clean
+    text asked again, where it was.
     """
 
     rubric: str
     grader: str
     outcomes: tuple[Outcome, ...]
-    flips: dict[str, ResultRow]
     retest: ResultRow | None
 
     @property
@@ -420,7 +419,7 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
                 attacks = (Attack(row, of[p][at], of[bounds][at]) for at, row in of[effect].items())
                 outcomes.append(Outcome(name, tuple(attacks)))
             retest = of.get(RETEST, {}).get("")
-            made.append(Audit(rubric, grader, tuple(outcomes), of.get(FLIPS, {}), retest))
+            made.append(Audit(rubric, grader, tuple(outcomes), retest))
     return made
 
 

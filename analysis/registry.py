@@ -201,7 +201,6 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(comparison.add_grader_comparison_rows, on="agreement"),
     Declared(comparison.add_leniency_rows, on="agreement", needs=["categories"]),
     Declared(annotators.add_recoded_rows, on="agreement", needs=["categories"]),
-    Declared(disagreements.add_unscored_rows, on="agreement", needs=["categories"]),
     Declared(slices.add_slice_rows, on="agreement"),
     Declared(_add_groups, on="agreement", needs=["categories"]),
     Declared(slices.add_rater_slice_rows, on="agreement"),

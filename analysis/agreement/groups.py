@@ -339,12 +339,6 @@ class Majority:
     labels: tuple[Hashable | None, ...]
     tied: Mask
 
-    @property
-    def ties(self) -> float:
-        """Share of the units with a label that are tied."""
-        labelled = sum(label is not None for label in self.labels) + int(self.tied.sum())
-        return float(self.tied.sum() / labelled) if labelled else np.nan
-
 
 def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
     """Return the most frequent label of every unit of labels (units, raters); ties are declared.

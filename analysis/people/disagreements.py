@@ -28,7 +28,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import add_group_rows, group_panel
-from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, add_humans_rows, entry_pairs
+from evenhand.analysis.agreement.pairs import add_humans_rows, entry_pairs
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
@@ -42,12 +42,11 @@ from evenhand.analysis.requirement import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, DataFrame
-from evenhand.analysis.writer import About, RubricView, View
+from evenhand.analysis.writer import RubricView, View
 from evenhand.texts import written
 
 COVERAGE = "coverage"
 ABSENT = "absent"
-UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
 
 
 def add_coverage_rows(view: RubricView) -> None:
@@ -69,29 +68,6 @@ def add_coverage_rows(view: RubricView) -> None:
             share = Interval.point(share.estimate, Remark("too_few_clusters"))
         about = join_notes(unscored_remark(labels, rater, resamples), view.as_sampled)
         view.add(COVERAGE, share, asked, b=name, note=about)
-
-
-def add_unscored_rows(view: RubricView) -> None:
-    """Add graders' agreement with humans, counting each unscored grade as a disagreement. On the
-    units that the grader was asked and two humans labelled (one, where there are fewer than 30 of
-    them), each counting once, as in its agreement on the units that it scored.
-    """
-    coded, labels = view.coded, view.labels.in_agreement
-    humans = list(coded.members("human"))
-    number = coded.labelled[:, humans].sum(axis=1)
-    for grader in coded.members("model"):
-        put = labels.assigned_to(grader)
-        units = np.asarray(put & (number >= 2))
-        if view.count(units)[0] < MIN_SHARED_UNITS:
-            units = np.asarray(put & (number >= 1))
-        if not units.any():
-            continue
-        given = coded.codes[:, [grader]]
-        agreed = ((given >= 0) & (coded.codes[:, humans] == given)).sum(axis=1)
-        agreement = view.share(agreed / np.maximum(number, 1), units)
-        note = unscored_remark(labels, grader, view.resamples)
-        of = About(a="humans", b=coded.raters[grader], note=note)
-        view.add(UNSCORED_AS_DISAGREEMENT, agreement, units, **of)
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:

@@ -41,7 +41,7 @@ from evenhand.analysis.notes import Code, Note, Remark, says
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.disagreements import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import sides_that_differ
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
@@ -200,12 +200,11 @@ class People:
 @dataclass(frozen=True)
 class Answers:
     """Share of the units assigned to a grader that it answered, and its agreement with people on
-    these (`scored`) and where a missing answer counts as a disagreement (`everywhere`).
+    these (`scored`).
     """
 
     coverage: ResultRow | None = None
     scored: ResultRow | None = None
-    everywhere: ResultRow | None = None
 
     @property
     def share(self) -> tuple[float, float, float]:
@@ -283,7 +282,7 @@ class VerdictEvidence:
         return keys_of(
             *(now.difference, now.kappa),
             *(now.bounds.rows if now.bounds else ()),
-            *(self.binary, answers.coverage, answers.scored, answers.everywhere),
+            *(self.binary, answers.coverage, answers.scored),
             *(tuned.bounds.rows if tuned.bounds else ()),
             *(tuned.difference, tuned.kappa, tuned.advised, tuned.in_force),
             *self.baselines,
@@ -333,9 +332,6 @@ def evidence_on(
         every = rows.rows.values()
         return [e for e in every if (e["statistic"], e["rater_b"], e["subset"]) == key]
 
-    scored, everywhere = row("observed_agreement"), row(UNSCORED_AS_DISAGREEMENT)
-    if scored is None or everywhere is None:
-        scored = everywhere = None
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     by_labels = (
         [each for each in wherever(BY_LABELS, view) if each["at"][0].isdigit()]
@@ -379,7 +375,7 @@ def evidence_on(
             opposed=tuple(annotators.opposed_in(rows)),
             sides=tuple(sides_that_differ(rows, subset)),
         ),
-        answers=Answers(rows.get(COVERAGE, "", grader), scored, everywhere),
+        answers=Answers(rows.get(COVERAGE, "", grader), row("observed_agreement")),
         present=replace(
             rows.compared.get((grader, subset, ""), View()),
             difference=categories,

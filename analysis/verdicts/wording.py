@@ -192,14 +192,12 @@ def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
 
 def _left_out(case: VerdictEvidence) -> list[Reason]:
     """Reasons on units that the grader left out, although it may pass."""
-    share, least, most = case.answers.share
+    share, least, _ = case.answers.share
     coverage, needed = case.answers.coverage, case.rule.min_coverage
-    if coverage is None or most < needed or f"{1 - share:.0%}" == "0%":
+    # Below what is needed, the verdict says so already.
+    if coverage is None or least < needed or f"{1 - share:.0%}" == "0%":
         return []
-    if least < needed:  # the verdict says so already
-        return with_unscored(case.answers)
-    left_out = because("left_out", missing=1 - share, why=why_unscored(coverage))
-    return [left_out, *with_unscored(case.answers)]
+    return [because("left_out", missing=1 - share, why=why_unscored(coverage))]
 
 
 def _parts_looked_at(view: View, *, names_failing: bool) -> list[Reason]:
@@ -268,19 +266,7 @@ def unanswered(
         "sample": sample_of(row, noun) if row else "no items",
         "why": why_unscored(row),
     }
-    reason = Reason(written(f"{room}.{name}", **fields), written("short.no_answer", **fields))
-    return [reason, *(with_unscored(answers) if name == "no_answer" else ())]
-
-
-def with_unscored(answers: Answers) -> list[Reason]:
-    """Reason with the agreement on the units that the grader answered, and on all; empty where
-    unknown.
-    """
-    scored, everywhere = answers.scored, answers.everywhere
-    if scored is None or everywhere is None:
-        return []
-    shares = {"scored": scored["estimate"], "everywhere": everywhere["estimate"]}
-    return [because("with_unscored", **shares)]
+    return [Reason(written(f"{room}.{name}", **fields), written("short.no_answer", **fields))]
 
 
 def why_unscored(coverage: ResultRow | None) -> str:

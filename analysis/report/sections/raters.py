@@ -14,11 +14,7 @@ from operator import attrgetter
 from evenhand.analysis.labels.encoding import ALL_RATERS
 from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
 from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED
-from evenhand.analysis.people.disagreements import (
-    COVERAGE,
-    UNSCORED_AS_DISAGREEMENT,
-    GraderDisagreement,
-)
+from evenhand.analysis.people.disagreements import COVERAGE, GraderDisagreement
 from evenhand.analysis.people.slices import BALANCED, SIDE_KAPPA
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import Block, Chart, GivenLabel, Paragraph, Part, Table
@@ -81,7 +77,6 @@ def layers(figures: RubricFigures) -> Part:
             *figures.table("raters.work", [(rater, (rater, "")) for rater in workers]),
             *_exclusions(figures),
         ],
-        appendix=_sensitivity(figures),
     )
 
 
@@ -100,19 +95,6 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
         some = in_pieces("report.coverage", grader=least.grader, share=least)
         answers.append(some if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
     return [sentences(*answers)]
-
-
-def _sensitivity(figures: RubricFigures) -> Sequence[Block]:
-    """Tabulate agreement if every missing answer of a grader were a disagreement."""
-    by_reading = {on: figures.select(UNSCORED_AS_DISAGREEMENT, on) for on in READINGS}
-    rows: list[RowPlace] = []
-    for subset, found in by_reading.items():
-        rows.append((written("raters.with_annotators", reading=READINGS[subset]), None))
-        rows += rows_of((e for e in found if e.says("unscored")), lambda e: e.grader)
-    tables = figures.table("raters.sensitivity", rows)
-    if any(by_reading.values()) and not tables:
-        return [Paragraph(written("raters.none_unscored"))]
-    return tables
 
 
 def _exclusions(figures: RubricFigures) -> list[Block]:

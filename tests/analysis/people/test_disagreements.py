@@ -159,16 +159,6 @@ def test_pairs_that_are_lost_whole_count_as_one(rng):
     assert apart[2] - apart[1] < 0.7 * (whole[2] - whole[1])
 
 
-def test_unscored_counts_as_disagreement(results):
-    row = row_of(results, "observed_agreement_unscored_as_disagreement", "humans", "g")
-    # With ann 20 of 40; ben alternates 1, 2: 10 of the first 20, 2 of the next 5.
-    assert row["estimate"] == pytest.approx((20 / 40 + 12 / 40) / 2)
-    assert row["n_units"] == 40
-    pair = row_of(results, "observed_agreement", "ann", "g")
-    assert pair["estimate"] == pytest.approx(20 / 25)
-    assert pair["n_units"] == 25
-
-
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 

@@ -33,8 +33,6 @@ from tests.analysis.make import analyse_labels, rows_of
 from tests.analysis.report.small_study import HOSTILE, SCALE, timed
 
 XY = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
-PLACES = {"from", "to", "middle"}
-"""Where a bar's part lies: sums of shares, drawn but never shown as numbers."""
 CEILING_BOUNDS = {"ceiling", "ceiling_low", "ceiling_high"}
 """Those of another row, or of two rows' difference: see the test of the forest's ceilings."""
 
@@ -87,7 +85,7 @@ def test_every_datum_is_its_results_row(busy_analysis):
                 given = datum[name]
                 assert given == row[name] or (given is None and pd.isna(row[name]))
                 seen += 1
-            others = {k for k, v in datum.items() if isinstance(v, float)} - PLACES
+            others = {k for k, v in datum.items() if isinstance(v, float)}
             others -= {"estimate", "low", "high"}
             for bound in others & {"stated_low", "stated_high"}:
                 row_of_stated = rows[datum["stated_row"] - 2]
