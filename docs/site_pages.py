@@ -142,6 +142,6 @@ def verbs_page() -> str:
 def _verb(parser: Parser, level: int) -> Iterator[str]:
     parser.declare()
     yield f"{'#' * level} {parser.prog}"
-    yield f"```text\n{parser.whole_help().rstrip()}\n```"
+    yield f"```text\n{parser.format_help().rstrip()}\n```"
     for inner in parser.verbs.values():
         yield from _verb(inner, level + 1)

@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import (
-    SUPPRESS,
-    Action,
     ArgumentParser,
     ArgumentTypeError,
     BooleanOptionalAction,
@@ -217,8 +215,6 @@ class Parser(ArgumentParser):
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.verbs: dict[str, Parser] = {}
-        self.seldom: set[str] = set()
-        """Options that `--help` leaves out and `--help-all` has."""
         self.replaced: dict[str, str] = {}
         """What to write in place of an option that is none any more."""
         self._undeclared = verb
@@ -227,20 +223,6 @@ class Parser(ArgumentParser):
     def options(self) -> list[str]:
         """All options with two dashes."""
         return [option for option in self._option_string_actions if option.startswith("--")]
-
-    def format_help(self) -> str:
-        texts = {e: e.help for e in self._actions if self.seldom & {*e.option_strings}}
-        for action in texts:
-            action.help = SUPPRESS
-        try:
-            return super().format_help()
-        finally:
-            for action, text in texts.items():
-                action.help = text
-
-    def whole_help(self) -> str:
-        """The help with all options."""
-        return super().format_help()
 
     def declare(self) -> None:
         """Take in the options of the verb, unless it has happened."""
@@ -286,14 +268,6 @@ class Parser(ArgumentParser):
                     self.error(f"unrecognized option: {named}{_suggestion(named, options)}")
                 given += meant[:1]
         return given
-
-
-class _WholeHelp(Action):
-    """Print the help with all options, and exit."""
-
-    def __call__(self, parser: ArgumentParser, *_: Any) -> NoReturn:
-        parser._print_message(parser.whole_help() if isinstance(parser, Parser) else "", sys.stdout)
-        parser.exit()
 
 
 def _suggestion(word: str, words: Iterable[str]) -> str:
@@ -403,11 +377,6 @@ ONLY_CHECK = (
     *("--sides", "--threshold", "--independent"),
 )
 """Options that `check` alone has, and writes next to the ratings for other verbs."""
-NEEDED = {
-    *("--human", "--model", "--columns", "--categories", "--affirmative", "--level"),
-    *("--units", "--cluster", "--rubric", "--margin", "--missing"),
-}
-"""Options on a file and its analysis that most need."""
 _OWN_OPTIONS = (
     *("cluster", "missing", "reference", "slices"),
     *("margin", "epsilon", "resamples", "seed"),
@@ -516,7 +485,7 @@ def add_analysis_options(
 ) -> None:
     """Add the options on a ratings file, on the meaning of its labels and on the analysis, that a
     study has in its study.toml instead; `without` lists options and settings that a verb cannot
-    use, or `only` those that it can. Help shows `NEEDED`, and the others where it is asked for all.
+    use, or `only` those that it can.
     """
     from evenhand.study.settings.sections import keys_of
 
@@ -534,8 +503,6 @@ def add_analysis_options(
             text += f" ({default})" if default not in ("", (), {}) else ""
             parser.add_argument(option, dest=name, help=text, **_shape(fields[name]))
     add_options(parser, parser, shared("other_settings"))
-    parser.add_argument("--help-all", action=_WholeHelp, nargs=0, help="all options")
-    parser.seldom |= {*OF_FILES, *options.values()} - NEEDED
     parser.set_defaults(unused=without)
     parser.replaced |= {
         _option(name, field): written("options.set", name=name)
