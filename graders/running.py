@@ -38,7 +38,6 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -81,7 +80,6 @@ from evenhand.graders.money import (
     Tokens,
     input_estimate,
     output_limit,
-    price_table_date,
     usage_facts,
 )
 from evenhand.graders.options import (
@@ -1737,15 +1735,11 @@ def forecast_of(
     )
     usual, basis = _usual_tokens(study, task)
     warnings = (*told_by_study(spec), *warnings_about(spec, task.settings))
-    forecast = replace(forecast, basis=basis, warnings=warnings)
     prompts = _prompts(study, task, most)
-    forecast = priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
-    if tariff is None or tariff.named:
-        return forecast
-    newest = price_table_date()
-    age = (datetime.now(UTC).date() - newest).days
-    table = written("grade.price_table", table=tariff.source, newest=newest, days=age)
-    return replace(forecast, basis=f"{forecast.basis} {table}")
+    if tariff and not tariff.named:
+        basis = f"{basis} {written('grade.price_table', table=tariff.source)}"
+    forecast = replace(forecast, basis=basis, warnings=warnings)
+    return priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
 
 
 def priced_forecast(
