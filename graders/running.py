@@ -39,8 +39,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cache, cached_property, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,6 +47,7 @@ import anyio
 import anyio.lowlevel
 import sqlalchemy as sa
 
+from evenhand import __version__
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
 from evenhand.graders.clients import (
@@ -384,15 +384,8 @@ def grade_of(
     return grade
 
 
-@cache
-def tool_version() -> str:
-    try:
-        return f"evenhand {version('evenhand')}"
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "evenhand"
-
-
 # ---- jobs ---------------------------------------------------------------------------------------
+_TOOL = f"evenhand {__version__}"
 _PAID_ONCE: Facts = {"tokens": {}, "cost_usd": 0.0}
 """The cost facts of every draw of a request except the first, which carries the whole cost."""
 
@@ -579,7 +572,7 @@ class Part:
         self._grader: Grader = job.grader
         self._origin = {
             **self._grader.identity,
-            "tool": tool_version(),
+            "tool": _TOOL,
             "requested_model": self._grader.spec.model,
             "prompt_version": PROMPT_VERSION,
         }
@@ -1497,7 +1490,7 @@ class Rounds:
         self, task: GradingTask, readers: Mapping[str, LexicalGrader], summary: GraderSummary
     ) -> None:
         """Grade all open questions by counting words."""
-        facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+        facts = {"provider": "baseline", "tool": _TOOL, "cost_usd": 0.0}
         questions = iter(task.questions)
         while chunk := list(islice(questions, _AT_ONCE)):
             grades = []
