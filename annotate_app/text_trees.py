@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_block.table import escapedSplit, getLine
-from markdown_it.rules_inline import StateInline
 from markdown_it.tree import SyntaxTreeNode
 
 from evenhand.rubrics.rendering import passages_of
@@ -138,151 +138,71 @@ def _all(nodes: list[Any]) -> Iterator[Node]:
 # Formulas in Markdown are kept whole and verbatim; the panel typesets them, and shows the signs
 # that graders read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
-# digit follows, so that $5 and $6 are prices (as Pandoc takes them).
+# digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
+# character for private use stands for each; nothing in a formula is then Markdown.
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
+_FIRST = 0xF0000
+_STANDS_IN = re.compile("([\U000f0000-\U0010ffff])")
+_ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
+_SIGN = re.compile(
+    rf"(`+|~{{3,}})|^([ \t>]*+)({_ITEM}|#{{1,6}}[ \t]|\||(?<=[ \t>]))"
+    r"|\]\([^\s()]*+|<\w+:[^\s<>]*+>|[\\$\U000f0000-\U0010ffff]",
+    re.MULTILINE,
+)
+"""Where code, a part of the text, an address or a formula may begin, or such a character stands."""
+_BLANK = re.compile(r"\n[ \t>]*+(?:\n|\Z)")
 
 
-def _closer(text: str, at: int) -> str:
-    """The delimiter that closes a formula which begins here; "" where none begins."""
-    if begin := _BEGIN.match(text, at):
-        return f"\\end{{{begin[1]}}}"
-    return _CLOSED_BY.get(text[at : at + 2], "")
-
-
-def _in_a_line(state: StateInline, silent: bool) -> bool:
-    """Take a formula as a whole, if one begins at the state's place."""
-    end = _end_of_formula(state)
-    if end < 0:
-        return False
-    if not silent:
-        state.push("formula", "span", 0).content = state.src[state.pos : end]
-    state.pos = end
-    return True
-
-
-def _end_of_formula(state: StateInline) -> int:
-    """The place after the formula that begins at the state's place, or -1."""
-    text, at = state.src, state.pos
-    if text[at] not in "\\$":
-        return -1
-    closer = _closer(text, at)
-    if not closer:
-        closed = _DOLLARS.match(text, at, state.posMax)
-        return closed.end() if closed else -1
-    # Searched once for each closer: unclosed formulas would cost the square of the length.
-    missing = state.env.setdefault("unclosed formulas", set())
-    if (text, closer) in missing:
-        return -1
-    end = text.find(closer, at + 2, state.posMax)
-    if end < 0:
-        missing.add((text, closer))
-        return -1
-    return end + len(closer)
-
-
-def _over_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take a formula of several lines as one paragraph, whatever its lines look like."""
-    if state.is_code_block(start):
-        return False
-    text, at = state.src, state.bMarks[start] + state.tShift[start]
-    closer = _closer(text, at)
-    seen = state.env.setdefault("unclosed formula lines", {})
-    if not closer or start < seen.get(closer, 0):
-        return False
-    for line in range(start, end):
-        first = at + 2 if line == start else state.bMarks[line] + state.tShift[line]
-        # A blank line ends it, and so does the end of a quote or a list item.
-        if state.isEmpty(line) or (line > start and state.sCount[line] < state.blkIndent):
-            seen[closer] = line
-            return False
-        if text.find(closer, first, state.eMarks[line]) >= 0:
-            return line > start and _added(state, start, line, silent)
-    seen[closer] = end
-    return False
-
-
-def _added(state: StateBlock, start: int, last: int, silent: bool) -> bool:
-    if silent:
-        return True
-    state.push("paragraph_open", "p", 1)
-    inner = state.push("inline", "", 0)
-    inner.content = state.getLines(start, last + 1, state.blkIndent, False).strip()
-    inner.map, inner.children = [start, last + 1], []
-    state.push("paragraph_close", "p", -1)
-    state.line = last + 1
-    return True
-
-
-def _within_lines(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take a paragraph whose formula spans lines: none begins a list, a heading or a quote."""
-    around, state.parentType = state.parentType, "paragraph"
-    line, goes_on = start, False
-    while line == start or not _ends_paragraph(state, line, end):
-        closed = _closed_on(state, line, end)
-        goes_on |= closed > line
-        line = closed + 1
-    state.parentType = around
-    return goes_on and _added(state, start, line - 1, silent)
-
-
-def _ends_paragraph(state: StateBlock, line: int, end: int) -> bool:
-    if line >= end or state.isEmpty(line):
-        return True
-    if state.sCount[line] < 0 or state.is_code_block(line):
-        return False
-    rules = state.md.block.ruler.getRules("paragraph")
-    return any(rule(state, line, end, True) for rule in rules)
-
-
-def _closed_on(state: StateBlock, line: int, end: int) -> int:
-    """The line that closes what this one leaves open; the line itself where nothing does."""
-    unclosed = state.env.setdefault("unclosed over lines", {})
-    at = state.bMarks[line]
-    while closer := next(
-        (lacks for _, lacks in _formulas(state.src[at : state.eMarks[line]]) if lacks), ""
-    ):
-        if line < unclosed.get(closer, 0):
-            return line
-        closed, at = line, -1
-        while at < 0:
-            closed += 1
-            if closed >= end or state.isEmpty(closed):
-                unclosed[closer] = closed
-                return line
-            at = state.src.find(closer, state.bMarks[closed], state.eMarks[closed])
-        line, at = closed, at + len(closer)
-    return line
-
-
-def _formulas(line: str) -> Iterator[tuple[str, str]]:
-    """The formulas of a line, each with the delimiter that it lacks to be closed; "" if none."""
-    at = 0
-    while at < len(line):
-        beyond = at + 1
-        if line[at] == "`":  # nothing in code is a formula
-            while line[beyond : beyond + 1] == "`":
-                beyond += 1
-            beyond = max(line.find(line[at:beyond], beyond) + beyond - at, beyond)
-        elif closer := _closer(line, at):
-            if (end := line.find(closer, at + 2)) < 0:
-                yield line[at:], closer
-                return
-            beyond = end + len(closer)
-            yield line[at:beyond], ""
-        elif line[at] == "\\":
-            beyond = at + 2
-        elif closed := _DOLLARS.match(line, at):
-            beyond = closed.end()
-            yield closed[0], ""
-        at = beyond
+def _without_formulas(text: str) -> tuple[str, list[str]]:
+    """The text with a character for private use for each formula outside of code, and what they
+    stand for: formulas, and such characters of the text itself.
+    """
+    held, parts, done, at = list[str](), list[str](), 0, 0
+    blank = stop = depth = 0
+    """Where a blank line ends the part at hand, or a part within; of how many quotes it is one."""
+    missing: dict[str, int] = {}
+    """Up to where there is none of a delimiter: each is sought once, or the cost is a square."""
+    while found := _SIGN.search(text, at):
+        (begin, at), (code, before, part) = found.span(), found.groups()
+        quotes = before.count(">") if before else 0
+        if begin >= blank:
+            blank = end.start() if (end := _BLANK.search(text, begin)) else len(text)
+        if begin >= stop or part or (quotes and not depth):
+            ends = [r"(?![ \t]*+>)"] if quotes else []
+            if part:  # an item ends where another of its list begins, else it is of one line
+                is_item = part[0] not in "#|"
+                ends.append(rf"[ \t>]{{0,{len(before)}}}{_ITEM}" if is_item else "")
+            end = re.compile(rf"\n(?:{'|'.join(ends)})").search(text, at, blank) if ends else None
+            depth, stop = 0, end.start() if end else blank
+        if before is not None:
+            depth = quotes
+            continue
+        named = _BEGIN.match(text, begin)
+        usual = _CLOSED_BY.get(text[begin : begin + 2], "")
+        closer = code or (f"\\end{{{named[1]}}}" if named else usual)
+        whole = None
+        if closer and missing.get(closer, 0) <= begin:
+            limit = len(text) if code and len(code) > 2 else stop
+            ending = re.compile(rf"(?<!`){code}(?!`)" if code else re.escape(closer))
+            whole = ending.search(text, at if code else begin + 2, limit)
+            missing[closer] = 0 if whole else limit
+        elif not closer:
+            whole = found if _STANDS_IN.match(found[0]) else _DOLLARS.match(text, begin)
+        if whole and not code:
+            marks = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
+            parts += [text[done:begin], chr(_FIRST + len(held))]
+            held.append(re.sub(marks, "\n", text[begin : whole.end()]))
+            done = whole.end()
+        at = whole.end() if whole else max(at, begin + 2 * (found[0] == "\\"))
+    return "".join([*parts, text[done:]]), held
 
 
 def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take a table, unless it would lose something: the bars within a formula, or cells beyond
-    those of its head. Such a one is shown as it is written.
+    """Take a table, unless it would lose something: cells beyond those of its head. Such a one is
+    shown as it is written.
     """
     before = len(state.tokens)
     if not table(state, start, end, silent):
@@ -291,9 +211,7 @@ def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return True
     rows = [getLine(state, line).strip() for line in range(start, state.line) if line != start + 1]
     cells = [escapedSplit(row.removeprefix("|").removesuffix("|")) for row in rows]
-    has_more_cells = any(any(map(str.strip, row[len(cells[0]) :])) for row in cells)
-    has_bar = any("|" in formula for row in rows for formula, end in _formulas(row) if not end)
-    if not (has_bar or has_more_cells):
+    if not any(any(map(str.strip, row[len(cells[0]) :])) for row in cells):
         return True
     del state.tokens[before:]
     state.line = start
@@ -313,11 +231,6 @@ _DROPS_BELOW = 4 * DEEPEST
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
 _PARSER.enable(["table", "strikethrough"])
 _PARSER.disable("reference")  # a definition would be on no page, and graders read it
-_PARSER.inline.ruler.before("escape", "formula", _in_a_line)
-_PARSER.block.ruler.before(
-    "fence", "formula", _over_lines, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-)
-_PARSER.block.ruler.before("lheading", "paragraph with formula", _within_lines)
 _PARSER.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
 _TAGS = {"paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li"}
 _TAGS |= {"softbreak": "br", "hardbreak": "br"}  # as most chats show it
@@ -344,19 +257,35 @@ def rendered(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, .
     """
     if len(text) > LONGEST:
         return None
-    tokens = _PARSER.parse(text)
+    masked, held = _without_formulas(re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd"))
+    tokens = _PARSER.parse(masked)
     inner = [token for each in tokens for token in each.children or ()]
     deepest = max((token.level for token in (*tokens, *inner)), default=0)
-    if deepest > DEEPEST or len(tokens) + len(inner) > MOST_PARTS:
+    if deepest > DEEPEST or len(tokens) + len(inner) + 2 * len(held) > MOST_PARTS:
         return None
-    return tuple(_Tree(links, under).nodes(SyntaxTreeNode(tokens))) or None
+    return tuple(_Tree(links, under, held).nodes(SyntaxTreeNode(tokens))) or None
+
+
+def _set_apart(inside: list[Node]) -> list[list[Node]]:
+    """The paragraphs of one: a formula of several lines that begins a line is one by itself."""
+    paragraphs: list[list[Node]] = []
+    for is_break, nodes in groupby(inside, lambda node: node[0] == "br"):
+        if is_break:
+            continue
+        line = list(nodes)
+        first = [each[0] for each in (line, *paragraphs[-1:])]
+        if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first):
+            paragraphs[-1] += [["br", {}], *line]
+        else:
+            paragraphs.append(line)
+    return paragraphs
 
 
 class _Tree:
     """The nodes that a text is turned into, part by part."""
 
-    def __init__(self, links: bool, under: int) -> None:
-        self.links, self.under = links, under
+    def __init__(self, links: bool, under: int, held: list[str]) -> None:
+        self.links, self.under, self.held = links, under, held
         self.headings: list[int] = []
         """The levels of the headings above the part at hand."""
         self.to_colour = _MOST_COLOURED
@@ -364,16 +293,28 @@ class _Tree:
     def nodes(self, parent: SyntaxTreeNode) -> list[Node]:
         return [node for child in parent.children for node in self._node(child)]
 
+    def _written(self, text: str) -> str:
+        """A text of the parser as it was written, with its formulas."""
+        return _STANDS_IN.sub(lambda sign: self.held[ord(sign[0]) - _FIRST], text)
+
+    def _typed(self, text: str) -> list[Node]:
+        """A text of the parser in which each formula is a node."""
+        return [
+            ["span", {"class": "formula"}, whole] if at % 2 and len(whole) > 1 else whole
+            for at, part in enumerate(_STANDS_IN.split(text))
+            if (whole := self._written(part))
+        ]
+
     def _node(self, part: SyntaxTreeNode) -> list[Node]:
         match part.type:
             case "text" | "text_special":
-                return [part.content] if part.content else []
+                return self._typed(part.content)
             case "code_inline":
-                return [["code", {}, part.content]]
+                return [["code", {}, self._written(part.content)]]
             case "fence" | "code_block":
                 return [["pre", {}, ["code", {}, *self._code(part)]]]
-            case "image" | "formula":
-                return [["span", {"class": part.type}, part.content]]
+            case "image":
+                return [["span", {"class": "image"}, self._written(part.content)]]
             case "heading":
                 tag, look = self._heading(int(part.tag[1]))
                 return [[tag, {"class": look}, *self.nodes(part)]]
@@ -384,6 +325,8 @@ class _Tree:
         inside, attributes = self.nodes(part), dict[str, Any]()
         if part.type not in _TAGS or part.hidden:  # lines, and paragraphs of a tight list
             return inside
+        if part.type == "paragraph":
+            return [["p", {}, *some] for some in _set_apart(inside)]
         aligned = str(part.attrs.get("style", "")).removeprefix("text-align:")
         if part.type == "ordered_list":
             attributes = {"start": int(part.attrs.get("start", 1))}
@@ -401,7 +344,8 @@ class _Tree:
         return f"h{min(self.under + len(self.headings), _LOWEST)}", f"h{level}"
 
     def _code(self, part: SyntaxTreeNode) -> tuple[Node, ...]:
-        text, (language, *_) = part.content.removesuffix("\n"), (*part.info.lower().split(), "")
+        text = self._written(part.content.removesuffix("\n"))
+        language = next(iter(part.info.lower().split()), "")
         if language not in _COLOURED or len(text) > self.to_colour:
             return (text,)
         self.to_colour -= len(text)
@@ -409,7 +353,8 @@ class _Tree:
 
     def _link(self, part: SyntaxTreeNode, inside: list[Node]) -> list[Node]:
         """A link; or its words, then where it would lead, as text: it cannot be followed."""
-        address, title = str(part.attrs.get("href", "")), part.attrs.get("title")
+        address = str(part.attrs.get("href", ""))
+        title = self._written(str(part.attrs.get("title") or ""))
         if self.links and address.startswith(FOLLOWED):
             return [["a", {"href": address}, *(inside or [address])]]
         is_written = inside == [address] or address in (f"mailto:{node}" for node in inside)

@@ -331,9 +331,10 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "",
             "## Published votes",
             "",
-            "LLMBar (real labels, `data/published_llmbar.csv`): 419 units with the experts' label, "
-            "and the votes of 14 graders in both orders. One is the old grader, and the other 13 "
-            "are the candidates. DICES-350 (real labels, `data/published_dices350.csv`): 350 "
+            "LLMBar (real labels, `data/published_llmbar.csv.gz`): 419 units with the experts' "
+            "label, and the votes of 14 graders in both orders. One is the old grader, and the "
+            "other 13 are the candidates. DICES-350 (real labels, "
+            "`data/published_dices350.csv.gz`): 350 "
             "conversations with an expert's label, which stands for people's, and the labels of "
             f"123 of the public. One of them is the old grader, and {CANDIDATES} others, drawn "
             f"anew for each parting, are the candidates. Shares and means are over {PARTINGS} "

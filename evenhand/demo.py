@@ -2,7 +2,7 @@
 
 Everything synthetic was made by a program from a seed and is shipped as tables (`data/README.md`),
 so that a demo is the same in every version: shipped prompts, synthetic responses and ratings, a
-real lexical grader. Published labels are labels alone, as wide tables (`data/published.md` has
+real lexical grader. Published labels are labels alone (`data/published.md` has
 their sources and licences), and what they teach: a case study at a look.
 """
 
@@ -28,15 +28,12 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study.creation import StudyPlan
 
-_COLUMN = r"^(?P<rater_id>.*?)(?: (?P<order>ab|ba))?$"
-
 
 @dataclass(frozen=True)
 class Published:
     """Published labels, as `published_labels.toml` declares them."""
 
     file: str
-    people: str
     options: str
     figures: Mapping[str, Sequence[str]]
     resamples: int | None = None
@@ -51,24 +48,8 @@ def published_labels(study: str) -> pd.DataFrame:
     """Return published labels as a ratings table: a row for each unit, rater and order."""
     import pandas as pd
 
-    published = PUBLISHED[study]
-    path = _shipped(f"published_{published.file}")
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    long = table.melt("item_id", var_name="column", value_name="label")
-    raters = long["column"].str.extract(_COLUMN)
-    people = raters["rater_id"].str.fullmatch(published.people)
-    labels = pd.DataFrame(
-        {
-            "item_id": long["item_id"],
-            "rater_id": raters["rater_id"],
-            "rater_kind": people.map({True: "human", False: "model"}),
-            "label": long["label"],
-        }
-    )
-    if raters["order"].isna().all():
-        return labels
-    parts = labels["item_id"].str.rpartition("/")[0]
-    return labels.assign(order=raters["order"].fillna(""), slice=parts)
+    file = _shipped(f"published_{PUBLISHED[study].file}.gz")
+    return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
 def judge_published(study: str, scale: ScaleOptions, folder: Path) -> Analysis:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +11,13 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.study.tables.files import FOLDER, atomic_write, new_folder
+from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
 from evenhand.study.tables.ratings import instant_of
 from evenhand.texts import written
@@ -601,14 +600,11 @@ def save(made: Made, out: Path, how: Format) -> list[Path]:
         return list(paths)
     if not out.parent.is_dir():
         raise InputError(f"there is no folder {out.parent}; make it first")
-    temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
-    temporary.mkdir(mode=FOLDER)
-    try:
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as around:
+        whole = Path(around) / out.name
+        new_folder(whole)
         for name, content in made.files.items():
-            new_folder((temporary / name).parent)
-            atomic_write(temporary / name, content)
-        os.replace(temporary, out)  # an empty folder gives way
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+            new_folder((whole / name).parent)
+            atomic_write(whole / name, content)
+        os.replace(whole, out)  # an empty folder gives way
     return [out]

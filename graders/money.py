@@ -12,9 +12,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -299,25 +298,6 @@ def charged_by(headers: Mapping[str, str]) -> float | None:
     except (KeyError, ValueError):
         return None
     return charged if math.isfinite(charged) and 0 < charged < _DEAREST_HEADER else None
-
-
-@cache
-def price_table_date() -> date:
-    """Return the start date of the newest price that applies today: the price table is at least
-    that recent.
-    """
-    from genai_prices.data_snapshot import get_snapshot
-
-    today = datetime.now(UTC).date()
-    constraints = (
-        price.constraint
-        for provider in get_snapshot().providers
-        for model in provider.models
-        for prices in (model.prices, model.price_variants or ())
-        for price in (prices if isinstance(prices, (list, tuple)) else ())
-    )
-    starts = (getattr(constraint, "start_date", None) for constraint in constraints)
-    return max(start for start in starts if isinstance(start, date) and start <= today)
 
 
 class Budget:

@@ -38,10 +38,8 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache, cached_property, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,6 +47,7 @@ import anyio
 import anyio.lowlevel
 import sqlalchemy as sa
 
+from evenhand import __version__
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader
 from evenhand.graders.clients import (
@@ -81,7 +80,6 @@ from evenhand.graders.money import (
     Tokens,
     input_estimate,
     output_limit,
-    price_table_date,
     usage_facts,
 )
 from evenhand.graders.options import (
@@ -386,15 +384,8 @@ def grade_of(
     return grade
 
 
-@cache
-def tool_version() -> str:
-    try:
-        return f"evenhand {version('evenhand')}"
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "evenhand"
-
-
 # ---- jobs ---------------------------------------------------------------------------------------
+_TOOL = f"evenhand {__version__}"
 _PAID_ONCE: Facts = {"tokens": {}, "cost_usd": 0.0}
 """The cost facts of every draw of a request except the first, which carries the whole cost."""
 
@@ -581,7 +572,7 @@ class Part:
         self._grader: Grader = job.grader
         self._origin = {
             **self._grader.identity,
-            "tool": tool_version(),
+            "tool": _TOOL,
             "requested_model": self._grader.spec.model,
             "prompt_version": PROMPT_VERSION,
         }
@@ -1499,7 +1490,7 @@ class Rounds:
         self, task: GradingTask, readers: Mapping[str, LexicalGrader], summary: GraderSummary
     ) -> None:
         """Grade all open questions by counting words."""
-        facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+        facts = {"provider": "baseline", "tool": _TOOL, "cost_usd": 0.0}
         questions = iter(task.questions)
         while chunk := list(islice(questions, _AT_ONCE)):
             grades = []
@@ -1737,15 +1728,11 @@ def forecast_of(
     )
     usual, basis = _usual_tokens(study, task)
     warnings = (*told_by_study(spec), *warnings_about(spec, task.settings))
-    forecast = replace(forecast, basis=basis, warnings=warnings)
     prompts = _prompts(study, task, most)
-    forecast = priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
-    if tariff is None or tariff.named:
-        return forecast
-    newest = price_table_date()
-    age = (datetime.now(UTC).date() - newest).days
-    table = written("grade.price_table", table=tariff.source, newest=newest, days=age)
-    return replace(forecast, basis=f"{forecast.basis} {table}")
+    if tariff and not tariff.named:
+        basis = f"{basis} {written('grade.price_table', table=tariff.source)}"
+    forecast = replace(forecast, basis=basis, warnings=warnings)
+    return priced_forecast(forecast, tariff, spec, task.settings, prompts, usual)
 
 
 def priced_forecast(

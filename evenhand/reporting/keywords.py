@@ -1,9 +1,8 @@
 """Keywords of the functions of `import evenhand`.
 
-They are drawn from the fields of what they become: for editors (`__signature__`), for messages, and
-for type checkers (`keyword_types.pyi`, which `python -m docs.keywords` writes). A keyword or a
-choice that there is not names the nearest, and a library that is not installed the extra that
-brings it.
+They are drawn from the fields of what they become: for messages, and for type checkers and
+editors (`keyword_types.pyi`, which `python -m docs.keywords` writes). A keyword or a choice
+that there is not names the nearest, and a library that is not installed the extra that brings it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, wraps
-from inspect import Parameter, signature
+from inspect import signature
 from numbers import Integral, Real
 from types import NoneType
 from typing import Literal, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -116,25 +115,16 @@ _KINDS: dict[str, tuple[type, str]] = {
 """Types of values by type hint, with the words for them; labels and tables are checked later."""
 
 
-class _LeftOut:
-    """The default of a keyword in a signature."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
 def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function with `**options` take the keywords of a set of `keyword_types` and no others,
-    and show them to editors.
-
+    """Let a function with `**options` take the keywords of a set of `keyword_types` and no others.
     Its InputErrors speak of keywords where a command would speak of its options.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         called = signature(function)
-        named = [each for each in called.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
-        hints = keyword_types()[keywords]
-        types = {parameter.name: str(parameter.annotation) for parameter in named} | hints
+        named = {name: str(each.annotation) for name, each in called.parameters.items()}
+        named.pop("options", None)
+        types = named | keyword_types()[keywords]
 
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:
@@ -149,10 +139,6 @@ def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
                     raise InputError(missing) from error
                 raise
 
-        kind, default = Parameter.KEYWORD_ONLY, _LeftOut()
-        names = [name for name in hints if name not in called.parameters]
-        further = [Parameter(name, kind, default=default, annotation=types[name]) for name in names]
-        vars(checked)["__signature__"] = called.replace(parameters=[*named, *further])
         return checked
 
     return decorate

@@ -98,7 +98,17 @@ def _element(tag: str, attributes: dict[str, Any], inside: str) -> str:
             "<ol 1><li>so<br>\\(<br># x<br>\\)</li><li><code>\\(</code></li></ol>"
             "<ul><li>b</li></ul>",
         ),
-        ("|a|b|\n|-|-|\n|$|x|$|y|", "<p>|a|b|<br>|-|-|<br>|$|x|$|y|</p>"),
+        (
+            "|a|\n|-|\n|$|x|$|\n|$$|\n|$$|",
+            "<div.wide><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>$|x|$</td></tr>"
+            "<tr><td>$$</td></tr><tr><td>$$</td></tr></tbody></table></div>",
+        ),
+        ("- a $$\n- b $$", "<ul><li>a $$</li><li>b $$</li></ul>"),
+        (
+            r"[a](b$c$d) `\(``\(`$\(x\)`",
+            r"<p><span.link>a</span><span.address>b$c$d</span> <code>\(``\(</code>$\(x\)`</p>",
+        ),
+        ("a\U000f0001\\(\U000f0000\\)", "<p>a\U000f0001\\(\U000f0000\\)</p>"),
         ("|a|\n|-|\n|b|*c*|", "<p>|a|<br>|-|<br>|b|<em>c</em>|</p>"),
         ("$$\n> a\n\n$$", "<p>$$</p><blockquote><p>a</p></blockquote><p>$$</p>"),
         ("![a *b*](c.png)", "<p><span.image>a *b*</span></p>"),

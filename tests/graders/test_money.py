@@ -134,7 +134,7 @@ def test_a_forecast_needs_no_key_and_no_network(marked_study: MarkedStudy, capsy
     assert first.expected is not None
     assert first.cost[0] < first.expected < 10 * 0.0048
     assert "assumed" in first.basis
-    assert "days ago" in first.basis
+    assert "Prices: genai-prices" in first.basis
     assert (first.already, first.new) == (0, 10)
     assert first.sample is not None
     assert "Argue" not in first.sample.system

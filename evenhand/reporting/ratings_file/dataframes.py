@@ -5,7 +5,6 @@ columns or records of plain Python; and the rows of a ratings file, whether it i
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from evenhand.reporting.ratings_file.columns import (
     refuse_missing,
     roles_in,
 )
-from evenhand.reporting.ratings_file.declared import ArrowTable, InterchangeTable
+from evenhand.reporting.ratings_file.declared import ArrowTable
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
@@ -54,7 +53,7 @@ def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
     elif hasattr(given, "to_frame"):
         kind = type(given).__name__
         raise InputError(f"{name}: a {kind} is one column; a table of ratings has several")
-    elif isinstance(given, (ArrowTable, InterchangeTable)):
+    elif isinstance(given, ArrowTable):
         frame = _of_another_library(given, name)
     else:
         kind = type(given).__name__
@@ -120,15 +119,15 @@ def _of_records(given: Sequence[Mapping[Any, object]], name: str) -> pd.DataFram
 
 
 def _of_another_library(given: Any, name: str) -> pd.DataFrame:
-    """Read a table by Arrow, where pyarrow is installed, else by the interchange protocol. Whole
-    numbers stay so next to nulls; a column of pyarrow without a type becomes objects.
+    """Read a table by Arrow, where pyarrow is installed. Whole numbers stay so next to nulls; a
+    column of pyarrow without a type becomes objects.
     """
     try:
         import pyarrow
     except ModuleNotFoundError:
         pyarrow = None
     try:
-        if pyarrow is not None and hasattr(given, "__arrow_c_stream__"):
+        if pyarrow is not None:
             table, columns = pyarrow.table(given), []
             for column in table.columns:
                 try:
@@ -140,10 +139,6 @@ def _of_another_library(given: Any, name: str) -> pd.DataFrame:
             return frame.set_axis(table.column_names, axis=1)
         if hasattr(given, "to_dicts"):  # a frame of polars, which needs nothing for it
             return _of_records(given.to_dicts(), name)
-        if hasattr(given, "__dataframe__"):
-            with warnings.catch_warnings():  # pandas 3 reads it, and wants Arrow instead
-                warnings.simplefilter("ignore", DeprecationWarning)
-                return pd.api.interchange.from_dataframe(given)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
         raise InputError(f"{name}: this {type(given).__name__} cannot be read ({reason})") from None

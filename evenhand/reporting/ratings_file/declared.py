@@ -47,18 +47,10 @@ class ArrowTable(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-@runtime_checkable
-class InterchangeTable(Protocol):
-    """A table of any library that speaks the DataFrame interchange protocol."""
-
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
-
-
 if TYPE_CHECKING:
     Table = (
         pd.DataFrame
         | ArrowTable
-        | InterchangeTable
         | Mapping[Any, Collection[object]]
         | Sequence[Mapping[Any, object]]
     )

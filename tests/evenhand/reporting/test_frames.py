@@ -53,16 +53,6 @@ def expected(wide: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> by
     return (place / "out" / "results.csv").read_bytes()
 
 
-class OnlyInterchange:
-    """A table of a library that speaks the interchange protocol alone."""
-
-    def __init__(self, table: Any) -> None:
-        self.table = table
-
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
-        return self.table.__dataframe__(nan_as_null, allow_copy)
-
-
 def coded(table: pd.DataFrame) -> pa.Table:
     """All texts as dictionary columns."""
     found = pa.Table.from_pandas(table, preserve_index=False)
@@ -88,7 +78,6 @@ FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pyarrow": lambda t: pa.Table.from_pandas(t, preserve_index=False),
     "pyarrow, a batch": lambda t: pa.RecordBatch.from_pandas(t, preserve_index=False),
     "pyarrow, dictionaries": coded,
-    "interchange": lambda t: OnlyInterchange(t),
     "columns": lambda t: t.where(t.notna(), None).to_dict("list"),
     "arrays": lambda t: {name: t[name].to_numpy() for name in t},
     "records": lambda t: t.where(t.notna(), None).to_dict("records"),
@@ -129,7 +118,7 @@ def test_names_that_say_who_is_who(wide: pd.DataFrame, expected: bytes, tmp_path
     assert of_table.notes == of_file.notes
 
 
-@pytest.mark.parametrize("form", ["polars", "columns", "records", "interchange"])
+@pytest.mark.parametrize("form", ["polars", "columns", "records"])
 def test_units_and_columns_in_any_form(wide: pd.DataFrame, form: str) -> None:
     long = wide.drop(columns="topic").melt("unit_id", var_name="who", value_name="said").dropna()
     units = FORMS[form](wide[["unit_id", "topic"]])
@@ -204,7 +193,7 @@ except eh.InputError as error:
 
 @pytest.mark.slow
 def test_without_pyarrow(wide: pd.DataFrame, tmp_path: Path) -> None:
-    """An installation for `check` alone reads other libraries' tables by the interchange."""
+    """An installation for `check` alone reads tables of polars."""
     wide.to_csv(tmp_path / "wide.csv", index=False)
     done = python("-W", "error", "-c", WITHOUT_PYARROW, cwd=tmp_path)
     assert not done.stderr
