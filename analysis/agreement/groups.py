@@ -152,7 +152,7 @@ def add_category_rows(view: View) -> None:
 
     `confusion` (at = "A>B") counts the units where `rater_a` says A and `rater_b` says B, for every
     listed pair of raters; for "humans" with a grader it counts pairs of labels, one from any human.
-    For the binary verdict, specific agreement is positive and negative agreement.
+    For the binary label, specific agreement is positive and negative agreement.
     """
     coded, resamples = view.coded, view.resamples
     for group, members in groups(coded).items():
