@@ -268,7 +268,7 @@ def show_table(
     ways, title = ways or {}, html.escape(caption)
     names = dict.fromkeys(("rater_id", "rubric"), called or {})
     if isinstance(columns, str):
-        titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
+        titles, formats = headings or {}, _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     rows = [
@@ -291,9 +291,9 @@ def named(key: str) -> str:
     """A column's or a setting's name as people read it.
 
     >>> named("raters_per_unit")
-    'Raters per unit'
+    'Annotators per item'
     """
-    return key.replace("_", " ").capitalize()
+    return WORDS["headings"].get(key) or key.replace("_", " ").capitalize()
 
 
 def to_the_minute(stamp: str) -> str:

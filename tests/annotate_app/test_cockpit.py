@@ -116,7 +116,7 @@ def test_the_funnel_and_the_labels_over_time(page):
     course = page.get_by_role("table", name="Annotators' kappa with 95% intervals, as labels")
     expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=180_000)
     turn_to(page, "Settings")
-    expect(page.get_by_label("Raters per unit")).to_have_value("10")
+    expect(page.get_by_label("Annotators per item")).to_have_value("10")
 
 
 # ---- raters and what they flagged ---------------------------------------------------------------

@@ -75,14 +75,14 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     person = annotator("eve", serve_study(folder))  # in another process
     person.answer("L")
     page = changing("Settings")
-    fill(page, "Raters per unit", "4")
+    fill(page, "Annotators per item", "4")
     page.get_by_text("Confidence", exact=True).click()
     look(page, "Every item is assigned until it has 4 annotators")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)
     text = (folder / "study.toml").read_text("utf-8")
     assert f"{COMMENT}raters_per_unit = 4\n" in text
-    expect(page.get_by_label("Raters per unit")).to_have_value("4")
+    expect(page.get_by_label("Annotators per item")).to_have_value("4")
     # In the other process, for somebody in the middle of their work who does not reload.
     expect(person.page.get_by_text("How sure are you?")).to_have_count(0)
     for _ in range(2):  # the first of them shows a unit that was on the page already
@@ -163,19 +163,19 @@ def test_a_rubrics_new_text_parts_the_labels_and_needs_no_reload(
 
 def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing):
     page = changing("Settings")
-    fill(page, "Units per rater", "7")
+    fill(page, "Items per annotator", "7")
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
     press(page, "See what it does")
     newer = page.locator(".st-key-newer")
     complaint(page, "changed by somebody else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
-    expect(page.get_by_label("Units per rater")).to_have_value("7")
+    expect(page.get_by_label("Items per annotator")).to_have_value("7")
     page.wait_for_selector("[data-test-script-state=notRunning]")
     newer.get_by_role("button", name="Begin again").click()
     lease = page.get_by_label("Lease minutes")  # for a moment twice, the new one first
     expect(lease.first).to_have_value("45")
     expect(lease).to_have_count(1)
-    fill(page, "Units per rater", "7")
+    fill(page, "Items per annotator", "7")
     look(page, "The limit holds from each annotator's next item")
     change_config(folder, {"annotation": {"lease_minutes": 50.0}})
     page.get_by_role("button", name="Save", exact=True).click()
@@ -284,7 +284,7 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
 def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
     how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}
     page = changing("Settings", **how)
-    fill(page, "Raters per unit", "4")
+    fill(page, "Annotators per item", "4")
     look(page, "until it has 4 annotators")
     axe(page, "a setting")
     for title in ("Texts", "Rubrics", "Training and checks"):
@@ -311,7 +311,7 @@ def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
 def test_without_its_last_question_nobody_is_asked_about_themselves(folder, changing):
     page = changing("Training and checks")
     page.get_by_text("Background questions").click()
-    fill(page, "Column in the table of raters", "years")
+    fill(page, "Column in the table of annotators", "years")
     page.get_by_label("Question", exact=True).fill("For how long have you done this?")
     fill(page, "Answers, one a line", "a year\nlonger")
     look(page, "")
