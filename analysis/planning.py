@@ -1,8 +1,8 @@
 """Precision of a study of a given size, and the probability that a grader as good as a human
 passes, before annotators are paid.
 
-Where a formula holds it is used (two raters, a binary verdict, independent units); the rest is
-simulated: studies of binary verdicts or of labels on a scale, in which raters' perceptions of a
+Where a formula holds it is used (two raters, a binary label, independent units); the rest is
+simulated: studies of binary labels or of labels on a scale, in which raters' perceptions of a
 unit are correlated, and humans may differ in strictness.
 
 To find who passes, each simulated study is judged by the bounds that verdicts use
@@ -955,7 +955,7 @@ def d_study(found: VarianceComponents, raters: int) -> Dependability:
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     """Run the G-study on the humans' labels of the largest complete part; None if there is none.
-    Values are the categories' numbers or ranks; on a nominal scale the binary verdict, 0 or 1.
+    Values are the categories' numbers or ranks; on a nominal scale the binary label, 0 or 1.
     """
     humans = list(labels.humans)
     nominal = labels.scale.level == "nominal"

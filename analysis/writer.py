@@ -167,7 +167,7 @@ class RubricView(View):
     def of_labels(
         cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
-        """Return each view of labels: the categories, and the binary verdict if there is one."""
+        """Return each view of labels: the categories, and the binary label if there is one."""
         at = labels.clusters
         return [
             cls(rows, draw, at, coded.subset, coded=coded, labels=labels, request=request)

@@ -20,7 +20,7 @@ def renewed(page: str) -> str:
     """The page with the table as it is now."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    lines = ["| format | what is read as what |", "| --- | --- |", *_rows()]
+    lines = ["| format | how it is read |", "| --- | --- |", *_rows()]
     return f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}"
 
 
@@ -31,9 +31,9 @@ def _rows() -> Iterator[str]:
 
 
 def _taken(key: str) -> str:
-    """What a reader says that it took for what, behind the name of the tool."""
-    said = texts().get(f"exchange.{key}", "")
-    return said.partition(". ")[2] or (TABLE if said else "")
+    """What a reader says first of how it reads a file, behind the name of the tool."""
+    _, _, said = texts()[f"exchange.{key}"].partition(". ")
+    return f"{said.partition('. ')[0].rstrip('.')}." if said else TABLE
 
 
 if __name__ == "__main__":

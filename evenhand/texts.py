@@ -38,7 +38,7 @@ def written(key: str, /, **fields: object) -> str:
     none, such as NaN, is a dash.
 
     >>> written("recommend.use_at", grader="openai:gpt-5", rubric="hedging", threshold=0.1312)
-    'Use openai:gpt-5 for hedging at threshold 0.131, for the binary verdict.'
+    'Use openai:gpt-5 for hedging at threshold 0.131, for the binary label.'
     """
     return _FORMATTER.vformat(texts()[key], (), fields)
 

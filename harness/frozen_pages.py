@@ -49,7 +49,7 @@ _DRAWN = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<![0-9a-f])[0-9a-f]{16,64}(?![0-9a-f])"
     r"|\$argon2id[^']*|(?<=[\"'])[A-Za-z0-9_-]{20,44}(?=[\"'])"
 )
-_AT_WORK = "Working on the figures"
+_AT_WORK = "Computing the figures"
 _FORMS = ("anthropic:m@{}", "openai:m@{}/v1")
 _WAYS: tuple[Mapping[str, Any], ...] = (
     {},

@@ -1,7 +1,7 @@
 """Labels as arrays, from which every statistic is computed.
 
 `LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
-categories, or the binary verdict) in the form that coefficients take.
+categories, or the binary label) in the form that coefficients take.
 
 Labels may be duplicates: a file that was handed over twice, or under two names. A grader that
 repeats one human's labels agrees with that human for no merit of its own. Two raters who are both
@@ -118,7 +118,7 @@ def _alike(codes: Labels, times: Frequency, first: int, second: int, least: int)
 
 
 BINARY = "|binary"
-"""Suffix of `subset` for the binary verdict."""
+"""Suffix of `subset` for the binary label."""
 BINARY_ALL = "all" + BINARY
 COLLAPSED = "|collapsed"
 """Suffix of `subset` for a rubric's coarser categories."""
@@ -160,7 +160,7 @@ def number_sides(values: Sequence[float]) -> Array:
 class Coded:
     """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
-    `clusters` (units,) indexes the resampling clusters. For the binary verdict code 0 is
+    `clusters` (units,) indexes the resampling clusters. For the binary label code 0 is
     affirmative, so that tables have the affirmative verdict first. `ordered` are the weights of
     the deciding kappa where categories have an order. `tie_breaks` says that a unit's third label
     was given because the first two differ (`analysis.people.annotators`).
@@ -219,7 +219,7 @@ class Coded:
 
     @property
     def is_binary(self) -> bool:
-        """True for the binary verdict."""
+        """True for the binary label."""
         return self.subset.endswith(BINARY)
 
     def part(self, name: str) -> str:
@@ -399,11 +399,11 @@ class LabelMatrix:
 
     @property
     def views(self) -> list[Coded]:
-        """Views of the labels: the categories, and the binary verdict where there is one."""
+        """Views of the labels: the categories, and the binary label where there is one."""
         return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
 
     def view_of(self, graders: Sequence[int]) -> Coded:
-        """Return the categories, or the binary verdicts where a grader gives no category."""
+        """Return the categories, or the binary labels where a grader gives no category."""
         gives = (self.codes[:, list(graders)] >= 0).any(axis=0).all()
         return self.on_categories() if gives or not self.has_verdicts else self.on_verdicts()
 
@@ -425,7 +425,7 @@ class LabelMatrix:
         )
 
     def on_verdicts(self) -> Coded:
-        """Return the binary verdicts, affirmative first."""
+        """Return the binary labels, affirmative first."""
         verdicts = self.verdicts
         codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
         return self._nominal(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), BINARY_ALL)

@@ -56,7 +56,7 @@ class Scale:
     """A declared scale; no part of it is inferred from the labels.
 
     `categories` are in their order; `affirmative` are those that count as a positive verdict (none:
-    there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds` holds
+    there is no binary label); `threshold` turns a probability into a verdict, `thresholds` holds
     exceptions by grader, and `tunings` describes those of them that were tuned; `unit` is "pair",
     "comparison", "response", or "" where it is not known; `favours` gives the side, "a" or "b" of
     a pair, that a category favours. `unclear` categories mean that no decision is possible,

@@ -138,7 +138,7 @@ class Rate(TypedDict):
 
 
 def add_majority_rows(view: View, *, reference: bool = False) -> None:
-    """Add `tpr_majority` and `tnr_majority` of every grader on the binary verdict. They are
+    """Add `tpr_majority` and `tnr_majority` of every grader on the binary label. They are
     `tpr_reference` and `tnr_reference` where the one human is a `reference`.
     """
     coded = view.coded
@@ -168,7 +168,7 @@ def _counted(out: Writer, units: Mask, what: str) -> str:
 
 def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
     """Return the rates of one grader for its verdict. `tpr` and `tnr` are against the majority of
-    `people` ("humans", or the reference); empty where there is no binary verdict.
+    `people` ("humans", or the reference); empty where there is no binary label.
     """
     rates: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE):

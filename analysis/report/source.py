@@ -83,7 +83,7 @@ class Figure:
 
     @property
     def is_binary(self) -> bool:
-        """Return True if it is on the binary verdict."""
+        """Return True if it is on the binary label."""
         return self.subset.endswith(BINARY)
 
     @property
@@ -554,7 +554,7 @@ class RubricFigures:
         return list(chain.from_iterable(by_line))
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
-        """All figures of one statistic by part of the sample, on the binary verdict; the part as
+        """All figures of one statistic by part of the sample, on the binary label; the part as
         "column=value".
         """
         return {

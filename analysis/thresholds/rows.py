@@ -163,7 +163,7 @@ class ThresholdInForce:
 
 
 def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
-    """List the threshold of each grader that gave probabilities; empty without a binary verdict."""
+    """List the threshold of each grader that gave probabilities; empty without a binary label."""
     if not labels.has_verdicts:
         return []
     scale = labels.scale

@@ -2,7 +2,7 @@
 
 Both sides are computed on the same units with the same weights (`analysis.agreement.pairs`).
 
-For a verdict the rubric's categories decide, and binary verdicts where a grader gives none. A
+For a verdict the rubric's categories decide, and binary labels where a grader gives none. A
 grader with probabilities is compared once more, at thresholds tuned on other clusters.
 """
 

@@ -120,7 +120,7 @@ def drift_rows(
     `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before: `low`
     and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share of
     the units answered before that have an answer now. Further rows have 95% intervals from the same
-    resamples: both kappas with people; where there is a binary verdict `rate_change`, the change in
+    resamples: both kappas with people; where there is a binary label `rate_change`, the change in
     the share of affirmative ones; and how far the grader agrees with itself, `observed_agreement`
     and kappa. All but `drift_answered` are on the units with a label
     in both versions. Only `drift_answered` is given where they share fewer than 30 units with

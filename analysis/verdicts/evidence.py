@@ -222,7 +222,7 @@ class VerdictEvidence:
     """The evidence on one grader. `noun` is what a cluster is called.
 
     `present` are its labels as they are, `tuned` its verdicts at other thresholds; `binary` is the
-    difference on binary verdicts, where the categories decide, and `is_binary` means that these
+    difference on binary labels, where the categories decide, and `is_binary` means that these
     verdicts decide for a rubric with more categories. `wording_unstable` is its stability across
     wordings of the rubric, where that is clearly too low; `injection` the audit of texts that try
     to manipulate it. `identical_graders` have the same labels. Signs of a plain mistake are its
@@ -315,7 +315,7 @@ def keys_of(*rows: ResultRow | None) -> list[list[str]]:
 def evidence_on(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> VerdictEvidence:
-    """Collect the evidence on a grader: on the categories, else on the binary verdict. What it was
+    """Collect the evidence on a grader: on the categories, else on the binary label. What it was
     compared on is what `add_deciding_rows` kept; all other rows are found here, and here alone.
     """
     kappa, subset = labels.scale.deciding_kappa, "all"

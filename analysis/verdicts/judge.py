@@ -1,7 +1,7 @@
 """Can a grader replace annotators? Decided from bounds of intervals, never from an estimate.
 
 - *can replace*: it meets the rule (`study.settings.analysis`) as it is.
-- *can replace at threshold t*: its binary verdicts do, with a threshold that won on units which it
+- *can replace at threshold t*: its binary labels do, with a threshold that won on units which it
   was not chosen on.
 - *only with correction*: it falls short of people, errs to one side, moves with the wording, or
   fails in a part of the sample, but carries clear information: rates may be corrected by a sample
@@ -69,7 +69,7 @@ class Verdict(TypedDict):
     many more clusters would decide it, 0 where that is no advice, and `next` is the cheapest way
     on; `chance` is the chance that the grader is within the margin, None where nothing was
     compared; `failing_parts` are the parts of the sample in which the grader is clearly below
-    people. `rates` are its true positive and true negative rate on the binary verdict
+    people. `rates` are its true positive and true negative rate on the binary label
     (`people.comparison.rates_of`), empty where there is none.
     """
 
@@ -245,7 +245,7 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
     binary = case.binary
     if binary is None or binary["low"] > -bounds.margin:
         return Decision("can_replace", head, [passes])
-    # It does not extend to the binary verdicts; the cell of a table has room for what does not.
+    # It does not extend to the binary labels; the cell of a table has room for what does not.
     falls_short = binary["high"] < -bounds.margin
     figures = written(
         "figures.difference",

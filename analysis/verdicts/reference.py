@@ -71,7 +71,7 @@ def add_reference_rows(
     error: float = ALPHA,
 ) -> None:
     """Add rows comparing every grader with the reference, and at = "held_out" for thresholds tuned
-    on other clusters: `reference_kappa`, and where there is a binary verdict
+    on other clusters: `reference_kappa`, and where there is a binary label
     `reference_sensitivity` and `reference_specificity`; `reference_rarer_clusters` counts the
     clusters in which the reference chose another category than its commonest,
     `reference_clusters_worth` is their effective number. Those of each view of a grader's labels

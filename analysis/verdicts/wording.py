@@ -85,7 +85,7 @@ def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
 @dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
-    decide, and what a pass holds for if not for all: labels, or binary verdicts, which may be those
+    decide, and what a pass holds for if not for all: labels, or binary labels, which may be those
     at a `threshold`. `promising`: by its estimates it would pass. `step` is the cheapest way on,
     where it is not more clusters.
     """

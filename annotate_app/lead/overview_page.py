@@ -412,7 +412,7 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     rows = rows.assign(
         who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
         figure=[
-            entry_for(name).label + (", binary verdict" if subset == ALL_BINARY else "")
+            entry_for(name).label + (", binary label" if subset == ALL_BINARY else "")
             for name, subset in zip(rows["statistic"], rows["subset"], strict=True)
         ],
         people_first=rows["rater_b"] != "",

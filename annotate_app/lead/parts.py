@@ -293,7 +293,7 @@ def show_table(
     ways, title = ways or {}, html.escape(caption)
     names = dict.fromkeys(("rater_id", "rubric"), called or {})
     if isinstance(columns, str):
-        titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
+        titles, formats = headings or {}, _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     rows = [

@@ -652,7 +652,7 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
     """Draw the fields of a question before the work; return what is entered."""
     question: dict[str, Any] = {}
     if edited.name == "key":
-        column = "Column in the table of raters"
+        column = "Column in the table of annotators"
         question["key"] = st.text_input(column, entry.get("key", ""), key=key("key")).strip()
     question["question"] = st.text_input("Question", entry.get("question", ""), key=key("question"))
     options = "\n".join(entry.get("options", ()))

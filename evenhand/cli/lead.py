@@ -79,7 +79,7 @@ def run_quality(arguments: argparse.Namespace) -> None:
     else:
         shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
         formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
-        _print_frame(shown, "Raters", formats)
+        _print_frame(shown, "Annotators", formats)
     for row in table.to_dict("records"):
         rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
         if excluded:

@@ -277,7 +277,7 @@ class CheckedClause:
             at = f" ({self.statistic}){at}"
         if self.worst_of:
             at += " " + written("gate.worst_of", attacks=self.worst_of)
-        reading = ", binary verdict" if one.binary else ""
+        reading = ", binary label" if one.binary else ""
         shown = f"{self.value:.6g}"
         if float(shown) == one.number != self.value:  # on the other side of it, however little
             shown = shown_apart(self.value, [one.number], places=6)
@@ -328,8 +328,8 @@ def check_clauses(
 ) -> list[CheckedClause]:
     """Check every clause against the grader's rows: with people where there are such, else its own.
 
-    A statistic that is given for the binary verdict only is found there. Raises InputError where
-    the rubric has no such grader, no binary verdict, or the grader no such statistic.
+    A statistic that is given for the binary label only is found there. Raises InputError where
+    the rubric has no such grader, no binary label, or the grader no such statistic.
     """
     rows = results[results["rubric"] == rubric]
     raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
@@ -378,7 +378,7 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> Che
             f"--require: there is no {statistic}|binary here, as no labels count as yes; "
             "declare them with --affirmative, or in the rubric"
         )
-    where = " on the binary verdict" if clause.binary else ""
+    where = " on the binary label" if clause.binary else ""
     what = f"--require: {grader!r} has no {statistic}{where} here"
     places = sorted(set(of.loc[of["subset"].isin(subsets), "at"]) - {""})
     if places:

@@ -500,7 +500,7 @@ def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Rec
         widths = {size: half / size**0.5 for size in GROWTH}
         who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
         if row["subset"].endswith(BINARY):
-            who = f"{who}, binary verdict"
+            who = f"{who}, binary label"
         shown.append(
             [
                 f"{row['rubric']} {who} {row['at']}".strip(),

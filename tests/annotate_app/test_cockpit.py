@@ -59,7 +59,7 @@ def expert(new_page, served):
 
 
 def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
-    expect(page.get_by_text("Working on the figures:")).to_be_visible()  # no long silence
+    expect(page.get_by_text("Computing the figures:")).to_be_visible()  # no long silence
     graders = page.get_by_role("row", name=GRADER)
     expect(graders).to_contain_text("? Inconclusive", timeout=180_000)
     expect(page.locator(".evenhand-advice").first).to_contain_text("No grader")

@@ -186,7 +186,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     turn_to(page, "Agreement")
     page.locator("summary", has_text="Main figures").click(timeout=60_000)
     expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
-    expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
 
     turn_to(page, "Sessions")
     page.get_by_role("button", name="Pause the study").click()
@@ -224,7 +224,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     assert sorted(ratings["rater_id"].value_counts().to_dict().items()) == [("anna", 6), ("ben", 5)]
     decisions = pd.read_csv(io.BytesIO(tables["Decisions of the lead"]))
     assert decisions["reason"].tolist()[-1] == HOSTILE
-    expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
     report = download(page, "Report").decode()
     assert "<img" not in report
     assert json.loads(download(page, "Report as JSON"))["schema"] == 1
@@ -232,7 +232,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     people[1].page.wait_for_selector(READY)
     people[1].answer("C")
     expect(page.get_by_text("This report lacks the newest labels.")).to_be_visible(timeout=60_000)
-    expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
     turn_to(page, "Log")
     expect(page.get_by_role("cell", name="ratings.csv", exact=True)).to_be_visible()
     expect(page.get_by_role("cell", name="report.html", exact=True)).to_be_visible()

@@ -167,7 +167,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
     press(page, "See what it does")
     newer = page.locator(".st-key-newer")
-    complaint(page, "changed by somebody else")
+    complaint(page, "changed by someone else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
     expect(page.get_by_label("Items per annotator")).to_have_value("7")
     page.wait_for_selector("[data-test-script-state=notRunning]")
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     )
     assert (folder / "study.toml").read_bytes() == before
     fill(page, "Currency", "GBP")
-    save(page, "also for parts that have ended")
+    save(page, "also for sessions that have ended")
     pay = read_config(folder).pay
     assert pay is not None
     assert (pay.complete, pay.currency) == (6.0, "GBP")
@@ -245,7 +245,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     expect(page.get_by_text("1 so far, in attention.toml.")).to_be_visible()
     expect(page.get_by_label("Prompt A", exact=True)).to_have_count(1)  # the form before is gone
     page.get_by_label("Prompt A", exact=True).fill("Another.")
-    save(page, "Checks come as set here")
+    save(page, "Changes apply from each")
     assert 'prompt_a = "Another."' in (folder / "attention.toml").read_text("utf-8")
     page.get_by_role("radio", name="Comprehension questions", exact=True).click()
     page.get_by_label("Question", exact=True).fill("What is compared?")
@@ -311,7 +311,7 @@ def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
 def test_without_its_last_question_nobody_is_asked_about_themselves(folder, changing):
     page = changing("Training and checks")
     page.get_by_text("Background questions").click()
-    fill(page, "Column in the table of raters", "years")
+    fill(page, "Column in the table of annotators", "years")
     page.get_by_label("Question", exact=True).fill("For how long have you done this?")
     fill(page, "Answers, one a line", "a year\nlonger")
     look(page, "")

@@ -10,7 +10,7 @@ from benchmarks.limits import MOST_MEGABYTES, MOST_SECONDS, large_images, own_ke
     [
         (own_keys, "keys.jsonl has more than 2,500 columns; "),
         (wide("csv"), "wide.csv has more than 2,500 columns; "),
-        (large_images, "images.csv, row 5: up to here the images are more than are read "),
+        (large_images, "images.csv, row 5: the images up to here exceed what is read "),
     ],
 )
 def test_a_file_beyond_all_bounds_is_refused_soon(tmp_path, made, said):

@@ -49,7 +49,7 @@ HAND_ON = ("cli/terminal.py", "report/charts.py", "report/blocks.py", "report/so
 NOT_SAID = (
     "cannot be told", "sat beside", "set beside", "no condition", "stands in", "95% interval",
     "cannot tell", "human rater", "in force", "talk it round", "talked round", "knocked off",
-    "rarer kind", "put to", "whoever ", "anew", "hardly agree",
+    "rarer kind", "put to", "whoever ", "anew", "hardly agree", "binary verdict",
 )  # fmt: skip
 """Turns of phrase that read as translated, and private words for terms of the field."""
 

@@ -142,7 +142,7 @@ def test_nothing_is_written_over_what_somebody_else_wrote(study):
     after = with_settings(study, {"": {"name": "ours"}})
     theirs = with_settings(study, {"": {"name": "theirs"}})
     save(study, before, theirs, "bea")
-    with pytest.raises(InputError, match="changed by somebody else since you opened this page"):
+    with pytest.raises(InputError, match="changed by someone else since you opened this page"):
         save(study, before, after, "ada")
     assert changed_since(study, before) == [FILE_NAME]
     assert read_files(study) == theirs
@@ -229,7 +229,7 @@ def test_every_setting_has_a_sentence_on_what_it_does(study):
     assert "asked for consent again before their next item" in said(study, more)
     fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
     assert "is assigned to from now on: at most 1." in said(study, fewer)
-    assert "No annotator meets this step any more" in said(study, fewer)
+    assert "Annotators no longer see this step" in said(study, fewer)
     texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)
     unit = UNIT.replace('"L"', '["L", "C"]').encode()
@@ -264,7 +264,7 @@ def test_it_is_said_when_a_part_is_turned_off(study):
     told = said(study, with_settings(study, {"pay": None}))
     assert told.startswith("These pages do not say any more what is owed.")
     told = said(study, with_settings(study, {"consent": None}))
-    assert told.startswith("No annotator meets this step any more.")
+    assert told.startswith("Annotators no longer see this step.")
 
 
 def test_a_text_that_stays_in_another_language_is_named(study):

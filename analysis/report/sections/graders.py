@@ -145,7 +145,7 @@ def layers(figures: RubricFigures) -> Part:
 
 def _answer(figures: RubricFigures) -> list[object]:
     """People's kappa with each other, and the two graders that are closest to it and furthest."""
-    # Graders that give probabilities alone are compared on the binary verdict.
+    # Graders that give probabilities alone are compared on the binary label.
     subset = ALL if figures.graders() else ALL_BINARY
     kappa = figures.kappa(subset)
     people, sentence = figures.get(kappa, "humans", "", subset), []
@@ -167,7 +167,7 @@ def forest(
     figures: RubricFigures, data: Iterable[Table] = (), readings: Collection[str] = tuple(READINGS)
 ) -> list[Chart]:
     """Kappa with annotators of each grader and baseline, the largest first, on the categories and
-    on the binary verdict (or one of these `readings`), with annotators' kappa with one another;
+    on the binary label (or one of these `readings`), with annotators' kappa with one another;
     empty where no grader shares items with annotators.
 
     Each row is drawn against the ceiling on its own items: the band of all items, or a line where
@@ -299,7 +299,7 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     for figures in source.rubrics:
         first, binary = (_panel(figures, subset) for subset in READINGS)
         tables += first
-        # With two options the binary verdict is the label: once is enough.
+        # With two options the binary label is the label: once is enough.
         if [_as_text(table)[1:] for table in binary] != [_as_text(table)[1:] for table in first]:
             tables += binary
         tables += [*rates_table(figures), *confusion_table(figures)]
@@ -315,7 +315,7 @@ def _panel(figures: RubricFigures, subset: str) -> list[Table]:
 
 
 def rates_table(figures: RubricFigures) -> list[Table]:
-    """Tabulate graders' true positive and true negative rates, if there is a binary verdict."""
+    """Tabulate graders' true positive and true negative rates, if there is a binary label."""
     reference = figures.analysis.decision.reference
     names = list(REFERENCE if reference else MAJORITY)
     graders = (figure.grader for figure in figures.select(names[0], ALL_BINARY))
@@ -326,7 +326,7 @@ def rates_table(figures: RubricFigures) -> list[Table]:
 
 def confusion_table(figures: RubricFigures) -> list[Table]:
     """Tabulate how many units people's majority, or the reference, and each grader affirm: a
-    confusion matrix in a row. Nothing where there is no binary verdict, or units are weighted, so
+    confusion matrix in a row. Nothing where there is no binary label, or units are weighted, so
     that a rate is no ratio of counts.
     """
     reference = figures.analysis.decision.reference

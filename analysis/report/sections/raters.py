@@ -259,7 +259,7 @@ def _slices(figures: RubricFigures) -> list[Block]:
 
 def group_layers(figures: RubricFigures) -> Part:
     """Performance by group against people's consensus, where a group column was named; then every
-    group's difference to the rest; on the binary verdict where there is one.
+    group's difference to the rest; on the binary label where there is one.
     """
     balanced = figures.everywhere(BALANCED)
     binary = any(each.is_binary for each in balanced)

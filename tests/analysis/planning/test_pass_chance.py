@@ -134,7 +134,7 @@ def test_usual_strictness_leaves_room_for_other_errors():
 def test_what_a_study_decides_is_said_at_its_own_rule():
     _, balanced, lopsided = study_precision(pairs=250, subjects=1, humans=3, margin=0.1)
     assert "in about" in balanced
-    assert "No grader can be judged, because that kappa is only 0.17" in lopsided
+    assert "No grader can be evaluated, because that kappa is only 0.17" in lopsided
     rule = DecisionSettings(min_people_kappa=0.1)
     *_, judged = study_precision(pairs=250, subjects=1, humans=3, margin=0.1, rule=rule)
     assert "in about" in judged

@@ -291,7 +291,7 @@ def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy_analysis):
 
 
 def test_the_forest_of_a_yes_no_rubric_is_drawn_once():
-    """Its categories are its binary verdict."""
+    """Its categories are its binary label."""
     labels = {
         rater: ["xy"[n % every == 0] for n in range(40)]
         for rater, every in (("ann", 2), ("bo", 3), ("m", 4))

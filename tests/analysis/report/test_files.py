@@ -324,7 +324,7 @@ def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(written):
     found = analyse(ratings, units, [SCALE], resamples=100)
     assert {each["grader"]: each["verdict"] for each in found.verdicts}["sure"] == "can_replace"
     page = (written(found) / "report.html").read_text("utf-8")
-    assert page.count("labels only: its binary verdicts fall short") == 1
+    assert page.count("labels only: its binary labels fall short") == 1
     assert "Use sure for R, for its labels only" in page
 
 

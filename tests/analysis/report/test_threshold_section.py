@@ -169,8 +169,8 @@ def test_one_table_for_each_reading(analysis):
 
     assert [title for title, _, _ in panel] == [
         "The rubric: on the categories",
-        "The rubric: on the binary verdict",
-        "The rubric: binary verdicts compared with annotators' majority",
+        "The rubric: on the binary label",
+        "The rubric: binary labels compared with annotators' majority",
         "The rubric: confusion matrix (majority / grader)",
     ]
     _, columns, rows = panel[0]

@@ -146,10 +146,10 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     stated = {"g": [0.1 * int(label) for label in labels["g"]]}
     ratings = ratings_of(labels, positive=stated)
     (verdict,) = analyse(ratings, None, [BINARY], resamples=400).verdicts
-    words = "This does not hold for its binary verdicts (difference -"
+    words = "This does not hold for its binary labels (difference -"
     assert_verdict(verdict, "can_replace", words)
     assert verdict["holds_for"] == "labels"
-    assert verdict["reason"] == "labels only: its binary verdicts fall short"
+    assert verdict["reason"] == "labels only: its binary labels fall short"
 
 
 @pytest.mark.parametrize("look", [0, 15])

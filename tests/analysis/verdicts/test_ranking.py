@@ -189,14 +189,14 @@ PASS, AT = "can_replace", "can_replace_at_threshold"
     [
         ([candidate("g", PASS)], "Use g for r."),
         ([candidate("g", PASS, holds_for="labels")], "Use g for r, for its labels only."),
-        ([candidate("g", PASS, holds_for="binary")], "Use g for r, for the binary verdict."),
+        ([candidate("g", PASS, holds_for="binary")], "Use g for r, for the binary label."),
         (
             [candidate("g", AT, holds_for="binary", threshold=0.1312)],
-            "Use g for r at threshold 0.131, for the binary verdict.",
+            "Use g for r at threshold 0.131, for the binary label.",
         ),
         (
             [candidate("g", "agrees_with_reference", holds_for="binary", threshold=0.25)],
-            "Use g for r at threshold 0.25: its binary verdicts agree with the reference.",
+            "Use g for r at threshold 0.25: its binary labels agree with the reference.",
         ),
         (
             [candidate("g", PASS, 1.5), candidate("dear", PASS, 12.0, difference=0.05)],
@@ -208,7 +208,7 @@ PASS, AT = "can_replace", "can_replace_at_threshold"
         ),
         (
             [candidate("g", PASS), candidate("k", AT, holds_for="binary", threshold=0.2)],
-            "Use g for r. Also passing: k (binary verdict at threshold 0.2).",
+            "Use g for r. Also passing: k (binary label at threshold 0.2).",
         ),
         (
             # What would rather be ruled out is no reason to label more.

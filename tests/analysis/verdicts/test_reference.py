@@ -173,7 +173,7 @@ def test_at_a_threshold_it_says_so_everywhere(rng):
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "agrees_with_reference"
     assert verdict["holds_for"] == "binary"
-    assert verdict["reason"].startswith("binary verdict at threshold 0.2")
+    assert verdict["reason"].startswith("binary label at threshold 0.2")
     (key,) = verdict["kappas"]
     rows = found.results.set_index(list(RESULTS_KEY))
     assert rows.loc[tuple(key), "estimate"] > 0.9

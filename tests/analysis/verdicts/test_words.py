@@ -276,9 +276,9 @@ def assert_one_thing(verdict: Verdict) -> None:
     assert reason, "every cell of the grid says why"
     assert (" at threshold " in sentence.split(".")[0]) == (code == "can_replace_at_threshold")
     passes = code in PASSES
-    assert (reason.startswith(("within", "labels only", "binary verdict"))) == passes
+    assert (reason.startswith(("within", "labels only", "binary label"))) == passes
     assert (verdict["holds_for"] == "labels") == reason.startswith("labels only")
-    assert (verdict["holds_for"] == "binary") == reason.startswith("binary verdict")
+    assert (verdict["holds_for"] == "binary") == reason.startswith("binary label")
     assert (verdict["threshold"] is not None) == (code == "can_replace_at_threshold")
     # The words and numbers of the cell are those of the sentence, rounded to fewer places.
     said = [float(each) for each in NUMBER.findall(sentence)]

@@ -349,7 +349,7 @@ GATES = [
          ("there is no cohen_kappa|binary here, as no labels count as yes", "--affirmative"),
          command="gate r.csv --grader gpt --require 'cohen_kappa|binary.low > 0.5'"),
     Case("binary kappa", "the rule of the documentation", csv(rows(units=40)),
-         ("met      cohen_kappa, binary verdict, low",), code=0,
+         ("met      cohen_kappa, binary label, low",), code=0,
          command="gate r.csv --grader gpt --affirmative yes "
                  "--require 'cohen_kappa|binary.low > 0.5'"),
     Case("a statistic of nobody", "a person has no kappa with people in general", PLAIN,

@@ -100,7 +100,7 @@ VERDICTS = (
     file("a copy of one of two", "nobody is left to set it beside",
          labels(PEOPLE["ben"], {name: PEOPLE[name] for name in ("ann", "ben")}),
          "Inconclusive", "only one other annotator labelled", "perhaps a copy of ben",
-         "the labels of further annotators would tell"),
+         "further annotators' labels would show which"),
     file("one expert", "one annotator shows nothing of how far annotators agree", labels(GOOD, ONE),
          "Only one annotator labelled", "--reference"),
     file("one expert, declared", "agrees with ann, whatever others say", labels(GOOD, ONE),

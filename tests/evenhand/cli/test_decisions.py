@@ -166,7 +166,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     rows = said[said.index("Half-width of the 95% CI") :].splitlines()[4:-1]
     names = [row.split("  ")[1].strip() for row in rows if "±" in row]
     assert "humans · good" in names
-    assert "humans · good, binary verdict" in names
+    assert "humans · good, binary label" in names
     assert len(names) == len(set(names)), "nobody is listed twice"
 
 

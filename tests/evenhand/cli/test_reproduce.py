@@ -103,7 +103,7 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
     assert said.count(" 0 12 ") == 2
     assert said.count(" 0 72 ") == 2
     assert "the whole 0 168" in said
-    assert "The file has 6 pairs, fewer than the usual 250. All are taken." in said
+    assert "The file has 6 pairs, fewer than the usual 250. All are used." in said
     assert "Annotators, 3 for each item, give 180 labels" in said  # 3 x (12 + 24 + 24)
     assert sorted(again.place.iterdir()) == before
     assert again.calls == []

@@ -262,7 +262,7 @@ def test_label_makes_the_study_of_the_command(here: Path, capsys, monkeypatch) -
             columns = [column for column in ours if column != "created_at"]
             pd.testing.assert_frame_equal(ours[columns], theirs[columns])
     again = eh.label(ITEMS, "frame")
-    assert list(again.notes) == ["frame is there already: labelling goes on."]
+    assert list(again.notes) == ["frame exists already: labelling continues."]
     with pytest.raises(eh.InputError, match="sample= is settled in frame"):
         eh.label(ITEMS, "frame", sample=3)
     with pytest.raises(eh.InputError, match="what is asked for is settled in frame"):

@@ -166,7 +166,7 @@ def test_gate_select_report_and_the_leads_pages_agree(tuned, tmp_path, run):
     assert verdict["sentence"] in said
     page = (folder / "report" / "report.html").read_text("utf-8")
     assert "(tuned on 40 pairs to match annotators by kappa)" in page
-    assert "labels only, not binary verdicts" not in page
+    assert "labels only, not binary labels" not in page
 
 
 def test_select_shows_the_difference_that_decided(tuned: MakeTuned, run: Run) -> None:

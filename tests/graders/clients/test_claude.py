@@ -255,5 +255,5 @@ def test_credentials_that_cannot_be_had_stop_the_grader(bench, cloud, monkeypatc
     monkeypatch.delenv("VERTEX_ACCESS_TOKEN")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
     (sentence,) = grade(bench.study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}"]).stopped
-    assert "no credentials for vertex could be had" in sentence
+    assert "no credentials for vertex were found" in sentence
     assert bench.calls == []

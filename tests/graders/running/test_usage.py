@@ -305,7 +305,7 @@ def test_a_forecast_follows_what_was_paid(bench: Bench) -> None:
 def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=9)
     (whole,) = forecast(study, [PRICED], GradingOptions(draws=3))
-    assert "stand evenly" not in whole.basis
+    assert "spread evenly" not in whole.basis
     (some,) = forecast(study, [PRICED], GradingOptions(draws=3), most=5)
     assert some.new == whole.new == 54
     assert "all 54 follow from 15 that" in some.basis

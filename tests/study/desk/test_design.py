@@ -221,7 +221,7 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
     change_config(study.folder, {"annotation": {"screen": "all", "repeat_share": 0.1}})
     assert main(["extend", str(study.folder), "--pairs", "1"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "annotators see the prompt when they judge hedging" in said
+    assert "annotators see the prompt when they label hedging" in said
     assert "Repeats of hedging may come after the annotator has seen the prompt." in said
     with open_study(study.folder) as study:
         asked = label_all(AnnotationDesk(study), "r1")

@@ -210,7 +210,7 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
     assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
         "done": "Complete", "late": "Complete", "idle": "No item was left",
         "failed": "Screened out", "declined": "No consent", "returned": "Returned the place",
-        "timed_out": "Out of time", "rejected": "Rejected", "open": "Not at an end",
+        "timed_out": "Out of time", "rejected": "Rejected", "open": "Still at work",
         "stopped": "Stopped by a rule of the study",
         "excluded": "Excluded by the lead before the end",
     }  # fmt: skip
