@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from evenhand.rubrics.rendering import ANSWERS, image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
+from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import Workload, workload
 from evenhand.study.prompts import items as item_tables
@@ -206,6 +207,7 @@ def _single_answers(
             scale=options.scale,
             several=options.several,
             level=options.level or "",
+            descriptions=options.descriptions,
         )
         rubrics = [rubric]
         if options.options and not options.level and rubric.level == "ordinal":
@@ -375,6 +377,9 @@ class StudyPreview:
     precision: tuple[str, ...]
     display: str
     names: tuple[str, ...]
+    markup: str
+    first: tuple[Rubric, Mapping[str, str]] | None
+    """The first item's texts by their variables, and the first rubric by which it is rated."""
     read: tuple[str, ...] = ()
 
 
@@ -402,7 +407,7 @@ def preview_of(study: Study) -> StudyPreview:
     sampled = pairs[pairs["sample_position"].notna()]
     cluster = study.config.analysis.cluster
     clustered = cluster in sampled  # prompts on one thing resemble one another
-    noun = prompts_noun(pairs)
+    noun, first = prompts_noun(pairs), next(iter(SessionDesign(study).questions.values()), None)
     answered = len(study.config.annotation.subjects or study.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if clustered else len(sampled),
@@ -420,6 +425,8 @@ def preview_of(study: Study) -> StudyPreview:
         tuple(precision),
         display_of(study),
         tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
+        study.config.annotation.display,
+        None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
 
 
