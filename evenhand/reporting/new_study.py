@@ -33,7 +33,7 @@ from evenhand.rubrics.rendering import ANSWERS, image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.claims import SessionDesign
+from evenhand.study.desk.claims import SessionDesign, pause
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import Workload, workload
 from evenhand.study.prompts import items as item_tables
@@ -489,6 +489,24 @@ def folder_beside(present: Path, name: str) -> Path:
     if not os.access(folder.parent, os.W_OK | os.X_OK):
         raise InputError("nothing can be written beside this study; make the new one elsewhere")
     return folder
+
+
+def start_study(folder: Path) -> Path:
+    """Return the folder of the study whose page New study makes the first one in a `folder` that
+    has none: `study_toml.START` in it, paused, with one item. Raises InputError where the folder
+    cannot be made.
+    """
+    start = folder / study_toml.START
+    if not start.exists():
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: {str(error.strerror).lower()}; name another") from None
+        options = LabelOptions(question="-", options=["yes", "no"])
+        _make(pd.DataFrame({"response": ["-"]}), start, options)
+        with open_study(start) as study:
+            pause(study.store, "", operator())
+    return start
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
