@@ -43,6 +43,7 @@ from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import LINK_PARAMETER, Visitor, new_link_token, settle_beside
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
+from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
@@ -55,7 +56,8 @@ _MOST_RATERS = 50
 _KINDS = WORDS["kinds"]
 _FIELDS = WORDS["fields"]
 """The fields by the options of `evenhand label` that they are: complaints name either."""
-_ROLES, _ASKED = WORDS["roles"], WORDS["asked"]
+_ROLES = WORDS["roles"]
+_QUESTION, _LIBRARY, _FILE = "A question", "A rubric of the library", "The file of a rubric"
 _MADE = "new_study_made"
 _WISHES = "new_study_wishes"
 """A study is created from all that the page holds: its button leaves no more than a wish, in a list
@@ -85,16 +87,10 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
     try:
         if upload is not None:
             columns, stratify = _columns(upload, of_one, who)
-        how = st.segmented_control(
-            "What is asked",
-            list(_ASKED),
-            default="question",
-            format_func=_ASKED.__getitem__,
-            required=True,
-            key=f"asked-{compared}",
-        )
+        key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
+        how = st.segmented_control("What is asked", ways, default=_QUESTION, key=key)
         with st.form(f"new_{'compared' if compared else 'items'}", border=False):
-            asked, rubric = _asked(study, columns, how or "question", compared)
+            asked, rubric = _asked(study, columns, how or _QUESTION, compared)
             name = _ask_for_name()
             numbers, wish = _ask_for_numbers("Items to label", None)
         if not wish:
@@ -207,9 +203,9 @@ def _asked(
     study: Study, columns: ItemOptions, how: str, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
     """Draw the fields of what is asked of the items; return it, and the file of a rubric."""
-    if how == "file":
+    if how == _FILE:
         return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
-    if how == "library":
+    if how == _LIBRARY:
         unit = "comparison" if compared else "response"
         files = {
             name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics
@@ -387,7 +383,7 @@ def _show_preview(preview: StudyPreview) -> None:
         columns = ("rubric", "units", "raters", "judgments", "hours")
         rows = [[getattr(work, name) for name in columns] for work in load.rubrics]
         show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
-        pace = {"words": load.words_per_minute, "seconds": load.seconds_to_decide}
+        pace = {"words": WORDS_PER_MINUTE, "seconds": SECONDS_TO_DECIDE}
         st.text(written("lead.new_hours", **pace))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
         st.text(_in_page(sentence))

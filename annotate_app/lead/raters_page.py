@@ -389,7 +389,7 @@ def _show_links(study: Study, made: pd.DataFrame) -> None:
         text += " " + reader.say("session.takes", time=time)
     text += "\n{link}"
     show(block(text, "quote", "Text to send"))
-    _links(key="invites", data={"rows": rows, "words": WORDS["links"], "text": text})
+    _links(key="invites", data={"rows": rows, "text": text})
 
 
 def _invite(

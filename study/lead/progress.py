@@ -307,8 +307,6 @@ class Workload:
     """The work that a study asks of people, by rubric."""
 
     rubrics: tuple[RubricLoad, ...]
-    words_per_minute: int = WORDS_PER_MINUTE
-    seconds_to_decide: int = SECONDS_TO_DECIDE
 
 
 def workload(study: Study) -> Workload:

@@ -77,10 +77,10 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
 def test_every_number_of_the_first_page_leads_to_its_rows(page):
     step = page.locator(".st-key-next-step")
     tiles = page.locator("[class*=st-key-tile-]")
-    expect(tiles.first).to_contain_text("1600 of 2400 labels")
+    expect(tiles.first).to_contain_text("1,600 of 2,400 labels")
     expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
     answers = {
-        "1600 of 2400 labels": "Progress",
+        "1,600 of 2,400 labels": "Progress",
         "Annotators: 1": "Annotators",
         "Not yet": "Log",
     }
