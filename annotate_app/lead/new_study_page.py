@@ -377,11 +377,11 @@ def _show_preview(preview: StudyPreview) -> None:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}
     st.text(written("lead.new_sampled", **sizes))
-    if not load.rubrics:
+    if not load:
         st.text(written("lead.new_no_responses"))
     else:
         columns = ("rubric", "units", "raters", "judgments", "hours")
-        rows = [[getattr(work, name) for name in columns] for work in load.rubrics]
+        rows = [[getattr(work, name) for name in columns] for work in load]
         show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
         pace = {"words": WORDS_PER_MINUTE, "seconds": SECONDS_TO_DECIDE}
         st.text(written("lead.new_hours", **pace))

@@ -114,7 +114,7 @@ def describe_study(study: Study) -> None:
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     load = preview.load
-    if load.rubrics:
+    if load:
         columns: Columns = {
             "rubric": lambda each: each.rubric,
             "units": lambda each: f"{each.units}",
@@ -122,7 +122,7 @@ def describe_study(study: Study) -> None:
             "labels": lambda each: f"{each.judgments}",
             "hours": lambda each: f"{each.hours:.0f}",
         }
-        print_lines([table_of(columns, load.rubrics, written("new.work"))])
+        print_lines([table_of(columns, load, written("new.work"))])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")

@@ -35,7 +35,7 @@ from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.claims import SessionDesign, pause
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.progress import Workload, workload
+from evenhand.study.lead.progress import RubricLoad, workload
 from evenhand.study.prompts import items as item_tables
 from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
@@ -373,7 +373,7 @@ class StudyPreview:
     sampled: int
     total: int
     noun: str
-    load: Workload
+    load: tuple[RubricLoad, ...]
     precision: tuple[str, ...]
     display: str
     names: tuple[str, ...]
@@ -439,8 +439,8 @@ def work_lines(study: Study, usual: int) -> list[str]:
     lines = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
     if preview.total < usual:
         lines.append(written("reproduce.few", usual=usual, **counts))
-    labels = sum(each.judgments for each in preview.load.rubrics)
-    hours = sum(each.hours for each in preview.load.rubrics)
+    labels = sum(each.judgments for each in preview.load)
+    hours = sum(each.hours for each in preview.load)
     raters = config.annotation.raters_per_unit
     lines.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := config.pay:

@@ -40,7 +40,7 @@ def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> No
     before = sorted(tmp_path.iterdir())
     found = preview_only(create_and_preview, plan)
     assert (found.sampled, found.total, found.noun) == (4, 6, "pairs")
-    loads = {each.rubric: each.judgments for each in found.load.rubrics}
+    loads = {each.rubric: each.judgments for each in found.load}
     assert loads["even-handedness"] == 4 * 2 * 3  # pairs, subjects, people
     assert found.precision[0].startswith("What 4 pairs")
     assert sorted(tmp_path.iterdir()) == before
