@@ -33,13 +33,7 @@ from evenhand.study.desk.claims import AttentionChecks
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.progress import data_version
 from evenhand.study.session.sessions import Sessions
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    START,
-    STUDY_NAME,
-    SessionSettings,
-    read_config,
-)
+from evenhand.study.settings.study_toml import FILE_NAME, STUDY_NAME, SessionSettings, read_config
 from evenhand.study.store.logs.decisions import note_settings
 from evenhand.study.workspace import files_of, rubrics_in_step
 from evenhand.texts import written
@@ -104,7 +98,7 @@ def study_path(name: str) -> str:
     without. Raises InputError where no path can be called so.
     """
     bare = name.strip("/")
-    if (bare != START and not STUDY_NAME.fullmatch(bare)) or bare.casefold() in _TAKEN:
+    if not STUDY_NAME.fullmatch(bare) or bare.casefold() in _TAKEN:
         raise InputError(written("several.bad_name", name=name))
     return f"/{bare}"
 
