@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -200,12 +200,14 @@ def asked_rubric(
     scale: str = "",
     several: bool = False,
     level: Literal["nominal", "ordinal", ""] = "",
+    descriptions: Mapping[str, str] | None = None,
 ) -> Rubric:
     """Make a rubric called "rating" on these texts: with `options`, of which the first of two, or
     one called yes, true or pass, is the affirmative one; or with the points of a `scale` such as
     "1-5", of which more than 11 are a number to be typed, as 0-1 is. Options are ordered if their
     `level` says so or, without it, if they are whole numbers in a row. With `several` any number of
-    the options may apply, and none is affirmative. Raises InputError where it has neither options
+    the options may apply, and none is affirmative. `descriptions` say what options mean, by their
+    names. Raises InputError where it has neither options
     nor a scale or both, or too many points.
 
     >>> blocks = [Block(column="response", label="Response")]
@@ -254,12 +256,16 @@ def asked_rubric(
     if ordered:
         names = [names[keys.index(key)] for key in ordered]
         keys = list(ordered)
+    said = descriptions or {}
     affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
     return Rubric.model_validate(
         texts
         | {
             "level": level or ("ordinal" if scale or ordered else "nominal"),
-            "options": [Option(key=key, name=name) for key, name in zip(keys, names, strict=True)],
+            "options": [
+                Option(key=key, name=name, description=said.get(name, ""))
+                for key, name in zip(keys, names, strict=True)
+            ],
             "affirmative": () if scale or several else tuple(affirmative[:1]),
             "several": several,
         }

@@ -8,7 +8,7 @@ export default function ({ data, parentElement }) {
   const state = JSON.stringify(data);
   if (shown.get(place) === state) return;
   shown.set(place, state);
-  const { rows, words, text } = data;
+  const { rows, text } = data;
   const said = made("span", "", "copied");
   said.setAttribute("role", "status");
   const button = (name, of, from) => {
@@ -17,7 +17,7 @@ export default function ({ data, parentElement }) {
     copies.addEventListener("click", () => {
       const done = copyText(of());
       if (!done && from) selectText(from);
-      said.textContent = done ? words.copied : words.marked;
+      said.textContent = done ? "Copied" : "Marked: copy with Ctrl+C";
     });
     return copies;
   };
@@ -26,20 +26,20 @@ export default function ({ data, parentElement }) {
   const all = made("p");
   if (open.length) {
     const lines = () => open.map(({ code, link }) => `${code}\t${link}`).join("\n");
-    all.append(button(words.all, lines), " ");
+    all.append(button("Copy all", lines), " ");
   }
   all.append(said);
-  const head = [words.code, words.state, words.until, words.link].map((name) => made("th", name));
+  const head = ["Annotator", "State", "Valid until (UTC)", "Link"].map((name) => made("th", name));
   head.forEach((cell) => cell.setAttribute("scope", "col"));
   const lines = rows.map(({ code, state, until, link, sends }) => {
     const address = made("code", link);
     const cell = made("td");
-    if (link) cell.append(button(words.copy, () => link, address));
-    if (link && sends) cell.append(button(words.text, () => full(link), address));
+    if (link) cell.append(button("Copy", () => link, address));
+    if (link && sends) cell.append(button("Copy the text", () => full(link), address));
     cell.append(address);
     return made("tr", [made("td", code), made("td", state), made("td", until), cell]);
   });
-  const caption = made("caption", words.caption);
+  const caption = made("caption", "Links that were made, the latest first");
   const table = made("table", [caption, made("thead", made("tr", head)), made("tbody", lines)]);
   table.className = "evenhand-table";
   place.replaceChildren(all, table);

@@ -12,17 +12,19 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.annotate_app.acts import present_outcomes, show_outcome
-from evenhand.annotate_app.html_texts import show, show_complaint
+from evenhand.annotate_app.html_texts import drawn_blocks, heading, items, show, show_complaint
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead.parts import (
     MOST_MB,
     OF_TOOLS,
     TABLES,
     WORDS,
+    as_raters_see,
     listed,
     show_table,
     written_down,
 )
-from evenhand.annotate_app.logins import require, root_address
+from evenhand.annotate_app.logins import place_of, require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -41,6 +43,7 @@ from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import LINK_PARAMETER, Visitor, new_link_token, settle_beside
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
+from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
@@ -54,6 +57,7 @@ _KINDS = WORDS["kinds"]
 _FIELDS = WORDS["fields"]
 """The fields by the options of `evenhand label` that they are: complaints name either."""
 _ROLES = WORDS["roles"]
+_QUESTION, _LIBRARY, _FILE = "A question", "A rubric of the library", "The file of a rubric"
 _MADE = "new_study_made"
 _WISHES = "new_study_wishes"
 """A study is created from all that the page holds: its button leaves no more than a wish, in a list
@@ -65,7 +69,7 @@ _LOOKED = "new_study_looked"
 def show_new_study(study: Study) -> None:
     who = require(study, "lead")
     st.text(written("lead.new_study"))
-    kind = st.radio("What annotators rate", list(_KINDS), format_func=_KINDS.__getitem__)
+    kind = st.radio("What annotators rate", _KINDS, format_func=_KINDS.get, horizontal=True)
     if kind == "pairs":
         _of_pairs(study, who)
     else:
@@ -83,10 +87,12 @@ def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
     try:
         if upload is not None:
             columns, stratify = _columns(upload, of_one, who)
+        key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
+        how = st.segmented_control("What is asked", ways, default=_QUESTION, key=key)
         with st.form(f"new_{'compared' if compared else 'items'}", border=False):
+            asked, rubric = _asked(study, columns, how or _QUESTION, compared)
             name = _ask_for_name()
-            asked, rubric = _asked(study, columns, compared)
-            numbers, wish = _ask_for_numbers("Items to label", 1, None)
+            numbers, wish = _ask_for_numbers("Items to label", None)
         if not wish:
             return
         with (
@@ -194,33 +200,39 @@ def _taken_for(column: str, file: ItemFile) -> str:
 
 
 def _asked(
-    study: Study, columns: ItemOptions, compared: bool
+    study: Study, columns: ItemOptions, how: str, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
     """Draw the fields of what is asked of the items; return it, and the file of a rubric."""
-    unit = "comparison" if compared else "response"
-    files = {name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics}
-    by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
-    rubrics = st.multiselect(
-        _FIELDS["rubric"],
-        [name for name, rubric in by_name.items() if rubric.unit == unit],
-        placeholder="Choose one, or ask a question",
-    )
-    rubric = st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
+    if how == _FILE:
+        return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
+    if how == _LIBRARY:
+        unit = "comparison" if compared else "response"
+        files = {
+            name: str(study.folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics
+        }
+        by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
+        names = [name for name, rubric in by_name.items() if rubric.unit == unit]
+        rubrics = st.multiselect(_FIELDS["rubric"], names, placeholder="Choose at least one")
+        return replace(columns, rubric=[files.get(name, name) for name in rubrics]), None
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
-    asked = replace(columns, rubric=[files.get(name, name) for name in rubrics], question=question)
+    asked = replace(columns, question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
-        return replace(asked, steps=steps if question else None), rubric
-    left, right = st.columns(2)
-    options = left.text_input(_FIELDS["options"], autocomplete="off")
+        return replace(asked, steps=steps if question else None), None
+    left, right = st.columns(2, gap="large")
+    example = "yes: Every statement is supported\nno"
+    given = left.text_area(_FIELDS["options"], height=130, placeholder=example)
+    parted = [line.partition(":") for line in listed(given, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    several = st.toggle(_FIELDS["several"])
     levels: list[Literal["", "nominal", "ordinal"]] = ["", "nominal", "ordinal"]
-    level = st.selectbox(
+    level = right.selectbox(
         _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
     )
-    asked = replace(asked, options=listed(options), scale=scale, several=several)
-    return replace(asked, level=level or None), rubric
+    several = right.toggle(_FIELDS["several"])
+    options = [name.strip() for name, _, _ in parted]
+    described = {name.strip(): text.strip() for name, _, text in parted if text.strip()}
+    asked = replace(asked, options=options, descriptions=described, scale=scale, several=several)
+    return replace(asked, level=level or None), None
 
 
 def _complain(error: InputError, file: str) -> None:
@@ -257,7 +269,7 @@ def _has_address() -> bool:
 
 
 def _ask_for_numbers(
-    what: str, raters: int, sample: int | None
+    what: str, sample: int | None
 ) -> tuple[dict[str, Any], Literal["", "look", "create"]]:
     """Draw the fields of the sample's size, the raters on each unit, and the seed, and the buttons;
     return the numbers, and the wish that a button stands for.
@@ -266,14 +278,14 @@ def _ask_for_numbers(
     usual = f"{USUAL_SAMPLE}, or all there are"
     numbers = {
         "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual),
-        "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, raters),
+        "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, 3),
         "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1),
     }
-    look, create, _ = st.columns([1, 1, 2])
-    looks = look.form_submit_button("See what it means", width="stretch")
     wishes: list[str] = st.session_state.setdefault(_WISHES, [])
     wish = partial(wishes.append, "create")
-    create.form_submit_button("Create the study", on_click=wish, width="stretch")
+    with st.container(key="in-view", horizontal=True):
+        st.form_submit_button("Create the study", type="primary", on_click=wish)
+        looks = st.form_submit_button("See what it means")
     return numbers, "create" if wishes else "look" if looks else ""
 
 
@@ -313,8 +325,8 @@ def _show_made(name: str, token: str, goes_along: bool, preview: StudyPreview) -
         st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
         if goes_along:
             st.text(written("several.goes_along"))
-        way_in = written("several.lead_link", name=name)
-        link = f'<a href="../{name}/?{LINK_PARAMETER}={token}">{way_in}</a>'
+        way_in = written("several.invite")
+        link = f'<a href="../{name}/{place_of("Sessions")}?{LINK_PARAMETER}={token}">{way_in}</a>'
         show(f'<p class="evenhand-way-in">{link}</p>')
     else:
         st.text(written("lead.new_written", name=name))
@@ -330,7 +342,7 @@ def _of_pairs(study: Study, who: Visitor) -> None:
             "Responses, if there are any yet", TABLES, max_upload_size=MOST_MB
         )
         rubrics = st.multiselect("Rubrics", list(by_name), placeholder="Choose the rubrics")
-        numbers, wish = _ask_for_numbers("Pairs to label", 3, USUAL_SAMPLE)
+        numbers, wish = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
     if not wish:
         return
     try:
@@ -355,17 +367,23 @@ def _of_pairs(study: Study, who: Visitor) -> None:
 
 def _show_preview(preview: StudyPreview) -> None:
     load = preview.load
+    if preview.first is not None:
+        rubric, values = preview.first
+        people = rubric.for_people(values)
+        options = items((option.name, [option.description]) for option in rubric.kind.listed)
+        blocks = drawn_blocks(people.blocks, ENGLISH, preview.markup)
+        as_raters_see(heading(people.question) + blocks + options)
     for sentence in preview.read:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}
     st.text(written("lead.new_sampled", **sizes))
-    if not load.rubrics:
+    if not load:
         st.text(written("lead.new_no_responses"))
     else:
         columns = ("rubric", "units", "raters", "judgments", "hours")
-        rows = [[getattr(work, name) for name in columns] for work in load.rubrics]
+        rows = [[getattr(work, name) for name in columns] for work in load]
         show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
-        pace = {"words": load.words_per_minute, "seconds": load.seconds_to_decide}
+        pace = {"words": WORDS_PER_MINUTE, "seconds": SECONDS_TO_DECIDE}
         st.text(written("lead.new_hours", **pace))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
         st.text(_in_page(sentence))

@@ -52,6 +52,7 @@ from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import LINK_PARAMETER, Role, visitor
 from evenhand.study.lead.disagreements import give_back
+from evenhand.study.settings.study_toml import START
 from evenhand.texts import written
 
 _marker = component(
@@ -103,7 +104,8 @@ def show_pages(present: Callable[[], Study]) -> None:
     study = present()
     who = require(study, "lead", "expert")
     stand_by()
-    permitted = [page for page in PAGES if who.role in page.roles]
+    pages = PAGES[-1:] if study.folder.name == START else PAGES
+    permitted = [page for page in pages if who.role in page.roles]
     listed = [
         st.Page(
             _shown(present, page),
@@ -131,7 +133,8 @@ def show_pages(present: Callable[[], Study]) -> None:
         st.text("Leading the study")
         st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
         st.button("Log out", on_click=_log_out, args=(study, LOGIN.held()), width="stretch")
-    studies = [site.folder.name for site in sites() if site != present_site()]
+    beside = (site.folder.name for site in sites() if site != present_site())
+    studies = [name for name in beside if name != START]
     if who.role == "lead" and studies:  # the others at this address, each with its own login
         heading = written("several.others")
         links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
@@ -152,7 +155,7 @@ def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
             st.rerun()  # to the login
         st.title(page.title, anchor=False)
         beside = [each for each in PAGES if each.group == page.group]
-        if not all(each.is_listed for each in beside):
+        if not all(each.is_listed for each in beside) and study.folder.name != START:
             with st.container(horizontal=True, key="beside"):
                 for each in beside:
                     PageLink(each.title, each.title).show()

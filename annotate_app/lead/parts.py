@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -206,18 +206,15 @@ class FiguresMaker:
         with self._lock:
             if self.stage or (self.latest and self.latest.version == version):
                 return
-            self._tell(written("lead.stage_starting"))
+            self.stage = written("lead.stage_starting")
             self.since = time.monotonic()
         threading.Thread(target=self._make, args=(version,), daemon=True).start()
-
-    def _tell(self, stage: str) -> None:
-        self.stage = stage
 
     def _make(self, version: str) -> None:
         out = Path(tempfile.mkdtemp(dir=self._home.name))
         complaint, at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         try:
-            apart(study_figures, self._study, out, on_stage=self._tell)
+            apart(study_figures, self._study, out, on_stage=partial(setattr, self, "stage"))
             self._keep(out, version, at)
         except InputError as error:
             complaint = str(error)

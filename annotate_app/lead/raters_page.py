@@ -58,7 +58,6 @@ from evenhand.study.access.admission import (
 from evenhand.study.desk.claims import (
     Exclusion,
     attention_results,
-    decisions_table,
     exclude,
     oversight,
     pause,
@@ -112,11 +111,6 @@ def show_raters(study: Study) -> None:
         with act_form(study, "exclusion", label, _decide, rater, is_out):
             key = "exclusion.reason"
             st.text_input("Reason, which stands in the report", autocomplete="off", key=key)
-    decisions = decisions_table(study.store)
-    if len(decisions):
-        columns, headings = "created_at kind rater_id reason done_by", {"kind": "Decision"}
-        ways = {"rater_id": rater_page}
-        show_table(decisions, "Decisions so far", columns, headings=headings, ways=ways)
 
 
 @st.fragment(run_every=_EVERY)
@@ -395,7 +389,7 @@ def _show_links(study: Study, made: pd.DataFrame) -> None:
         text += " " + reader.say("session.takes", time=time)
     text += "\n{link}"
     show(block(text, "quote", "Text to send"))
-    _links(key="invites", data={"rows": rows, "words": WORDS["links"], "text": text})
+    _links(key="invites", data={"rows": rows, "text": text})
 
 
 def _invite(

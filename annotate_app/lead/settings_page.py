@@ -203,20 +203,19 @@ def titled(name: str) -> str:
     return WORDS["settings"].get(name) or named(name)
 
 
-def explained(text: str) -> str:
-    """The explanation of a setting as HTML; `code` in backticks is drawn as such."""
+def explained(text: str, place: str) -> str:
+    """The explanation of a setting as HTML, with its place in study.toml on hover; `code` in
+    backticks is drawn as such.
+    """
     plain_text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text.removeprefix("true "))
     marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(plain_text, quote=False))
-    return f'<p class="evenhand-explained">{marked[:1].upper()}{marked[1:]}.</p>'
+    return f'<p class="evenhand-explained" title="{place}">{marked[:1].upper()}{marked[1:]}.</p>'
 
 
 def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
-    """Draw a setting's control with its present value, under this key; return what is entered. The
-    setting's place in study.toml is shown on hover.
-    """
+    """Draw a setting's control with its present value, under this key; return what is entered."""
     name = place.rpartition(".")[2]
     kind, label = field.annotation, titled(name)
-    about: Any = {"key": key, "help": f"`{place}`"}
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
     if name in ("language", "languages"):
         choices = codes_english_first()
@@ -225,13 +224,13 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
     elif name == "rubrics":
         choices = list(study.rubrics)
     if kind is bool:
-        return st.toggle(label, present, **about)
+        return st.toggle(label, present, key=key)
     if kind in (int, float):
-        return _number(field, label, present, about)
+        return _number(key, field, label, present)
     if get_origin(kind) is dict:  # lists in lines, `NAME: one, another`
         text = "\n".join(f"{part}: {', '.join(values)}" for part, values in present.items())
         label += " (one a line, as NAME: first, second)"
-        lines = listed(st.text_area(label, text, height=96, **about), "\n")
+        lines = listed(st.text_area(label, text, height=96, key=key), "\n")
         parts = (line.partition(":") for line in lines)
         return {part.strip(): listed(values) for part, _, values in parts}
     if get_origin(kind) is tuple:
@@ -241,23 +240,23 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
             label,
             list(dict.fromkeys([*closed, *present])),
             list(present),
-            **about,
+            key=key,
             accept_new_options=not closed,
             placeholder="None chosen" if closed else "Type one, then Enter",
         )
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
-        return st.selectbox(label, choices, choices.index(present), **about)
-    return st.text_input(label, present or "", autocomplete="off", **about).strip()
+        return st.selectbox(label, choices, choices.index(present), key=key)
+    return st.text_input(label, present or "", autocomplete="off", key=key).strip()
 
 
-def _number(field: FieldInfo, label: str, present: Any, about: Any) -> int | float | None:
+def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float | None:
     limits = [(limit, name) for limit in field.metadata for name in ("ge", "gt", "le")]
     bounds = {name: getattr(limit, name) for limit, name in limits if hasattr(limit, name)}
     if field.annotation is int:
         least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_INTEGERS)
         entered = st.number_input(
-            label, int(least), int(bounds.get("le", _INTEGERS)), present, 1, **about
+            label, int(least), int(bounds.get("le", _INTEGERS)), present, 1, key=key
         )
         return None if entered is None else int(entered)
     low, high, value = (
@@ -265,7 +264,7 @@ def _number(field: FieldInfo, label: str, present: Any, about: Any) -> int | flo
         for number in (bounds.get("ge"), bounds.get("le"), present)
     )
     step = 0.05 if high is not None and high <= 1 else 1.0
-    return st.number_input(label, low, high, value, step, "%g", **about)
+    return st.number_input(label, low, high, value, step, "%g", key=key)
 
 
 # The pages
@@ -316,7 +315,7 @@ def show_settings(study: Study) -> None:
                 continue
             with columns[len(entered) % 2]:
                 entered[place] = control(editing.key(place), field, place, present, study)
-                show(explained(field.description or ""))
+                show(explained(field.description or "", place))
         with st.container(key="in-view"):
             sent = st.form_submit_button(_SEE, type="primary")
     if sent:

@@ -60,12 +60,16 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app import serve, serve_several
     from evenhand.annotate_app.sites import check_names, studies_in, study_path
     from evenhand.local_page import app_port
-    from evenhand.study.settings.study_toml import read_config
+    from evenhand.reporting.new_study import start_study
+    from evenhand.study.settings.study_toml import START, read_config
 
     port = app_port(arguments.port)
     address, public = reached_at(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
+    if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
+        say("several.start", folder=folders[0])
+        folders = [start_study(folders[0])]
     named = [folder.resolve() for folder in arguments.dirs]
     path = study_path(arguments.path) if arguments.path else ""
     if path or folders != named or len(named) > 1:  # `--url` may have the same path, and no other
@@ -86,7 +90,8 @@ def run_annotate(arguments: argparse.Namespace) -> int:
             if read_config(folder).oidc:
                 raise InputError(written("several.single_sign_on", folder=folder, name=folder.name))
             served = f"{address}{study_path(folder.name)}/"
-            say("several.served", name=folder.name, address=served)
+            if folder.name != START:
+                say("several.served", name=folder.name, address=served)
             secret = before_serving(folder, arguments.url or "", address, f"/{folder.name}")
         except InputError as error:
             about = {"name": folder.name, "error": str(error)}

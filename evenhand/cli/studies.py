@@ -25,6 +25,7 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import judged_without_prompt
+from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.prompts.pairs import prompts_noun
 from evenhand.study.trust import remember
 from evenhand.texts import written
@@ -113,7 +114,7 @@ def describe_study(study: Study) -> None:
     noun, counts = preview.noun, {"sampled": preview.sampled, "total": preview.total}
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     load = preview.load
-    if load.rubrics:
+    if load:
         columns: Columns = {
             "rubric": lambda each: each.rubric,
             "units": lambda each: f"{each.units}",
@@ -121,8 +122,8 @@ def describe_study(study: Study) -> None:
             "labels": lambda each: f"{each.judgments}",
             "hours": lambda each: f"{each.hours:.0f}",
         }
-        print_lines([table_of(columns, load.rubrics, written("new.work"))])
-        say("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide)
+        print_lines([table_of(columns, load, written("new.work"))])
+        say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")
     # Rubrics that are judged without the prompt, and whether that can be kept.

@@ -51,7 +51,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
     )
     assumed["strictness"] += " | None"
     items["missing"] = "Names"
-    del items["in_python"], items["given"]
+    del items["in_python"], items["given"], items["descriptions"]
     return {
         "": {},
         # Of labels `overlap` says how they were chosen; of a plan it is the share with several.

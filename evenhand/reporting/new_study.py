@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,9 @@ from evenhand.rubrics.rendering import ANSWERS, image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
+from evenhand.study.desk.claims import SessionDesign, pause
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.progress import Workload, workload
+from evenhand.study.lead.progress import RubricLoad, workload
 from evenhand.study.prompts import items as item_tables
 from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
@@ -205,6 +206,7 @@ def _single_answers(
             scale=options.scale,
             several=options.several,
             level=options.level or "",
+            descriptions=options.descriptions,
         )
         rubrics = [rubric]
         if options.options and not options.level and rubric.level == "ordinal":
@@ -370,10 +372,13 @@ class StudyPreview:
     sampled: int
     total: int
     noun: str
-    load: Workload
+    load: tuple[RubricLoad, ...]
     precision: tuple[str, ...]
     display: str
     names: tuple[str, ...]
+    markup: str
+    first: tuple[Rubric, Mapping[str, str]] | None
+    """The first item's texts by their variables, and the first rubric by which it is rated."""
     read: tuple[str, ...] = ()
 
 
@@ -401,7 +406,7 @@ def preview_of(study: Study) -> StudyPreview:
     sampled = pairs[pairs["sample_position"].notna()]
     cluster = study.config.analysis.cluster
     clustered = cluster in sampled  # prompts on one thing resemble one another
-    noun = prompts_noun(pairs)
+    noun, first = prompts_noun(pairs), next(iter(SessionDesign(study).questions.values()), None)
     answered = len(study.config.annotation.subjects or study.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if clustered else len(sampled),
@@ -419,6 +424,8 @@ def preview_of(study: Study) -> StudyPreview:
         tuple(precision),
         display_of(study),
         tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
+        study.config.annotation.display,
+        None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
 
 
@@ -431,8 +438,8 @@ def work_lines(study: Study, usual: int) -> list[str]:
     lines = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
     if preview.total < usual:
         lines.append(written("reproduce.few", usual=usual, **counts))
-    labels = sum(each.judgments for each in preview.load.rubrics)
-    hours = sum(each.hours for each in preview.load.rubrics)
+    labels = sum(each.judgments for each in preview.load)
+    hours = sum(each.hours for each in preview.load)
     raters = config.annotation.raters_per_unit
     lines.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := config.pay:
@@ -481,6 +488,24 @@ def folder_beside(present: Path, name: str) -> Path:
     if not os.access(folder.parent, os.W_OK | os.X_OK):
         raise InputError("nothing can be written beside this study; make the new one elsewhere")
     return folder
+
+
+def start_study(folder: Path) -> Path:
+    """Return the folder of the study whose page New study makes the first one in a `folder` that
+    has none: `study_toml.START` in it, paused, with one item. Raises InputError where the folder
+    cannot be made.
+    """
+    start = folder / study_toml.START
+    if not start.exists():
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: {str(error.strerror).lower()}; name another") from None
+        options = LabelOptions(question="-", options=["yes", "no"])
+        _make(pd.DataFrame({"response": ["-"]}), start, options)
+        with open_study(start) as study:
+            pause(study.store, "", operator())
+    return start
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:

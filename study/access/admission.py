@@ -253,6 +253,7 @@ LONGEST_HOURS = 24.0 * 90
 """No invite is good for longer: a link that lies about for ever is a key under the mat."""
 
 _INVITE = "invite"
+_TOKEN_OF_LINK = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)
 _PASS = "pass"  # noqa: S105 - a purpose
 _PANEL_MINUTES = 24 * 60  # a page that is open for longer is loaded again
 _ANYONE = ""  # the rater of an invite for participants from Prolific
@@ -338,7 +339,7 @@ def begin(study: Study, rater_id: str) -> None:
 def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
     if study.config.session.entry == "account":
         raise Refused("no_links")
-    log = _log_of(study, token) if "." in token else ()  # what has no end opens nothing
+    log = _log_of(study, token) if _TOKEN_OF_LINK.fullmatch(token) else ()
     if not log:  # a link of before 0.3.0 is a signed text, which names its entry in the log
         log = _log_of(study, read_token(study.store, _INVITE, token)["invite"])
     elif _end(token, log[0].created_at) <= datetime.now(UTC):

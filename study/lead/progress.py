@@ -302,16 +302,7 @@ class RubricLoad:
         return reading + self.judgments * SECONDS_TO_DECIDE / 3600
 
 
-@dataclass(frozen=True)
-class Workload:
-    """The work that a study asks of people, by rubric."""
-
-    rubrics: tuple[RubricLoad, ...]
-    words_per_minute: int = WORDS_PER_MINUTE
-    seconds_to_decide: int = SECONDS_TO_DECIDE
-
-
-def workload(study: Study) -> Workload:
+def workload(study: Study) -> tuple[RubricLoad, ...]:
     """Judgments and reading for every rubric that people label; none before there are responses."""
     sampled = set(study.store.sample())
     wanted = set(study.config.annotation.subjects)
@@ -320,18 +311,19 @@ def workload(study: Study) -> Workload:
     if wanted:
         responses = responses[responses["subject"].isin(wanted)]
     if responses.empty:
-        return Workload(())
+        return ()
     words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
     sides = {rubric.name: 2 if rubric.has_sides else 1 for rubric in study.labelled_rubrics()}
-    loads = (RubricLoad(name, len(responses) // of, raters, words) for name, of in sides.items())
-    return Workload(tuple(loads))
+    return tuple(
+        RubricLoad(name, len(responses) // of, raters, words) for name, of in sides.items()
+    )
 
 
 def annotator_minutes(study: Study) -> float:
     """Return the minutes of work for one annotator, who labels all that one may; 0 before there are
     responses.
     """
-    minutes = sum(60 * load.hours / load.raters for load in workload(study).rubrics)
+    minutes = sum(60 * load.hours / load.raters for load in workload(study))
     most, units = study.config.annotation.units_per_rater, SessionDesign(study).questions
     return minutes * (min(1.0, most / len({unit for unit, _ in units})) if most and units else 1.0)

@@ -70,7 +70,9 @@ class AnnotationSettings(Section):
 
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
-STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+START = ".start"
+"""The study at which the lead of a folder without any begins; it is none of the folder's."""
+STUDY_NAME = re.compile(r"\.start|[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """The name of a folder made in the browser, and of a study in its address."""
 
 

@@ -77,10 +77,10 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
 def test_every_number_of_the_first_page_leads_to_its_rows(page):
     step = page.locator(".st-key-next-step")
     tiles = page.locator("[class*=st-key-tile-]")
-    expect(tiles.first).to_contain_text("1600 of 2400 labels")
+    expect(tiles.first).to_contain_text("1,600 of 2,400 labels")
     expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
     answers = {
-        "1600 of 2400 labels": "Progress",
+        "1,600 of 2,400 labels": "Progress",
         "Annotators: 1": "Annotators",
         "Not yet": "Log",
     }
@@ -285,19 +285,15 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     ):
         expect(settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)
     fill(page, "Name of the study", "sums")
-    choose(page, "Rubrics", "correctness")  # one for items
-    page.keyboard.press("Escape")
-    fill(page, "Or a question of your own", "Is it right?")
+    fill(page, "Question", "Is it right?")
+    fill(page, "Or a scale", "yes")
     press(page, "See what it means")
-    complaint(page, "“Or a question of your own”", timeout=90_000)
-    settled(page).get_by_role("button", name="Clear all").last.click()
-    fill(page, "Or its scale", "yes")
-    press(page, "See what it means")
-    complaint(page, "“Or its scale, such as 1-5 or 0-100” is 'yes'", timeout=90_000)
-    fill(page, "Or its scale", "")
-    fill(page, "Its answers", "yes, no")
+    complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
+    fill(page, "Or a scale", "")
+    fill(page, "Answers, one a line", f"yes: {HOSTILE}\nno")
     press(page, "See what it means")
     expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
+    expect(page.locator(".st-key-preview")).to_contain_text(HOSTILE)
     assert not (served.folder.parent / "sums").exists()
     fill(page, "Name of the study", "../elsewhere")
     press(page, "Create the study")
@@ -307,6 +303,8 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     expect(page.get_by_text("Created sums beside this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "sums") as study:
         assert len(study.store.sample()) == 9
+        assert study.config.annotation.raters_per_unit == 3
+        assert study.rubrics["rating"].options[0].description == HOSTILE
         assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees
 
 
@@ -323,6 +321,7 @@ def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(page, served, tmp
         "row", name="response_b Other 0 read by annotators, one of the two answers"
     )
     expect(row).to_be_visible(timeout=90_000)
+    settled(page).get_by_text("The file of a rubric").click()
     upload(page, rubric, 1)
     expect(page.get_by_text("mine.toml")).to_be_visible()
     fill(page, "Name of the study", "kinder")

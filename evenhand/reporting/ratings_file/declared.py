@@ -153,6 +153,8 @@ class ItemOptions:
     rubric: Sequence[str] = ()
     question: str = ""
     options: Sequence[str] = ()
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    """What options mean, by their names."""
     scale: str = ""
     several: bool = False
     level: Literal["nominal", "ordinal"] | None = None

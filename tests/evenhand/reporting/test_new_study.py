@@ -9,10 +9,17 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from evenhand.annotate_app.sites import studies_in, study_path
 from evenhand.errors import InputError
-from evenhand.reporting.new_study import create_and_preview, folder_beside, preview_only
+from evenhand.reporting.new_study import (
+    create_and_preview,
+    folder_beside,
+    preview_only,
+    start_study,
+)
 from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.desk.claims import oversight
 from harness.studies import write_pairs, write_responses
 
 
@@ -33,7 +40,7 @@ def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> No
     before = sorted(tmp_path.iterdir())
     found = preview_only(create_and_preview, plan)
     assert (found.sampled, found.total, found.noun) == (4, 6, "pairs")
-    loads = {each.rubric: each.judgments for each in found.load.rubrics}
+    loads = {each.rubric: each.judgments for each in found.load}
     assert loads["even-handedness"] == 4 * 2 * 3  # pairs, subjects, people
     assert found.precision[0].startswith("What 4 pairs")
     assert sorted(tmp_path.iterdir()) == before
@@ -113,3 +120,16 @@ def test_names_in_texts_and_headings_are_counted(tmp_path, run, row, options, to
     assert ("Annotators may see names" in printed) == bool(told)
     again = eh.label(tmp_path / "items.csv", tmp_path / "s")
     assert [note[:24] for note in again.notes[1:]] == ["Annotators may see names"] * bool(told)
+
+
+@pytest.mark.slow
+def test_a_folder_without_a_study_begins_with_one_that_makes_others(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    start = start_study(folder)
+    assert start_study(folder) == start
+    assert study_path(start.name) == "/.start"
+    with open_study(start) as study:
+        assert oversight(study.store).paused
+    assert studies_in([folder]) == [folder.resolve()]  # it is none of the folder's
+    with pytest.raises(InputError, match="no such file or directory; name another"):
+        start_study(tmp_path / "neither" / "there")

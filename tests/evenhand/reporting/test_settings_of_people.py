@@ -142,7 +142,7 @@ def page_of(study: Study) -> dict[str, Any]:
 
 
 def _judgments(study: Study) -> int:
-    return sum(each.judgments for each in workload(study).rubrics)
+    return sum(each.judgments for each in workload(study))
 
 
 def _pass_holds(study: Study) -> bool:

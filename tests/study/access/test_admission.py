@@ -276,7 +276,11 @@ def test_a_link_is_short_and_one_of_before_still_works(make_session):
     with study.store.write() as connection:
         append(connection, invite_events, {"invite_id": "ab" * 8, "rater_id": "bo", "kind": "made"})
     assert admit(study, {"invite": older[0]}).rater_id == "bo"
-    for token, said in ((older[1], "expired"), ("ab" * 8, "not valid")):
+    for token, said in (
+        (older[1], "expired"),
+        ("ab" * 8, "not valid"),
+        ("\0" * 22 + ".1", "not valid"),
+    ):
         with pytest.raises(InputError, match=said):
             admit(study, {"invite": token})
     assert invites_table(study)["token"].tolist()[0] == ""
