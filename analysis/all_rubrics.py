@@ -29,11 +29,12 @@ from evenhand.analysis.people import annotators, disagreements
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.slices import members_of, publics_of
-from evenhand.analysis.planning import Corrected, VarianceComponents, components_of
+from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.subjects import corrected_rates
+from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency

@@ -55,11 +55,11 @@ from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
-from evenhand.analysis.planning import Corrected
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import (
     MEANS,
     RATES,
+    Corrected,
     Measure,
     add_difference_rows,
     all_differences,
