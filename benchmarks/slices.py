@@ -164,6 +164,20 @@ def sided(cell: Sides, rng: np.random.Generator) -> tuple[Coded, pd.DataFrame]:
     return coded, pd.DataFrame({"rater_id": raters[:-1], "leaning": sides, **others})
 
 
+def as_file(coded: Coded, raters: pd.DataFrame) -> pd.DataFrame:
+    """The labels as the rows of a file, with the annotators' columns, the prompts and three models;
+    of the last third of items the grader's alone.
+    """
+    labels = pd.DataFrame(coded.codes, columns=coded.raters).melt(ignore_index=False)
+    rows = labels.set_axis(["rater_id", "label"], axis=1).reset_index(names="unit_id")
+    unit, by_grader = rows["unit_id"], rows["rater_id"] == "grader"
+    rows = rows.assign(cluster_id=unit // 3, subject=unit % 3)
+    rows["rater_kind"] = np.where(by_grader, "model", "human")
+    rows = rows[(rows["label"] >= 0) & (by_grader | (unit < 120))]
+    rows["label"] = np.where(rows["label"] == 1, "yes", "no")
+    return rows.merge(raters, on="rater_id", how="left").fillna("")
+
+
 def found_on(cell: Sides, run: int, seed: int) -> tuple[bool, bool, bool]:
     """Return whether sides were named by the leaning, and by another column, and whether the grader
     was said to follow a side of those that were named.
@@ -209,12 +223,12 @@ def sides_of_annotators(found: Mapping[Sides, Found]) -> list[str]:
     return [
         "## Sides of annotators, and graders said to follow one",
         "",
-        "180 items of 60 prompts; 12 labels an item unless all label all; the leaning and 8 further "
-        "columns of annotators, of 2 to 9 values, that say nothing. The share of studies (synthetic) "
-        "in which sides are named by leaning, by another column, and in which the grader is said to "
-        f"follow a side. Where there is one view some column is named in {wrong} of "
-        f"{sum(each.asked for each in none)} studies; of graders that follow nobody {accused} of "
-        f"{innocent} are accused.",
+        "180 items of 60 prompts; 12 labels an item unless all label all; the leaning and 8 "
+        "further columns of annotators, of 2 to 9 values, that say nothing. The share of studies "
+        "(synthetic) in which sides are named by leaning, by another column, and in which the "
+        f"grader is said to follow a side. Where there is one view some column is named in {wrong} "
+        f"of {sum(each.asked for each in none)} studies; of graders that follow nobody {accused} "
+        f"of {innocent} are accused.",
         "",
         "| study | studies | leaning | another column | follows a side |",
         "| --- | --- | --- | --- | --- |",

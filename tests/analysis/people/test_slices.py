@@ -285,65 +285,31 @@ def test_an_empty_group_and_a_single_one(rng):
     assert "group_difference" not in rows.index.get_level_values(0)
 
 
-def two_sides(seed: int, apart: float = 1.2, each: int = 12) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """60 prompts x 3 models x 120 annotators of two sides, of whom `each` label an item, with a
-    grader that sees items as the left does, and grades 60 more prompts; and their answers.
-    """
-    rng, n = np.random.default_rng(seed), 360
-    side, view = np.repeat([1, -1], 60), rng.normal(size=(2, n)) * [[1.0], [apart]]
-    seen = (view[0] + 0.4)[:, None] + view[1][:, None] * side + rng.normal(size=(n, 120))
-    asked = rng.random((n, 120)).argsort(axis=1) < each
-    asked[180:] = False
-    rows = [
-        (
-            f"u{u}",
-            f"c{u // 3}",
-            f"m{u % 3}",
-            f"p{k:03d}",
-            "human",
-            "yes" if seen[u, k] > 0 else "no",
-        )
-        for u, k in zip(*asked.nonzero(), strict=True)
-    ]
-    graded = view[0] + 0.4 + view[1] + rng.normal(size=n) > 0
-    rows += [
-        (f"u{u}", f"c{u // 3}", f"m{u % 3}", "g", "model", "yes" if graded[u] else "no")
-        for u in range(n)
-    ]
-    columns = ["unit_id", "cluster_id", "subject", "rater_id", "rater_kind", "label"]
-    named = {"rater_id": [f"p{k:03d}" for k in range(120)], "leaning": np.where(side > 0, "L", "R")}
-    named |= {f"c{k}": rng.integers(0, 2 + k, 120).astype(str) for k in range(8)}
-    return pd.DataFrame(rows, columns=columns), pd.DataFrame(named)
-
-
 @pytest.mark.slow
 def test_sides_of_annotators_are_found_corrected_and_named(tmp_path: Path) -> None:
-    ratings, raters = two_sides(1)
-    whole, out = ratings.merge(raters, on="rater_id", how="left").fillna(""), tmp_path / "out"
+    """60 prompts x 3 models x 120 annotators of two sides; a grader alone labels a third."""
+    cell = slices.Sides("", apart=1.2, follows=True)
+    whole, out = slices.as_file(*slices.sided(cell, np.random.default_rng(1))), tmp_path / "out"
     whole.to_csv(file := tmp_path / "r.csv", index=False)
     assert main(["check", str(file), "--affirmative", "yes", "--out", str(out)]) == 0
     report = (out / "report.md").read_text().replace("\\", "")
-    assert "agrees more with annotators of leaning=L than with R" in report
+    assert "agrees more with annotators of leaning=left than with right" in report
     assert re.search(r"differ by leaning: kappa is 0\.\d+ within sides and -?0\.\d+ across", report)
-    found = pd.read_csv(out / "results.csv", keep_default_na=False)
+    found = pd.read_csv(out / "results.csv")
     assert not found["subset"].str.match(r"c\d=").any()  # columns that say nothing
-    found = found.set_index(["statistic", "subset", "at"])["estimate"].astype(str)
+    found = found.set_index(["statistic", "subset", "at"])["estimate"]
     rates = {}
-    for side in "LR":  # as if the others had not labelled anything
-        alone = whole[(whole["leaning"] == side) | (whole["rater_kind"] == "model")]
-        rows = eh.check(alone.drop(columns="leaning"), affirmative=["yes"], resamples=50).results
+    for side in ("left", "right"):  # as if the others had not labelled anything
+        alone = whole[whole["leaning"].isin([side, ""])].drop(columns="leaning")
+        rows = eh.check(alone, affirmative=["yes"], resamples=50).results
         rows = rows.query("statistic == 'rate_ppi' and subset == 'all|binary'").set_index("at")
         rates[side] = rows["estimate"]
-    for model in ("m0", "m1", "m2"):
-        left, right = (rates[side][model] for side in "LR")
-        for subset, name, expected in (
-            ("L", "rate_ppi", left),
-            ("R", "rate_ppi", right),
-            ("L>R", "rate_side_difference_ppi", left - right),
-            ("*", "rate_least_ppi", min(left, right)),
-        ):
-            given = float(found[name, f"leaning={subset}|binary", model])
-            assert given == pytest.approx(expected)
+        for model, rate in rates[side].items():
+            assert found["rate_ppi", f"leaning={side}|binary", model] == pytest.approx(rate)
+    for model, (left, right) in pd.DataFrame(rates).iterrows():
+        gap = found["rate_side_difference_ppi", "leaning=left>right|binary", model]
+        assert gap == pytest.approx(left - right)
+        assert found["rate_least_ppi", "leaning=*|binary", model] == pytest.approx(min(left, right))
 
 
 def test_contested_items_leave_out_who_is_compared() -> None:
