@@ -28,12 +28,13 @@ from evenhand.analysis.labels.units import check_values, effective_size, with_we
 from evenhand.analysis.people import annotators, disagreements
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.slices import columns_that_explain, members_of, sides_that_differ
-from evenhand.analysis.planning import Corrected, VarianceComponents, components_of
+from evenhand.analysis.people.slices import members_of, publics_of
+from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.registry import add_judged_rows, add_rows, views_of
 from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.subjects import corrected_rates
+from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -568,8 +569,8 @@ def _add_rows(result: RubricAnalysis, given: RubricView) -> None:
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
-    for name, within, across in sides_that_differ(rows, views["agreement"][0].subset):
-        apart = {"within": within["estimate"], "across": across["estimate"]}
+    for name, public in request.publics.items():
+        apart = {"within": public.within, "across": public.across}
         result.note(written("note.sides_differ", column=name, **apart))
 
 
@@ -610,16 +611,15 @@ def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resa
 
 
 def _with_publics(labels: LabelMatrix, request: Request) -> Request:
-    """Add the annotators of each side of the columns that explain their labels, asked for or not:
-    by the permutation test at the level .05 over all columns and rubrics.
+    """Add the columns that explain annotators' labels, asked for or not, at the level .05 over all
+    columns and rubrics, and the annotators of each of their sides.
     """
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
-    if raters is None or "rater_id" not in raters:
-        return request
-    raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    found = columns_that_explain(coded, raters, 0.05 / request.rubrics, request.seed)
-    people = members_of(raters, list(found))
-    return replace(request, people={**request.people, **people}, publics=found)
+    if raters is not None:
+        raters = raters.drop(columns=[name for name in request.columns if name in raters])
+    found = publics_of(coded, raters, 0.05 / request.rubrics, request.seed)
+    people = {**request.people, **members_of(raters, list(found))}
+    return replace(request, people=people, publics=found)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:

@@ -204,7 +204,7 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(slices.add_slice_rows, on="agreement"),
     Declared(_add_groups, on="agreement", needs=["categories"]),
     Declared(slices.add_rater_slice_rows, on="agreement"),
-    Declared(slices.add_side_kappa_rows, on="agreement"),
+    Declared(slices.add_side_kappa_rows, on="rubric"),
     Declared(annotators.add_annotator_rows, on="categories"),
     Declared(disagreements.add_coverage_rows, on="rubric"),
     Declared(disagreements.add_clarity_rows, on="rubric"),

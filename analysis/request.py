@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # who declares what is known of a study waits for no numerica
     import pandas as pd
 
     from evenhand.analysis.bootstrap.resamples import Resamples
+    from evenhand.analysis.labels.matrix import Public
     from evenhand.analysis.types import Array, Frequency
 
 
@@ -65,7 +66,7 @@ class Request:
     """Inputs of an analysis: the units, the settings, what else is known of the ratings, the seed
     of all resampling. `people` are the raters of every `column=value`; `why` asks for the variance
     of their labels too. `rubrics` is how many are asked of people and graders. `publics` has the
-    columns of annotators that explain their labels, with their p.
+    columns of annotators that explain their labels.
     """
 
     units: pd.DataFrame | None
@@ -76,7 +77,7 @@ class Request:
     people: Mapping[str, frozenset[str]] = field(default_factory=dict)
     why: bool = False
     rubrics: int = 1
-    publics: Mapping[str, float] = field(default_factory=dict)
+    publics: Mapping[str, Public] = field(default_factory=dict)
     _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

@@ -3,7 +3,8 @@
 Every run draws a new study (synthetic) whose units lie in slices, and asks of the rows of the
 analysis whether some slice has an adjusted p of .05 or less: `slice_difference` in mean agreement,
 and `group_difference`, which takes the slices for groups. Where a slice is worse, it asks whether
-that one is found.
+that one is found. Then it asks how often sides of annotators are named, and graders said to follow
+one, where there are none and where there are.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
+from evenhand.analysis.bias.audit import AuditRows, add_rater_group_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.people.slices import add_group_performance_rows, add_slice_difference_rows
+from evenhand.analysis.people.slices import (
+    add_group_performance_rows,
+    add_slice_difference_rows,
+    members_of,
+    publics_of,
+)
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
 
@@ -86,6 +94,151 @@ CELLS = (
     Cell("6 of 15 to 140, that of 40 at .75 among .95", UNEQUAL, 0.95, worse=(2, 0.75)),
     Cell("8 of 10 clusters, one at .6 among .92", (60,) * 8, worse=(2, 0.6), clusters=LUMPY),
 )
+
+
+@dataclass(frozen=True)
+class Sides:
+    """180 items of 60 prompts, labelled by annotators of two sides, of whom so many label each, 0
+    for all. The sides' views of an item are `apart` standard deviations of what they share; a label
+    has an error of `noise` by side. A grader sees what both share, or what its side does. There are
+    `columns` of annotators more, of 2 to 9 values, that say nothing. With `selective` labels each
+    side labels mostly some models, and items are labelled more the harder they are.
+    """
+
+    title: str
+    people: tuple[int, int] = (60, 60)
+    each: int = 12
+    apart: float = 0.0
+    noise: tuple[float, float] = (1.0, 1.0)
+    follows: bool = False
+    columns: int = 8
+    selective: bool = False
+
+
+SIDES = (
+    Sides("one view, 60 + 60 annotators"),
+    Sides("one view, 100 + 20, the 20 twice as noisy", (100, 20), noise=(1.0, 2.0)),
+    Sides("one view, 20 + 100, the 100 twice as noisy", (20, 100), noise=(1.0, 2.0)),
+    Sides("one view, selective labels", selective=True),
+    Sides("one view, 4 + 4, all label all", (4, 4), 0),
+    Sides("two views, 60 + 60, grader between", apart=1.2),
+    Sides("two views, 100 + 20, grader between", (100, 20), apart=1.2),
+    Sides("two views, 60 + 60, one twice as noisy, grader between", apart=1.2, noise=(1.0, 2.0)),
+    Sides("two views, 100 + 20, the 20 twice as noisy", (100, 20), apart=1.2, noise=(1.0, 2.0)),
+    Sides("two views, selective labels, grader between", apart=1.2, selective=True),
+    Sides("two views, 60 + 60, grader of one side", apart=1.2, follows=True),
+    Sides("views half as far apart, 60 + 60, grader of one side", apart=0.6, follows=True),
+    Sides("two views, 100 + 20, grader of one side", (100, 20), apart=1.2, follows=True),
+    Sides(
+        "two views, selective labels, grader of one side", apart=1.2, follows=True, selective=True
+    ),
+    Sides("two views, 4 + 4, all label all, grader of one side", (4, 4), 0, 1.2, follows=True),
+)
+
+
+def sided(cell: Sides, rng: np.random.Generator) -> tuple[Coded, pd.DataFrame]:
+    """Draw the labels of annotators of two sides and a grader, and the table of annotators."""
+    side, n = np.repeat([0, 1], cell.people), 180
+    shared, own = rng.normal(size=n), rng.normal(size=n) * cell.apart
+    view = np.column_stack([shared + own, shared - own])
+    strict = 0.4 * rng.normal(size=len(side))
+    noise = rng.normal(size=(n, len(side))) * np.array(cell.noise)[side]
+    codes = (view[:, side] + strict + noise > 0).astype(np.int8)
+    if cell.each:
+        picked = rng.random((n, len(side)))
+        each = np.full(n, cell.each)
+        if cell.selective:
+            picked += 0.05 * ((np.arange(n)[:, None] % 3 > 0) == side)
+            each = np.where(np.abs(shared) < 0.5, cell.each + 4, cell.each - 4)
+        codes[picked.argsort(axis=1).argsort(axis=1) >= each[:, None]] = -1
+    grades = view[:, 0] if cell.follows else shared
+    codes = np.column_stack([codes, (grades + 0.7 * rng.normal(size=n) > 0).astype(np.int8)])
+    raters = (*(f"p{at:03d}" for at in range(len(side))), "grader")
+    kinds = ("human",) * len(side) + ("model",)
+    clusters = np.arange(n) // 3
+    coded = Coded(raters, kinds, codes, clusters, ("no", "yes"), (0.0, 1.0), "nominal", "all")
+    others = {
+        f"c{at}": rng.integers(0, 2 + at, len(side)).astype(str) for at in range(cell.columns)
+    }
+    sides = np.array(["left", "right"])[side]
+    return coded, pd.DataFrame({"rater_id": raters[:-1], "leaning": sides, **others})
+
+
+def as_file(coded: Coded, raters: pd.DataFrame) -> pd.DataFrame:
+    """The labels as the rows of a file, with the annotators' columns, the prompts and three models;
+    of the last third of items the grader's alone.
+    """
+    labels = pd.DataFrame(coded.codes, columns=coded.raters).melt(ignore_index=False)
+    rows = labels.set_axis(["rater_id", "label"], axis=1).reset_index(names="unit_id")
+    unit, by_grader = rows["unit_id"], rows["rater_id"] == "grader"
+    rows = rows.assign(cluster_id=unit // 3, subject=unit % 3)
+    rows["rater_kind"] = np.where(by_grader, "model", "human")
+    rows = rows[(rows["label"] >= 0) & (by_grader | (unit < 120))]
+    rows["label"] = np.where(rows["label"] == 1, "yes", "no")
+    return rows.merge(raters, on="rater_id", how="left").fillna("")
+
+
+def found_on(cell: Sides, run: int, seed: int) -> tuple[bool, bool, bool]:
+    """Return whether sides were named by the leaning, and by another column, and whether the grader
+    was said to follow a side of those that were named.
+    """
+    coded, raters = sided(cell, np.random.default_rng([seed, run]))
+    named = publics_of(coded, raters, LEVEL, run)
+    drawn = np.random.default_rng(run)
+    out = View.of(ResultRows(""), coded, Resamples(np.ones(60, dtype=np.int64), 400, drawn))
+    audit = AuditRows(out)
+    add_rater_group_rows(audit, coded, members_of(raters, list(named)))
+    audit.add_tests()
+    rows = out.rows.rows.values()
+    p = {row["subset"]: row["estimate"] for row in rows if row["statistic"].endswith("_p")}
+    follows = any(
+        row["statistic"] == "bias_rater_group" and p.get(row["subset"], 1.0) <= LEVEL
+        and not row["low"] <= 0 <= row["high"]
+        for row in rows
+    )  # fmt: skip
+    return "leaning" in named, bool(set(named) - {"leaning"}), follows
+
+
+@dataclass
+class Found:
+    """In how many studies sides were named, another column was, and a grader of following one."""
+
+    asked: int = 0
+    named: int = 0
+    other: int = 0
+    follows: int = 0
+
+    def add(self, more: Found) -> None:
+        """Add another part of the runs."""
+        self.asked, self.named = self.asked + more.asked, self.named + more.named
+        self.other, self.follows = self.other + more.other, self.follows + more.follows
+
+
+def sides_of_annotators(found: Mapping[Sides, Found]) -> list[str]:
+    """The section on sides of annotators."""
+    none = [each for cell, each in found.items() if not cell.apart]
+    wrong = sum(each.named + each.other for each in none)
+    accused = sum(each.follows for cell, each in found.items() if not cell.follows)
+    innocent = sum(each.asked for cell, each in found.items() if not cell.follows)
+    return [
+        "## Sides of annotators, and graders said to follow one",
+        "",
+        "180 items of 60 prompts; 12 labels an item unless all label all; the leaning and 8 "
+        "further columns of annotators, of 2 to 9 values, that say nothing. The share of studies "
+        "(synthetic) in which sides are named by leaning, by another column, and in which the "
+        f"grader is said to follow a side. Where there is one view some column is named in {wrong} "
+        f"of {sum(each.asked for each in none)} studies; of graders that follow nobody {accused} "
+        f"of {innocent} are accused.",
+        "",
+        "| study | studies | leaning | another column | follows a side |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {cell.title} | {each.asked} | {each.named / each.asked:.3f} | "
+            f"{each.other / each.asked:.3f} | {each.follows / each.asked:.3f} |"
+            for cell, each in found.items()
+        ),
+        "",
+    ]
 
 
 class Key(NamedTuple):
@@ -187,8 +340,13 @@ def adjusted_p(study: Study, statistic: str, rng: np.random.Generator) -> dict[s
     return found
 
 
-def run_cell(cell: Cell, runs: range, _: int, seed: int) -> dict[Key, Count]:
-    """Some runs of one cell, through the analysis."""
+def run_cell(cell: Cell | Sides, runs: range, _: int, seed: int) -> dict[Any, Any]:
+    """Some runs of one cell, through the analysis; of sides a fifth."""
+    if isinstance(cell, Sides):
+        found = Found()
+        for run in range(-(-runs.start // 5), -(-runs.stop // 5)):
+            found.add(Found(1, *map(int, found_on(cell, run, seed))))
+        return {cell: found}
     equal = not cell.yes, cell.spread is None
     counts = {Key(cell, name): Count() for name, asked in zip(WHAT, equal, strict=True) if asked}
     for run in range(cell.times * runs.start, cell.times * runs.stop):
@@ -201,8 +359,10 @@ def run_cell(cell: Cell, runs: range, _: int, seed: int) -> dict[Key, Count]:
     return counts
 
 
-def document(found: Mapping[Key, Count], runs: int, _: int, seed: int) -> str:
+def document(tallies: Mapping[Any, Any], runs: int, _: int, seed: int) -> str:
     """The page about all this."""
+    sides = {key: each for key, each in tallies.items() if isinstance(key, Sides)}
+    found = {key: each for key, each in tallies.items() if isinstance(key, Key)}
     today = datetime.now(UTC).date().isoformat()
     shares = [
         (count.called / count.asked, 2.0 * math.sqrt(LEVEL * (1 - LEVEL) / count.asked))
@@ -246,6 +406,7 @@ def document(found: Mapping[Key, Count], runs: int, _: int, seed: int) -> str:
             *head,
             *(row(cell) for cell in CELLS if cell.worse),
             "",
+            *sides_of_annotators(sides),
         ]
     )
 
@@ -253,7 +414,15 @@ def document(found: Mapping[Key, Count], runs: int, _: int, seed: int) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
     simulate_and_write(
-        arguments, __doc__, CELLS, run_cell, document, runs=200, resamples=2, seed=SEED, out=OUT
+        arguments,
+        __doc__,
+        (*CELLS, *SIDES),
+        run_cell,
+        document,
+        runs=200,
+        resamples=2,
+        seed=SEED,
+        out=OUT,
     )
 
 

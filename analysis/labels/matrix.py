@@ -566,6 +566,17 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
     return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
 
 
+@dataclass(frozen=True)
+class Public:
+    """A column of annotators that explains their labels, with its p, and kappa within and across
+    its sides.
+    """
+
+    p: float
+    within: float
+    across: float
+
+
 def sides_of(
     people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, least: int = 2
 ) -> dict[str, dict[str, tuple[int, ...]]]:

@@ -211,7 +211,7 @@ def add_contested_rows(view: View) -> None:
             rest = counts - np.eye(coded.q)[code]
             largest = rest.max(axis=1)
             kind = np.where(largest == others, 0, np.where(2.0 * largest > others, 1, 2))
-            weight = np.where(held, counts[:, code] / (others + 1.0), 0.0)
+            weight = np.where(held, counts[:, code] / np.maximum(others + 1.0, 1.0), 0.0)
             for k, values in enumerate((1.0, rest @ near[code], (rest * near[grades]).sum(axis=1))):
                 share = values if k == 0 else values / np.maximum(others, 1.0)
                 sums[k, kind, np.arange(len(held))] += weight * share

@@ -34,18 +34,17 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
 from evenhand.analysis.labels.encoding import ALL_RATERS, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix, sides_of
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, Public
 from evenhand.analysis.labels.units import MOST_SIDES, UnitColumn, check_values
-from evenhand.analysis.notes import Remark, join_notes, says
+from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 
 FEW_UNITS = 30
 SIDE_KAPPA = "side_kappa"
-WITHIN, ACROSS = "within", "across"
 GAP = 0.1
 """Least gain of kappa within sides over that across them: less matters to nobody."""
 _SHUFFLES = 499
@@ -176,26 +175,19 @@ def add_rater_slice_rows(view: RubricView) -> None:
             add_main_rows(View.of(view.rows, part, view.resamples), note=note)
 
 
-def _apart(coded: Coded) -> Array:
-    """Distances of labels (q, q) in the kappa that verdicts use."""
-    at = coded.grid[0] if coded.is_number else np.arange(coded.q)
-    return np.asarray(distances(coded)[np.ix_(at, at)])
-
-
-def columns_that_explain(
+def publics_of(
     coded: Coded, raters: DataFrame | None, level: float, seed: int
-) -> dict[str, float]:
-    """Return the columns of a table of raters in which sides of two humans or more differ, with the
-    p of their labels having nothing to do with the column, adjusted for all columns. It is at most
-    `level`, and kappa within sides `GAP` or more above that across them. Beyond the column that
-    explains most, others must do so within its sides: two columns that go together are one finding.
-    Columns of more than `MOST_SIDES` values are not looked at.
+) -> dict[str, Public]:
+    """Return the columns of a table of raters in which sides of two humans or more differ: p, that
+    labels have nothing to do with the column, adjusted for all columns, is at most `level`, and
+    kappa is `GAP` or more higher within sides than across. Beyond the column that explains most,
+    others must do so within its sides: two columns that go together are one finding. Columns of
+    more than `MOST_SIDES` values are not looked at.
     """
-    humans = list(coded.members("human"))
-    if raters is None or raters["rater_id"].duplicated().any():
+    humans, groups = list(coded.members("human")), dict[str, Codes]()
+    if raters is None or "rater_id" not in raters or raters["rater_id"].duplicated().any():
         return {}
     table = raters.set_index("rater_id").reindex([coded.raters[human] for human in humans])
-    groups: dict[str, Codes] = {}
     for name in table:
         cells = table[name].fillna("").astype(str)
         size = cells[cells != ""].value_counts()
@@ -204,121 +196,86 @@ def columns_that_explain(
             groups[str(name)] = UnitColumn.of(str(name), large.tolist()).codes
     held = coded.codes[:, humans]
     held = held[(held >= 0).sum(axis=1) >= 2]
+    found, alike = dict[str, Public](), np.zeros(len(humans), dtype=np.intp)
     if not groups or not len(held):
-        return {}
-    found, alike = dict[str, float](), np.zeros(len(humans), dtype=np.intp)
-    shares, apart = np.bincount(held[held >= 0], minlength=coded.q), _apart(coded)
-    chance = float(shares @ apart @ shares) / float(shares.sum()) ** 2
-    sums, pairs = _distances_among(held, apart)
+        return found
+    sums, pairs, usual, chance = _distances_among(held, coded)
     while groups:
-        rng, order, sorted_by = (
+        rng, orders = (
             np.random.default_rng(seed),
-            [np.arange(len(alike))],
-            alike.argsort(),
+            np.tile(np.arange(len(alike)), (_SHUFFLES + 1, 1)),
         )
-        for _ in range(_SHUFFLES):
-            shuffled = np.empty_like(alike)
-            shuffled[sorted_by] = np.lexsort((rng.random(len(alike)), alike))
-            order.append(shuffled)
-        between = [[_between(sums, pairs, of[each]) for of in groups.values()] for each in order]
-        apart_by, drawn = np.array(between[0]), np.array(between[1:])
-        above, spread = apart_by - drawn.mean(axis=0), drawn.std(axis=0)
-        score, drawn = (
-            (each - drawn.mean(axis=0)) / np.where(spread > 1e-12, spread, np.inf)
-            for each in (apart_by, drawn)
+        for order in orders[1:]:
+            order[alike.argsort()] = np.lexsort((rng.random(len(alike)), alike))
+        of_each = np.array(
+            [[_by_sides(sums, pairs, of[each]) for of in groups.values()] for each in orders]
         )
-        best = int(score.argmax())
-        p = (1 + int((drawn.max(axis=1) >= score[best]).sum())) / (1 + _SHUFFLES)
-        name = list(groups)[best]
-        group = groups.pop(name)
-        share = np.bincount(group[group >= 0]) / len(group)
-        unlike = (float(share.sum()) ** 2 - float(share @ share)) / 2.0
-        if p > level or not above[best] >= GAP * unlike * chance:
+        gain = (of_each[..., 1] - of_each[..., 0]) / chance
+        gain -= gain[1:].mean(axis=0)
+        spread = gain[1:].std(axis=0)
+        score = gain / np.where(spread > 1e-12, spread, np.inf)
+        best = int(score[0].argmax())
+        p = float((score.max(axis=1) >= score[0, best]).mean())
+        if p > level or not gain[0, best] >= GAP:
             break
-        found[name] = p
-        alike = np.unique(np.stack([alike, group]), axis=1, return_inverse=True)[1].reshape(-1)
+        name = list(groups)[best]
+        found[name] = Public(p, *(1.0 - (of_each[0, best] + usual) / chance).tolist())
+        both = np.stack([alike, groups.pop(name)])
+        alike = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
     return found
 
 
-def _distances_among(held: Labels, apart: Array) -> tuple[Any, Any]:
+def _distances_among(held: Labels, coded: Coded) -> tuple[Any, Any, float, float]:
     """Sums of distances of every two people's labels, and how many pairs of labels they have, each
-    (people, people), sparse, from codes (units, people) and the distances of labels (q, q). A pair
+    (people, people), sparse, from codes (units, people); the mean distance, and by chance. A pair
     counts 1 / (m - 1) in a unit of m labels, and by how much its distance is above the unit's mean.
     """
     from scipy import sparse
 
-    unit, person = np.nonzero(held >= 0)
+    at = coded.grid[0] if coded.is_number else np.arange(coded.q)
+    apart, (unit, person) = distances(coded)[np.ix_(at, at)], np.nonzero(held >= 0)
     code, m = held[unit, person].astype(np.intp), (held >= 0).sum(axis=1).astype(float)
-    (n, people), q, counts = held.shape, len(apart), np.zeros((len(held), len(apart)))
-    np.add.at(counts, (unit, code), 1.0)
-    usual = ((counts @ apart) * counts).sum(axis=1) / (m * (m - 1.0))
+    (n, people), q, ones = held.shape, len(apart), np.ones(len(unit))
+    counts = np.bincount(unit * q + code, minlength=n * q).reshape(n, q).astype(float)
+    usual, share = ((counts @ apart) * counts).sum(axis=1) / (m * (m - 1.0)), counts.sum(axis=0)
     weight = sparse.diags_array(1.0 / (m - 1.0))
-    given = sparse.csr_array((np.ones(len(unit)), (unit * q + code, person)), (n * q, people))
-    shared = sparse.csr_array((np.ones(len(unit)), (unit, person)), (n, people))
+    given = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
+    shared = sparse.csr_array((ones, (unit, person)), (n, people))
     sums = given.T @ sparse.kron(weight, sparse.csr_array(apart), "csr") @ given
     sums -= shared.T @ (sparse.diags_array(usual) @ weight) @ shared
-    pairs = shared.T @ weight @ shared
-    return tuple(sparse.csr_array(e - sparse.diags_array(e.diagonal())) for e in (sums, pairs))
+    both = sums, shared.T @ weight @ shared
+    alone = (sparse.csr_array(each - sparse.diags_array(each.diagonal())) for each in both)
+    chance = float(share @ apart @ share) / float(share.sum()) ** 2
+    return (*alone, float(m @ usual) / float(m.sum()), chance)
 
 
-def _between(sums: Any, pairs: Any, group: Codes) -> float:
-    """The component between groups (people,) from sums of distances and numbers of pairs (people,
-    people); 0 where two of a group, or of two groups, never labelled the same unit.
+def _by_sides(sums: Any, pairs: Any, group: Codes) -> tuple[float, float]:
+    """The mean distance of two labels of one group (people,) and of two, from sums of distances and
+    numbers of pairs (people, people). Of shares s of the people, a group counts s(1 - s), and two
+    the product of theirs, so that a group that is merely noisier raises both alike.
     """
     member = (group[:, None] == np.arange(group.max() + 1)).astype(float)
-    share = member.mean(axis=0)
     mean = ratio(member.T @ (sums @ member), member.T @ (pairs @ member))
-    own = np.diag(mean)
-    gain = np.outer(share, share) * (mean - (own[:, None] + own) / 2.0)
-    return float(np.nansum(gain) / 2.0)
+    weight = np.outer(share := member.mean(axis=0), share)
+    np.fill_diagonal(weight, 0.0)
+    own, weight = np.diag(mean), np.where(np.isnan(mean), 0.0, weight)
+    each = np.where(np.isnan(own), 0.0, weight.sum(axis=0))
+    return (
+        float(np.nansum(each * own) / max(each.sum(), 1e-300)),
+        float(np.nansum(weight * mean) / max(weight.sum(), 1e-300)),
+    )
 
 
 def add_side_kappa_rows(view: RubricView) -> None:
     """Add `side_kappa` of humans within and across the sides (at = "column=within") of every column
-    that humans are split by: chance-corrected agreement, chance from their pooled shares, by the
-    weights of the deciding kappa. Sides count by their share of the humans, s(1 - s) each, and two
-    sides by the product of theirs, so that a noisier side lowers both alike.
+    that explains their labels: agreement beyond chance, by the weights of the deciding kappa, as if
+    all sides had labelled the same items.
     """
-    coded, apart = view.coded, _apart(view.coded)
-    for column, sides in sides_of(view.request.people, coded).items():
-        of_side = [c.label_counts(coded, own) for own in sides.values()]
-        counts = np.stack(of_side, axis=1)
-        m = counts.sum(axis=(1, 2))
-        weight = np.where(m > 1, 1.0 / np.maximum(m - 1.0, 1.0), 0.0)
-        far = weight[:, None, None] * ((counts @ apart) @ counts.swapaxes(1, 2))
-        size = counts.sum(axis=2)
-        both = weight[:, None, None] * size[:, :, None] * (size[:, None] - np.eye(len(sides)))
-        every = far.reshape(len(m), -1), both.reshape(len(m), -1), counts.sum(axis=1)
-        totals = np.split(view.sums(*every), np.cumsum([len(sides) ** 2] * 2), axis=1)
-        shape = (-1, len(sides), len(sides))
-        share = ratio(totals[2], totals[2].sum(axis=1, keepdims=True))
-        chance = ((share @ apart) * share).sum(axis=1)
-        kappa = 1.0 - ratio(ratio(totals[0], totals[1]).reshape(shape), chance[:, None, None])
-        people = np.array([len(own) for own in sides.values()], dtype=float)
-        product = np.outer(people, people) / people.sum() ** 2
-        same = np.diag(people / people.sum()) - np.diag(np.diag(product))
-        for at, counted in ((WITHIN, same), (ACROSS, product - np.diag(np.diag(product)))):
-            inside = counted * ~np.isnan(kappa[0])
-            total = (np.nan_to_num(kappa) * inside).sum(axis=(1, 2))
-            values = ratio(total, np.full(len(kappa), inside.sum()))
-            about = About(a="humans", at=f"{column}={at}")
-            p = view.request.publics.get(column)
-            about["note"] = "" if p is None else Remark("sides_differ", (p,))
-            view.add(SIDE_KAPPA, values, m > 1, reason="no_pairable_units", **about)
-
-
-def sides_that_differ(rows: ResultRows, subset: str) -> list[tuple[str, ResultRow, ResultRow]]:
-    """Return the columns that explain annotators' labels, with kappa within sides and across them,
-    from the rows of a rubric.
-    """
-    found = [
-        row
-        for row in rows.rows.values()
-        if (row["statistic"], row["subset"]) == (SIDE_KAPPA, subset)
-        and says(row["remarks"], "sides_differ")
-    ]
-    both = zip(found[::2], found[1::2], strict=True)
-    return [(within["at"].rpartition("=")[0], within, across) for within, across in both]
+    for column, public in view.request.publics.items():
+        for at, kappa in (("within", public.within), ("across", public.across)):
+            note = Remark("sides_differ", (public.p,))
+            units = view.coded.labelled[:, view.coded.members("human")].sum(axis=1) > 1
+            view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{column}={at}", note=note)
 
 
 def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:

@@ -55,11 +55,11 @@ from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
-from evenhand.analysis.planning import Corrected
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import (
     MEANS,
     RATES,
+    Corrected,
     Measure,
     add_difference_rows,
     all_differences,
@@ -615,35 +615,31 @@ def _add_sides_together(
 def spreads(view: RubricView) -> dict[tuple[str, str], Corrected]:
     """Return what a plan for a corrected mean ("mean"), or for a difference of two subjects within
     clusters ("difference"), rests on, by this and the grader, on the labels' own scale: pooled over
-    subjects, or over every two of them. Left out is what fewer than three items show.
+    subjects, or over every two of them.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    found: dict[tuple[str, str], Corrected] = {}
+    count, found = len(groups.names), dict[tuple[str, str], Corrected]()
+    unit = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
-        both = ~np.isnan(scores.people) & ~np.isnan(graded) & (groups.codes >= 0)
-        cells = np.full((2, clusters.max(initial=-1) + 1, len(groups.names)), np.nan)
-        at = clusters[both], groups.codes[both]
-        size = np.zeros(cells.shape[1:])
-        np.add.at(size, at, 1.0)
-        for k, values in enumerate((scores.people, graded)):
-            total = np.zeros(size.shape)
+        both = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
+        at, shape = (unit[both], groups.codes[both]), (int(unit.max()) + 1, count)
+        sums = np.zeros((3, *shape))
+        for total, values in zip(sums, (scores.people, graded, both), strict=True):
             np.add.at(total, at, values[both])
-            cells[k] = ratio(total, size)
-        one, other = np.triu_indices(len(groups.names), 1)
-        units = np.stack([scores.people, graded])[:, both]
-        alone = [units[:, groups.codes[both] == subject] for subject in range(len(groups.names))]
-        apart = (
-            cells[..., first] - cells[..., second] for first, second in zip(one, other, strict=True)
-        )
-        for what, parts in (("mean", alone), ("difference", list(apart))):
-            kept = [part[:, ~np.isnan(part).any(axis=0)] for part in parts]
-            kept = [part - part.mean(axis=1, keepdims=True) for part in kept if part.shape[1] > 2]
+        people, by_grader = (ratio(total, sums[2]).T for total in sums[:2])
+        of = {
+            "mean": list(zip(people, by_grader, strict=True)),
+            "difference": [
+                (people[i] - people[j], by_grader[i] - by_grader[j])
+                for i, j in zip(*np.triu_indices(count, 1), strict=True)
+            ],
+        }
+        for what, parts in of.items():
+            kept = [np.stack(part)[:, ~np.isnan(part[0])] for part in parts]
+            kept = [part - part.mean(axis=1, keepdims=True) for part in kept if part.shape[1] > 1]
             freedom = sum(part.shape[1] - 1 for part in kept)
             if freedom > 1:
-                y, f, shared = (
-                    sum(float(part[i] @ part[j]) for part in kept) / freedom
-                    for i, j in ((0, 0), (1, 1), (0, 1))
-                )
+                (y, shared), (_, f) = sum(part @ part.T for part in kept) / freedom
                 r = shared / math.sqrt(y * f) if y * f > 0 else 0.0
                 spread = math.sqrt(y) * scores.measure.onto[1]
                 found[what, grader] = Corrected(spread, min(max(r, 0.0), 1.0))

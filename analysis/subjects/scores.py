@@ -15,14 +15,16 @@ is clearly above a subject can rank below it. All sets hold together, at the sam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, permutations
 from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval, Reach
+from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark, join_notes
@@ -194,6 +196,40 @@ MEANS = Measure(
     "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi",
     "mean_least_ppi",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """What a mean by PPI++ rests on: the standard deviation of annotators' labels of an item, of a
+    difference that within pairs, and their correlation with the grader's.
+
+    With n items labelled of N graded, the weight that varies least gives the mean the variance
+    sd^2 ((1 - r^2) / n + r^2 / N) (Angelopoulos, Duchi & Zrnic 2023, example 6.1): a grader saves
+    as many labels as its correlation squared, at most.
+    """
+
+    sd: float
+    correlation: float
+
+    def half_width(self, labelled: float, graded: float) -> float:
+        """Half the 95% interval of the mean; inf of grades counts as a known mean of them.
+
+        >>> round(Corrected(0.5, 0.0).half_width(100, 1000), 3), round(0.5 * 1.96 / 10, 3)
+        (0.098, 0.098)
+        """
+        unexplained = 1.0 - self.correlation**2
+        return Z * self.sd * math.sqrt(unexplained / labelled + self.correlation**2 / graded)
+
+    def labels_for(self, width: float, graded: float) -> int | None:
+        """Return the fewest labelled items with which the interval is as narrow; None where so many
+        graded ones are too few however many are labelled.
+
+        >>> Corrected(0.5, 0.8).labels_for(0.05, 2000), Corrected(0.5, 0.8).labels_for(0.05, 300)
+        (183, None)
+        """
+        left = (width / (Z * self.sd)) ** 2 - self.correlation**2 / graded
+        needed = (1.0 - self.correlation**2) / left if left > 0 else math.inf
+        return max(math.ceil(needed - 1e-9), 2) if needed <= graded else None
 
 
 class Differences(NamedTuple):

@@ -42,7 +42,7 @@ from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
-from evenhand.analysis.people.slices import sides_that_differ
+from evenhand.analysis.people.slices import SIDE_KAPPA
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
@@ -185,7 +185,7 @@ class People:
     two categories (`analysis.agreement.coefficients.kappa_on_scale`); of many unordered categories
     as much less as the chance agreement that people's shares imply, the sum of their squares, is
     below a half. `meet`: some unit has labels of two of them. `opposed` label the other way round.
-    `sides` are the columns by whose sides they differ, with kappa within and across these.
+    `sides` has kappa within and then across the sides of each column by which they differ.
     """
 
     number: int
@@ -194,7 +194,7 @@ class People:
     least_kappa: float = 0.0
     meet: bool = True
     opposed: tuple[Opposed, ...] = ()
-    sides: tuple[tuple[str, ResultRow, ResultRow], ...] = ()
+    sides: tuple[ResultRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class VerdictEvidence:
             *(*self.recoded, *(self.commonest or ()), *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
             *(row for each in self.people.opposed for row in (each.given, each.recoded)),
-            *(row for _, *rows in self.people.sides for row in rows),
+            *self.people.sides,
         )
 
 
@@ -373,7 +373,7 @@ def evidence_on(
             least_kappa=least,
             meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
             opposed=tuple(annotators.opposed_in(rows)),
-            sides=tuple(sides_that_differ(rows, subset)),
+            sides=tuple(e for e in rows.rows.values() if e["statistic"] == SIDE_KAPPA),
         ),
         answers=Answers(rows.get(COVERAGE, "", grader), row("observed_agreement")),
         present=replace(

@@ -48,11 +48,12 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
         name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
         kappa, low = (shown_apart(people[end], [least]) for end in ("estimate", "low"))
         why = [because(name, kappa=kappa, low=low, least=least)]
-        for column, within, across in case.people.sides:
+        for within, across in zip(case.people.sides[::2], case.people.sides[1::2], strict=True):
             apart = {"within": within["estimate"], "across": across["estimate"]}
+            column = within["at"].rpartition("=")[0]
             why.append(because("sides_differ", column=column, **apart))
         # A clearer rubric does not help where some of them label the other way round, or by side.
-        by_side = any(within["estimate"] >= least for _, within, _ in case.people.sides)
+        by_side = any(row["estimate"] >= least for row in case.people.sides[::2])
         if name == "people_hardly_agree" and not case.people.opposed and not by_side:
             why.append(because("clearer_rubric"))
         return why

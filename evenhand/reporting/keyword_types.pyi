@@ -177,7 +177,7 @@ class PlanKeywords(TypedDict, total=False):
     prevalence: float
     scale: str
     correlation: float
-    mean: float
+    mean: float | str | Sequence[str]
     raters: int
     overlap: float
     subjects: int

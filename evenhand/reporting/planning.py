@@ -19,8 +19,9 @@ from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis import planning as scenarios
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.planning import Chances, Corrected, ScaleScenario, Scenario
+from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
+from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Line, Shown

@@ -317,6 +317,9 @@ def join_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
                 f"declare it, or read it as no label with {options.spelled('missing', label)}"
             )
+            if rubric := str(ratings["rubric"].iloc[0]):  # all are of one
+                alone = options.spelled("rubric", rubric)
+                fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {alone}"
         if fault:
             raise InputError(f"{given.place_of(label, ratings)} {fault}")
     given.changed["labels"] += changed

@@ -3,6 +3,9 @@
 A grader's performance by group: scikit-learn's values, a known weak group.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +14,7 @@ from sklearn.metrics import balanced_accuracy_score
 import evenhand as eh
 from benchmarks import slices
 from evenhand.analysis import Scale, StudyFacts, analyse
+from evenhand.cli.main import main
 from evenhand.errors import InputError
 from tests.analysis.make import noisy, ratings_of, rows_of
 
@@ -279,3 +283,50 @@ def test_an_empty_group_and_a_single_one(rng):
     rows = results_of(ratings, units)
     assert rows.loc[("group_balanced_accuracy", "source=only", ""), "n_units"] == 35
     assert "group_difference" not in rows.index.get_level_values(0)
+
+
+@pytest.mark.slow
+def test_sides_of_annotators_are_found_corrected_and_named(tmp_path: Path) -> None:
+    """60 prompts x 3 models x 120 annotators of two sides; a grader alone labels a third."""
+    cell = slices.Sides("", apart=1.2, follows=True)
+    whole, out = slices.as_file(*slices.sided(cell, np.random.default_rng(1))), tmp_path / "out"
+    whole.to_csv(file := tmp_path / "r.csv", index=False)
+    assert main(["check", str(file), "--affirmative", "yes", "--out", str(out)]) == 0
+    report = (out / "report.md").read_text().replace("\\", "")
+    assert "agrees more with annotators of leaning=left than with right" in report
+    assert re.search(r"differ by leaning: kappa is 0\.\d+ within sides and -?0\.\d+ across", report)
+    found = pd.read_csv(out / "results.csv")
+    assert not found["subset"].str.match(r"c\d=").any()  # columns that say nothing
+    found = found.set_index(["statistic", "subset", "at"])["estimate"]
+    rates = {}
+    for side in ("left", "right"):  # as if the others had not labelled anything
+        alone = whole[whole["leaning"].isin([side, ""])].drop(columns="leaning")
+        rows = eh.check(alone, affirmative=["yes"], resamples=50).results
+        rows = rows.query("statistic == 'rate_ppi' and subset == 'all|binary'").set_index("at")
+        rates[side] = rows["estimate"]
+        for model, rate in rates[side].items():
+            assert found["rate_ppi", f"leaning={side}|binary", model] == pytest.approx(rate)
+    for model, (left, right) in pd.DataFrame(rates).iterrows():
+        gap = found["rate_side_difference_ppi", "leaning=left>right|binary", model]
+        assert gap == pytest.approx(left - right)
+        assert found["rate_least_ppi", "leaning=*|binary", model] == pytest.approx(min(left, right))
+
+
+def test_contested_items_leave_out_who_is_compared() -> None:
+    labels, kinds = {"a": "yyyn", "b": "yyny", "c": "yynn", "d": "ynyn"}, ("split", "majority")
+    sums: dict[str, np.ndarray] = {}
+    rows = analyse(
+        ratings_of({**labels, "g": "yyyy"}, ["g"]), None, [Scale("", ("y", "n"))], resamples=20
+    )
+    for left_out, given in labels.items():
+        for at, label in enumerate(given):
+            others = [each[at] for who, each in labels.items() if who != left_out]
+            most = max(map(others.count, "yn"))
+            kind = "unanimous" if most == 3 else kinds[most > 1.5]
+            each = np.array([1.0, others.count(label) / 3, others.count("y") / 3])
+            sums[kind] = sums.get(kind, np.zeros(3)) + each
+    found = rows.results.query("statistic == 'agreement_by_labels'").set_index("at")["estimate"]
+    for kind, (size, people, graded) in sums.items():
+        assert found[kind] == pytest.approx(graded / size)
+        assert found[f"{kind}: annotators"] == pytest.approx(people / size)
+    assert len(found) == 2 * len(sums) == 4

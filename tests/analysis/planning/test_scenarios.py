@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from evenhand.analysis import Analysis, Scale
+from evenhand.analysis import Analysis, Scale, ppi_plus_plus
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import (
     KappaTest,
@@ -26,6 +26,7 @@ from evenhand.analysis.planning import (
     units_needed,
 )
 from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
+from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels
@@ -229,3 +230,25 @@ def test_the_largest_complete_part():
     assert raters == (0, 1)
     assert units.tolist() == list(range(30))
     assert complete_block(np.full((40, 3), -1, dtype=np.int8))[0] == ()
+
+
+@pytest.mark.slow
+def test_a_planned_corrected_mean_is_as_precise_as_planned():
+    """By the variance of PPI++ at its weight, and by simulated studies (synthetic)."""
+    given, rng = Corrected(0.5, 0.7), np.random.default_rng(3)
+    labelled = given.labels_for(0.06, 1000)
+    rest = 1000 - labelled
+    weight = 0.7 / (1 + labelled / rest)  # example 6.1, of standardised labels and grades
+    variance = (1 + weight**2 - 2 * weight * 0.7) / labelled + weight**2 / rest
+    assert given.half_width(labelled, 1000) == pytest.approx(
+        1.96 * 0.5 * math.sqrt(variance), rel=1e-4
+    )
+    assert given.half_width(labelled, 1000) <= 0.06 < given.half_width(labelled - 1, 1000)
+    people = rng.random((300, 1000)) < 0.5
+    grades = np.where(rng.random(people.shape) < 0.85, people, ~people)  # a correlation of .7
+    found = [
+        ppi_plus_plus(y[:labelled], f[:labelled], f[labelled:], method="normal")
+        for y, f in zip(people, grades, strict=True)
+    ]
+    assert np.mean([each.high - each.low for each in found]) == pytest.approx(0.12, rel=0.02)
+    assert 0.92 < np.mean([each.low <= 0.5 <= each.high for each in found]) < 0.98
