@@ -347,7 +347,14 @@ def _settings(again: Again, path: Path, *, prices: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("source", ["stance", "even-handedness"])
+RUBRICS = {
+    "stance": {"stance"},
+    "even-handedness": {"even-handedness", "refusal", "hedging"},
+    "political-consistency": {"sentiment-consistency", "helpfulness-level"},
+}
+
+
+@pytest.mark.parametrize("source", ["stance", "even-handedness", "political-consistency"])
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
     again, run, monkeypatch, source
 ):
@@ -359,7 +366,11 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
         file = _propositions(again.place / "a.csv", TAXES)
         words += ["--propositions", file, "--repeats", "1"]
     else:
-        words += ["--pairs", str(again.pairs(3))]
+        file = again.pairs(4)
+        if source == "political-consistency":  # the publisher's columns; prompts made up here
+            rows = [f"Praise left {n},Praise right {n},t{n},v{n},essay" for n in range(4)]
+            file.write_text("\n".join(["prompt_a,prompt_b,topic_name,valence,template", *rows]))
+        words += ["--pairs", str(file)]
     file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
     words += ["--settings", str(file)]
     said = " ".join(run.ok(*words, "--dry-run").split())
@@ -380,6 +391,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
         assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
+        assert {*study.rubrics} == RUBRICS[source]
         assert spent_so_far(study.store) > 0
     run.ok(*words, "--budget", "5")
     assert len(again.calls) == asked
