@@ -102,18 +102,13 @@ def votes(rng: np.random.Generator, questions: int) -> list[dict[str, object]]:
                 won = "model_a" if rng.random() < chance else "model_b"
                 if rng.random() < 0.2:
                     won = "tie (inconsistent)" if judge == "gpt4_pair" else "tie"
-                rows.append(
-                    {
-                        "question_id": 81 + question,
-                        "model_a": first,
-                        "model_b": second,
-                        "winner": won,
-                        "judge": judge,
-                        "turn": 1,
-                        "conversation_a": conversation(question, first),
-                        "conversation_b": conversation(question, second),
-                    }
-                )
+                said = {"winner": won, "judge": judge, "turn": 1, "question_id": 81 + question}
+                both = {"model_a": first, "model_b": second}
+                texts = {
+                    f"conversation_{side[-1]}": conversation(question, model)
+                    for side, model in both.items()
+                }
+                rows.append({**said, **both, **texts})
     return rows
 
 
@@ -194,17 +189,9 @@ def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
         )
         outcomes = outcomes[consistent:]  # the first were two for one
         for question, (g1, g2) in enumerate(outcomes):
-            rows.append(
-                {
-                    "question_id": question,
-                    "model_1": "llama-13b",
-                    "model_2": "vicuna-13b",
-                    "g1_winner": g1,
-                    "g2_winner": g2,
-                    "judge": [judge, "pair-v2"],
-                    "turn": 1,
-                }
-            )
+            models = {"model_1": "llama-13b", "model_2": "vicuna-13b"}
+            said = {"question_id": question, "turn": 1, "g1_winner": g1, "g2_winner": g2}
+            rows.append({"judge": [judge, "pair-v2"], **models, **said})
     path = tmp_path / "votes.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     found = check(read(path), categories=["a", "tie", "b"], sides=["a", "b"], resamples=200)
