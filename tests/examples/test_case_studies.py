@@ -105,8 +105,6 @@ def test_every_figure_of_the_text_is_in_the_table_or_its_row(case: CaseStudy) ->
         percentages = re.findall(r"(\d+(?:\.\d+)?)%", sentence)
         known |= {float(share) / 100 for share in percentages}
         known |= {float(count) for count in re.findall(r"(?<![.\d])\d+(?![.\d%])", sentence)}
-    verdicts = [each["verdict"] for each in case.verdicts]
-    known |= {float(verdicts.count(each)) for each in verdicts}
     unknown = {
         text
         for text, number in numbers.items()

@@ -83,11 +83,6 @@ MODELS = ("alpaca-13b", "claude-v1", "gpt-3.5-turbo", "gpt-4", "llama-13b", "vic
 QUALITY = (-0.6, 0.7, 0.6, 1.2, -1.6, -0.3)
 
 
-def conversation(question: int, model: str) -> list[dict[str, str]]:
-    said = {"user": f"Question {question}", "assistant": f"{question}: {MODELS.index(model)}"}
-    return [{"role": role, "content": text} for role, text in said.items()]
-
-
 def votes(rng: np.random.Generator, questions: int) -> list[dict[str, object]]:
     """Votes with the columns of lmsys/mt_bench_human_judgments, *synthetic*: two annotators,
     and GPT-4 with its two orders already taken together.
@@ -103,12 +98,15 @@ def votes(rng: np.random.Generator, questions: int) -> list[dict[str, object]]:
                 if rng.random() < 0.2:
                     won = "tie (inconsistent)" if judge == "gpt4_pair" else "tie"
                 said = {"winner": won, "judge": judge, "turn": 1, "question_id": 81 + question}
-                both = {"model_a": first, "model_b": second}
-                texts = {
-                    f"conversation_{side[-1]}": conversation(question, model)
-                    for side, model in both.items()
-                }
-                rows.append({**said, **both, **texts})
+                both: dict[str, object] = {"model_a": first, "model_b": second}
+                for side, model in (("a", first), ("b", second)):
+                    texts = {"user": "Question", "assistant": f"{MODELS.index(model)}:"}
+                    told = [
+                        {"role": key, "content": f"{text} {question}"}
+                        for key, text in texts.items()
+                    ]
+                    both[f"conversation_{side}"] = told
+                rows.append({**said, **both})
     return rows
 
 
