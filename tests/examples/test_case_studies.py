@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
+from examples import public
 from tests.conftest import ROOT
 
 QUICK = 500
@@ -89,12 +89,6 @@ def test_every_figure_of_the_table_is_computed(case: CaseStudy) -> None:
 
 
 @pytest.mark.slow
-def test_every_verdict_of_the_table_is_given(case: CaseStudy) -> None:
-    given = [[each["grader"], each["verdict"]] for each in case.verdicts]
-    assert case.table("grader") == given
-
-
-@pytest.mark.slow
 def test_every_figure_of_the_text_is_in_the_table_or_its_row(case: CaseStudy) -> None:
     told = case.page.split("## What it teaches")[1].split("## The figures")[0]
     numbers = {
@@ -111,8 +105,6 @@ def test_every_figure_of_the_text_is_in_the_table_or_its_row(case: CaseStudy) ->
         percentages = re.findall(r"(\d+(?:\.\d+)?)%", sentence)
         known |= {float(share) / 100 for share in percentages}
         known |= {float(count) for count in re.findall(r"(?<![.\d])\d+(?![.\d%])", sentence)}
-    verdicts = [each["verdict"] for each in case.verdicts]
-    known |= {float(verdicts.count(each)) for each in verdicts}
     unknown = {
         text
         for text, number in numbers.items()
@@ -122,44 +114,49 @@ def test_every_figure_of_the_text_is_in_the_table_or_its_row(case: CaseStudy) ->
     assert not unknown
 
 
-def test_published_llmbar_grades_become_ratings(tmp_path: Path) -> None:
-    labels = runpy.run_path(str(ROOT / "examples" / "llmbar" / "labels.py"))
-    unit = {"input": "i", "output_1": "a", "output_2": "b", "label": 2}
-
-    def answered(*winners: object) -> dict[str, object]:
-        swaps = ("swap = False", "swap = True")
-        return {swap: {"winner": each} for swap, each in zip(swaps, winners, strict=True)}
-
-    for subset in labels["SUBSETS"]:
-        folder = tmp_path / "Dataset" / "LLMBar" / subset
-        for grader in labels["GRADERS"]:
-            steps = [["metrics", "stop"], ["reference", "stop"]]
-            before = steps if "Metrics" in grader else []
-            (folder / "evaluators" / grader).mkdir(parents=True)
-            graded = [{**unit, "results": [*before, answered("1", None)]}]
-            (folder / "evaluators" / grader / "result.json").write_text(json.dumps(graded))
-        (folder / "dataset.json").write_text(json.dumps([unit]))
-    labels["main"](str(tmp_path), str(tmp_path / "llmbar.csv"))
-    lines = (tmp_path / "llmbar.csv").read_text().splitlines()
-    assert len(lines) == 1 + 5 * (1 + 14 * 2)
-    assert lines[:4] == [
-        "item_id,rater_id,rater_kind,label,order,slice",
-        "Natural/0,gold,human,2,,Natural",
-        "Natural/0,ChatGPT-0301/CoT,model,1,ab,Natural",
-        "Natural/0,ChatGPT-0301/CoT,model,,ba,Natural",
-    ]
-    assert "Natural/0,GPT-4/Metrics_Reference#run2,model,1,ab,Natural" in lines
+@pytest.mark.thorough
+def test_the_page_of_public_judges_says_what_the_shipped_labels_give(tmp_path: Path) -> None:
+    assert public_page(tmp_path) == public.PAGE.read_text("utf-8").splitlines()
 
 
-def test_published_dices_labels_become_ratings(tmp_path: Path) -> None:
-    labels = runpy.run_path(str(ROOT / "examples" / "dices" / "labels.py"))
-    file = tmp_path / labels["FILE"]
-    file.parent.mkdir()
-    file.write_text("rater_id,item_id,safety_gold,Q_overall\n7,0,Yes,No\n8,0,Yes,Unsure\n")
-    labels["main"](str(tmp_path), str(tmp_path / "dices350.csv"))
-    assert (tmp_path / "dices350.csv").read_text().splitlines() == [
-        "item_id,rater_id,rater_kind,label",
-        "0,r7,human,No",
-        "0,r8,human,Unsure",
-        "0,expert,model,Yes",
-    ]
+def test_downloaded_data_sets_are_judged_or_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(public, "PUBLISHED", [])
+    labels = {f"text{n // 2}__{n}": "yn"[n % 3 == 0] for n in range(400)}
+    people, models = dict.fromkeys(("ann", "ben"), labels), {"good": labels}
+    models["bad"] = dict.fromkeys(labels, "y")
+    for name, human in (("framing", json.dumps(people)), ("mine", "[" * 99_999)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "human_annotations.json").write_text(human)
+        (tmp_path / name / "llm_annotations.json").write_text(json.dumps(models))
+    (tmp_path / "<b>|x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "public.toml").write_text('[mine]\nLicence = "our own"\n')
+    lines = public_page(tmp_path, tmp_path)
+    table = [line for line in lines if line.startswith("| ")]
+    rows = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table[2:]]
+    assert [row[0] for row in rows] == ["&lt;b&gt;\\|x", "framing", "framing", "mine"]
+    judged = ["Do not use", "Can replace an annotator"]
+    assert [row[-2] for row in rows] == ["Not judged", *judged, "Not judged"]
+    assert [cell[:4] for cell in rows[2][2:5]] == ["1.00", "1.00", "0.00"]
+    assert "is not a table; give it the form {rater: {item: label}}" in rows[3][-1]
+    assert {"- Size: 2 annotators, 400 items, 200 clusters.", "- Licence: our own"} <= {*lines}
+    assert sum("Calderon" in line for line in lines) == 1
+    with pytest.raises(SystemExit, match="2"):
+        public.main([str(tmp_path / "none"), "--out", str(tmp_path / "page.md")])
+    assert "the page is not written" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_labels_without_a_grader_have_their_human_agreement(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(public, "PUBLISHED", [])
+    (tmp_path / "newsroom.csv").symlink_to(shared_data / "real" / "newsroom.csv")
+    (row,) = [line for line in public_page(tmp_path, tmp_path) if line.startswith("| Newsroom")]
+    assert "| Newsroom | — | 0.09 \\[0.06, 0.12\\] | — |" in row
+
+
+def public_page(place: Path, *folder: Path) -> list[str]:
+    public.main([*map(str, folder), "--out", str(place / "page.md")])
+    return (place / "page.md").read_text("utf-8").splitlines()

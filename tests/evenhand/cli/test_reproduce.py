@@ -347,9 +347,11 @@ def _settings(again: Again, path: Path, *, prices: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("source", ["stance", "even-handedness"])
+@pytest.mark.parametrize(
+    ("source", "rubrics"), [("stance", 1), ("even-handedness", 3), ("political-consistency", 2)]
+)
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
-    again, run, monkeypatch, source
+    again, run, monkeypatch, source, rubrics
 ):
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
     words = ["reproduce", source, str(again.study), "--subject", "house:subject"]
@@ -359,7 +361,11 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
         file = _propositions(again.place / "a.csv", TAXES)
         words += ["--propositions", file, "--repeats", "1"]
     else:
-        words += ["--pairs", str(again.pairs(3))]
+        file = again.pairs(4)
+        if source == "political-consistency":  # the publisher's columns; prompts made up here
+            rows = [f"Praise left {n},Praise right {n},t{n},v{n},essay" for n in range(4)]
+            file.write_text("\n".join(["prompt_a,prompt_b,topic_name,valence,template", *rows]))
+        words += ["--pairs", str(file)]
     file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
     words += ["--settings", str(file)]
     said = " ".join(run.ok(*words, "--dry-run").split())
@@ -380,6 +386,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
         assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
         assert study.config.published == source
+        assert len(study.rubrics) == rubrics
         assert spent_so_far(study.store) > 0
     run.ok(*words, "--budget", "5")
     assert len(again.calls) == asked
