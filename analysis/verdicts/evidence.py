@@ -512,6 +512,7 @@ def _add_bounds(
         factor = compared.below_people.growth(compared.null, surer_level(level.next_alpha))
     to_pass = Interval.point(math.ceil(factor * compared.counts[1])) if factor < math.inf else None
     kappa = _bounded_kappa(compared, level.alpha, rows.heaviest)
+    kappa = replace(kappa, high=min(kappa.high, 1.0))
     bounds = Bounds(
         difference=add(
             NON_INFERIORITY, difference, replace(at_margin, margin_share=compared.share), pooled
