@@ -308,6 +308,6 @@ def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedSt
     assert "spread evenly" not in whole.basis
     (some,) = forecast(study, [PRICED], GradingOptions(draws=3), most=5)
     assert some.new == whole.new == 54
-    assert "all 54 follow from 15 that" in some.basis
+    assert "all 54 are extrapolated from 15 spread" in some.basis
     assert some.cost == pytest.approx(whole.cost, rel=0.02)  # the prompts are about equally long
     assert some.expected == pytest.approx(whole.expected, rel=0.02)

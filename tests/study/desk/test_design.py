@@ -230,7 +230,7 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
         assert seen(study) == [("hedging", 12, 12)]
         _, context = analyse_study(study, verify=False, resamples=50)
     (note,) = context.notes
-    assert "without the prompt. For 12 of 12 annotators' labels" in note
+    assert "without the prompt. For 12 of 12 labels" in note
 
 
 def test_an_answer_changed_once_the_prompt_is_known_counts_as_seen(make_study):
