@@ -328,9 +328,7 @@ def show_settings(study: Study) -> None:
     ]
     if rows:
         titles = {"name": "Setting", "value": "Set to", "why": "Why it stays"}
-        show_table(
-            pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles, folded=True
-        )
+        show_table(pd.DataFrame(rows, columns=list(titles)), written("change.fixed"), titles)
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
