@@ -341,10 +341,10 @@ def adjusted_p(study: Study, statistic: str, rng: np.random.Generator) -> dict[s
 
 
 def run_cell(cell: Cell | Sides, runs: range, _: int, seed: int) -> dict[Any, Any]:
-    """Some runs of one cell, through the analysis; of sides a fifth."""
+    """Some runs of one cell, through the analysis; of sides a tenth."""
     if isinstance(cell, Sides):
         found = Found()
-        for run in range(-(-runs.start // 5), -(-runs.stop // 5)):
+        for run in range(-(-runs.start // 10), -(-runs.stop // 10)):
             found.add(Found(1, *map(int, found_on(cell, run, seed))))
         return {cell: found}
     equal = not cell.yes, cell.spread is None
