@@ -189,7 +189,8 @@ def publics_of(
     humans, groups = list(coded.members("human")), dict[str, Codes]()
     if raters is None or "rater_id" not in raters or raters["rater_id"].duplicated().any():
         return {}
-    table = raters.set_index("rater_id").reindex([coded.raters[human] for human in humans])
+    table = raters.set_index(raters["rater_id"].astype(str)).drop(columns="rater_id")
+    table = table.reindex([coded.raters[human] for human in humans])
     for name in table:
         cells = table[name].fillna("").astype(str)
         size = cells[cells != ""].value_counts()
