@@ -228,7 +228,7 @@ def sides_of_annotators(found: Mapping[Sides, Found]) -> list[str]:
         "(synthetic) in which sides are named by leaning, by another column, and in which the "
         f"grader is said to follow a side. Where there is one view some column is named in {wrong} "
         f"of {sum(each.asked for each in none)} studies; of graders that follow nobody {accused} "
-        f"of {innocent} are accused.",
+        f"of {innocent} are accused. Drawn {datetime.now(UTC).date().isoformat()}.",
         "",
         "| study | studies | leaning | another column | follows a side |",
         "| --- | --- | --- | --- | --- |",
