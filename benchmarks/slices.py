@@ -228,7 +228,7 @@ def sides_of_annotators(found: Mapping[Sides, Found]) -> list[str]:
         "(synthetic) in which sides are named by leaning, by another column, and in which the "
         f"grader is said to follow a side. Where there is one view some column is named in {wrong} "
         f"of {sum(each.asked for each in none)} studies; of graders that follow nobody {accused} "
-        f"of {innocent} are accused.",
+        f"of {innocent} are accused. Drawn {datetime.now(UTC).date().isoformat()}.",
         "",
         "| study | studies | leaning | another column | follows a side |",
         "| --- | --- | --- | --- | --- |",
@@ -341,10 +341,10 @@ def adjusted_p(study: Study, statistic: str, rng: np.random.Generator) -> dict[s
 
 
 def run_cell(cell: Cell | Sides, runs: range, _: int, seed: int) -> dict[Any, Any]:
-    """Some runs of one cell, through the analysis; of sides a fifth."""
+    """Some runs of one cell, through the analysis; of sides a tenth."""
     if isinstance(cell, Sides):
         found = Found()
-        for run in range(-(-runs.start // 5), -(-runs.stop // 5)):
+        for run in range(-(-runs.start // 10), -(-runs.stop // 10)):
             found.add(Found(1, *map(int, found_on(cell, run, seed))))
         return {cell: found}
     equal = not cell.yes, cell.spread is None

@@ -47,7 +47,9 @@ FEW_UNITS = 30
 SIDE_KAPPA = "side_kappa"
 GAP = 0.1
 """Least gain of kappa within sides over that across them: less matters to nobody."""
-_SHUFFLES = 499
+_SHUFFLES, _STEPS = 499, 20
+_MOST_PAIRS = 50_000_000
+"""Pairs of people that all shuffles look at; of more there are fewer shuffles, 99 at least."""
 BALANCED = "group_balanced_accuracy"
 
 
@@ -187,7 +189,8 @@ def publics_of(
     humans, groups = list(coded.members("human")), dict[str, Codes]()
     if raters is None or "rater_id" not in raters or raters["rater_id"].duplicated().any():
         return {}
-    table = raters.set_index("rater_id").reindex([coded.raters[human] for human in humans])
+    table = raters.set_index(raters["rater_id"].astype(str)).drop(columns="rater_id")
+    table = table.reindex([coded.raters[human] for human in humans])
     for name in table:
         cells = table[name].fillna("").astype(str)
         size = cells[cells != ""].value_counts()
@@ -201,9 +204,10 @@ def publics_of(
         return found
     sums, pairs, usual, chance = _distances_among(held, coded)
     while groups:
+        shuffles = int(np.clip(_MOST_PAIRS // max(sums.nnz, 1), 99, _SHUFFLES))
         rng, orders = (
             np.random.default_rng(seed),
-            np.tile(np.arange(len(alike)), (_SHUFFLES + 1, 1)),
+            np.tile(np.arange(len(alike)), (shuffles + 1, 1)),
         )
         for order in orders[1:]:
             order[alike.argsort()] = np.lexsort((rng.random(len(alike)), alike))
@@ -232,16 +236,22 @@ def _distances_among(held: Labels, coded: Coded) -> tuple[Any, Any, float, float
     """
     from scipy import sparse
 
-    at = coded.grid[0] if coded.is_number else np.arange(coded.q)
-    apart, (unit, person) = distances(coded)[np.ix_(at, at)], np.nonzero(held >= 0)
-    code, m = held[unit, person].astype(np.intp), (held >= 0).sum(axis=1).astype(float)
+    (unit, person), m = np.nonzero(held >= 0), (held >= 0).sum(axis=1).astype(float)
+    code, apart = held[unit, person].astype(np.intp), distances(coded)
+    if coded.is_number:  # to a twentieth of their range: many points would cost much memory
+        place, at = coded.grid
+        code = np.rint(_STEPS * at[place[code]]).astype(np.intp)
+        steps = np.arange(_STEPS + 1) / _STEPS
+        apart = np.abs(steps[:, None] - steps) ** (2 if coded.ordered == "quadratic" else 1)
     (n, people), q, ones = held.shape, len(apart), np.ones(len(unit))
     counts = np.bincount(unit * q + code, minlength=n * q).reshape(n, q).astype(float)
     usual, share = ((counts @ apart) * counts).sum(axis=1) / (m * (m - 1.0)), counts.sum(axis=0)
     weight = sparse.diags_array(1.0 / (m - 1.0))
     given = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
+    beside = (unit * q)[:, None] + np.arange(q)
+    far = (apart[code] / (m - 1.0)[unit, None]).ravel(), (beside.ravel(), np.repeat(person, q))
     shared = sparse.csr_array((ones, (unit, person)), (n, people))
-    sums = given.T @ sparse.kron(weight, sparse.csr_array(apart), "csr") @ given
+    sums = given.T @ sparse.csr_array(far, (n * q, people))
     sums -= shared.T @ (sparse.diags_array(usual) @ weight) @ shared
     both = sums, shared.T @ weight @ shared
     alone = (sparse.csr_array(each - sparse.diags_array(each.diagonal())) for each in both)

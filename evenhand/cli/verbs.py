@@ -158,15 +158,6 @@ def keys(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    """The numbers of a value, separated by commas.
-
-    >>> numbers("3.2, 0.9")
-    (3.2, 0.9)
-    """
-    return tuple(map(float, keys(text)))
-
-
 def _path(text: str) -> Path:
     """A path; an address is refused."""
     if "://" in text:
@@ -202,7 +193,6 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
     "keys": keys,
-    "numbers": numbers,
     "path": Path,
     "path_or_address": path_or_address,
     "place_of_backups": _path,

@@ -94,7 +94,7 @@ class Assumptions:
     prevalence: float | None = None
     scale: str = ""
     correlation: float | None = None
-    mean: float | tuple[float, ...] | None = None
+    mean: float | Sequence[float | str] | None = None
     raters: int = 3
     overlap: float = 1.0
     subjects: int = 1
@@ -165,12 +165,16 @@ class Assumptions:
     @property
     def _mean_and_sd(self) -> tuple[float | None, float | None]:
         """The labels' mean and standard deviation, None where not given."""
-        given = self.mean if isinstance(self.mean, tuple) else (self.mean,)
-        if not 0 < len(given) < 3 or (len(given) == 2 and not (given[1] or 0.0) > 0.0):
+        given = self.mean if isinstance(self.mean, Sequence) else [self.mean]
+        try:
+            mean, sd, *more = (*(None if each is None else float(each) for each in given), None)
+        except ValueError:
+            mean, sd, *more = None, -1.0
+        if (sd is not None and not sd > 0) or any(each is not None for each in more):
             raise InputError(
                 "--mean is a mean, or a mean and a standard deviation above 0: 3.2,0.9"
             )
-        return given[0], given[1] if len(given) == 2 else None
+        return mean, sd
 
     def corrected(self, statistic: str) -> Corrected:
         """What a corrected mean or difference rests on. Raises InputError as `scenario` does."""
@@ -244,7 +248,7 @@ def plan_ahead(
     statistic = wanted.statistic
     if statistic in CORRECTED:
         return _plan_corrected(assumed, wanted)
-    if isinstance(assumed.mean, tuple) and len(assumed.mean) > 1:
+    if isinstance(assumed.mean, Sequence) and len(assumed.mean) > 1:
         raise InputError("--mean has a standard deviation only for --statistic mean or difference")
     scenario, worth = assumed.scenario(), assumed.units_per_pair
     if assumed.scale and statistic != "kappa":
