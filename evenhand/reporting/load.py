@@ -40,6 +40,7 @@ from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
+from evenhand.reporting.ratings_file.criteria import POINTS, rubric_read, with_scores
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
@@ -196,7 +197,7 @@ def from_study(
     dataset = without_withheld(replace(dataset, scales=scales))
     of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
     several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
-    return with_parts(dataset, several)
+    return with_scores(with_parts(dataset, several))
 
 
 def unknown_names(
@@ -428,7 +429,10 @@ def from_rows(
                 f"{source} has no ratings on {listed(scales)}; its rubrics are "
                 f"{listed(sorted(set(named)))}"
             )
-    of_labels = replace(read, notes=[])
+    asked = None
+    if POINTS in columns and options.rubric not in (None, *named.unique()):
+        asked, options = options.rubric, replace(options, rubric=rubric_read(options.rubric))
+    of_labels = replace(read, notes=[], options=options)
     ratings, declared, several = scales_of(ratings, of_labels, known, scales)
     settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
     asked = {**settings, **changes}.get("cluster")
@@ -461,7 +465,8 @@ def from_rows(
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
-    return without_withheld(with_parts(dataset, several)).changed(**changes)
+    dataset = without_withheld(with_parts(dataset, several)).changed(**changes)
+    return with_scores(dataset, asked)
 
 
 def _read_as(

@@ -27,6 +27,8 @@ RESERVED = (
     *LENGTH_COLUMNS,
 )
 """Columns that the units of a study have of their own."""
+RESPONSE_ID = "response_id"
+"""Column that tells which items are criteria of one response."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 
 
