@@ -40,7 +40,12 @@ from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
-from evenhand.reporting.ratings_file.criteria import POINTS, rubric_read, with_scores
+from evenhand.reporting.ratings_file.criteria import (
+    COLUMNS,
+    rubric_read,
+    shared_columns,
+    with_scores,
+)
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
@@ -53,6 +58,7 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.study.prompts.pairs import RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
@@ -430,7 +436,7 @@ def from_rows(
                 f"{listed(sorted(set(named)))}"
             )
     asked = None
-    if POINTS in columns and options.rubric not in (None, *named.unique()):
+    if {*COLUMNS} <= set(columns) and options.rubric not in (None, *named.unique()):
         asked, options = options.rubric, replace(options, rubric=rubric_read(options.rubric))
     of_labels = replace(read, notes=[], options=options)
     ratings, declared, several = scales_of(ratings, of_labels, known, scales)
@@ -583,7 +589,8 @@ def clustered_by_items(
     ways = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
-    if name := item_column(rated, ratings):
+    of_criteria = RESPONSE_ID if {*COLUMNS} <= set(rated) else None
+    if name := item_column(rated[shared_columns(rated)], ratings) or of_criteria:
         cells = texts(units[name])
         alone = "(" + units["unit_id"].astype(str) + ")"
         units = units.assign(**{name: cells.where(cells != "", alone)})

@@ -68,7 +68,8 @@ def draw_sample(
 ) -> list[str]:
     """The pair ids of a sample of `size` pairs, in the order in which they are to be labelled.
     `already` are pairs sampled before: they stay, in front, and the new ones follow. The criteria
-    of a response are sampled together, so that there may be a few more. Raises InputError for a size that the pairs cannot give or a column that they do not have.
+    of a response are sampled together, so that there may be a few more. Raises InputError for a
+    size that the pairs cannot give or a column that they do not have.
     """
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")

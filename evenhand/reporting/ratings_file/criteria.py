@@ -22,7 +22,7 @@ from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
 from evenhand.study.prompts.items import PROMPT_ID
 from evenhand.study.prompts.pairs import RESPONSE_ID
-from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, shortened, unit_columns
+from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, look, shortened, unit_columns
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.texts import written
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
 
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
+COLUMNS = (RESPONSE_ID, CRITERION, POINTS)
+"""Columns of units that are criteria."""
 CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
 _KNOWN = USUAL_NAMES["items"]
@@ -42,7 +44,6 @@ _KINDS = (
 )
 """Columns that may say of what kind a criterion is, the likeliest first."""
 _AXIS = re.compile(r"axis:\s*([\w -]+)")
-_YES = frozenset(yes for yes, _ in TRUTH)
 _GIVEN = ["rater_id", "rater_kind", "order", "draw"]
 
 
@@ -101,6 +102,9 @@ def with_criteria(
     value = table[POINTS].astype(float)
     if (value < 0).any():
         table[SIGN] = np.select([value > 0, value < 0], ["positive", "negative"], "")
+    for column in [by_name[each] for each in _KNOWN["subject"] if by_name.get(each) in table][:1]:
+        if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
+            table = table.rename(columns={column: "subject"})
     for column in [each for each in ("tags", "tag") if each in table and "axis" not in table]:
         table["axis"] = texts(table[column]).str.extract(_AXIS, expand=False).fillna("")
     return table
@@ -172,7 +176,7 @@ def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
     Raises InputError where no rubric's labels say whether a criterion is met.
     """
     units = dataset.units
-    if not {RESPONSE_ID, CRITERION, POINTS} <= set(units) or dataset.ratings.empty:
+    if not {*COLUMNS} <= set(units) or dataset.ratings.empty:
         return dataset
     of_criteria = units[texts(units[CRITERION]).str.strip() != ""]
     value = pd.to_numeric(of_criteria[POINTS], errors="coerce").set_axis(of_criteria["unit_id"])
@@ -195,10 +199,12 @@ def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name]
         rows = rows[rows["unit_id"].isin(value.index)]
-        met = scale.affirmative or frozenset(
-            each for each in scale.categories if each.casefold().replace("_", " ") in _YES
-        )
-        if rows.empty or len(met) != 1 or len(scale.categories) != 2:
+        if rows.empty or len(scale.categories) > 2 or scale.part_of or scale.variant_of:
+            continue
+        said = {look(each): each for each in scale.categories}
+        words = next((pair for pair in TRUTH if said.keys() <= {*pair}), ("",))
+        met = scale.affirmative or frozenset({said.get(words[0], "")} - {""})
+        if not (met or words[0]):
             continue
         scored, missing, clipped = _scores(rows, response, value, positive, size, met)
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
@@ -229,13 +235,16 @@ def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
         rubric_hashes=hashes
         and {**hashes, **{s: hashes[n] for s, n in derived.items() if n in hashes}},
     )
+    others = [each for each in shared_columns(of_criteria) if each not in (CRITERION, POINTS, SIGN)]
+    responses = of_criteria[others].drop_duplicates(RESPONSE_ID)
+    ids = {each: responses[RESPONSE_ID] for each in ("unit_id", "cluster_id") if each in units}
     kinds = [each for each in _KINDS if each in units and _is_of_criteria(of_criteria, each)][:1]
     kinds += [SIGN] if SIGN in units and of_criteria[SIGN].nunique() > 1 else []
     slices = tuple(dict.fromkeys((*dataset.settings.slices, *kinds)))
     dataset = replace(
         dataset,
         ratings=pd.concat([dataset.ratings, *tables], ignore_index=True),
-        units=pd.concat([units, _responses(of_criteria)], ignore_index=True).fillna(""),
+        units=pd.concat([units, responses.assign(**ids)], ignore_index=True).fillna(""),
         scales=scales,
         titles=titles,
         facts=facts,
@@ -259,7 +268,9 @@ def _scores(
     of criteria are missing there; and how many scores were clipped.
     """
     points = rows["unit_id"].map(value) * rows["label"].isin(met)
-    keyed = rows.assign(met=points, given=rows["label"] != "", unit_id=rows["unit_id"].map(response))
+    keyed = rows.assign(
+        met=points, given=rows["label"] != "", unit_id=rows["unit_id"].map(response)
+    )
     by_rating = keyed.groupby(["unit_id", *_GIVEN], sort=False, as_index=False)
     aggregates: dict[str, Any] = {
         "met": ("met", "sum"),
@@ -290,10 +301,11 @@ def _is_of_criteria(units: pd.DataFrame, column: str) -> bool:
     return is_few and bool((cells.groupby(units[RESPONSE_ID]).nunique() > 1).any())
 
 
-def _responses(units: pd.DataFrame) -> pd.DataFrame:
-    """Return the units of the responses: what their criteria have in common."""
-    by_response = units.groupby(RESPONSE_ID, sort=False)
-    others = [each for each in units if each not in ("unit_id", CRITERION, POINTS, SIGN)]
-    table = by_response[[c for c in others if (by_response[c].nunique() <= 1).all()]].first()
-    ids = {name: table.index for name in ("unit_id", "cluster_id") if name in units}
-    return table.assign(**ids).reset_index(drop=True)
+def shared_columns(units: pd.DataFrame) -> list[str]:
+    """Return the columns of units that are the same for all criteria of a response, and `unit_id`;
+    all where there are no criteria.
+    """
+    if not {*COLUMNS} <= set(units):
+        return list(units)
+    values = units.groupby(RESPONSE_ID).nunique().reindex(columns=units.columns, fill_value=1)
+    return [each for each in units if each == "unit_id" or (values[each] <= 1).all()]
