@@ -100,7 +100,7 @@ def load(
     from evenhand.study import open_study
 
     with open_study(source) as study:
-        dataset = from_study(study).changed(**options.settings)
+        dataset = with_scores(from_study(study)).changed(**options.settings)
         return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
 
 
@@ -203,7 +203,7 @@ def from_study(
     dataset = without_withheld(replace(dataset, scales=scales))
     of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
     several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
-    return with_scores(with_parts(dataset, several))
+    return with_parts(dataset, several)
 
 
 def unknown_names(
@@ -435,9 +435,11 @@ def from_rows(
                 f"{source} has no ratings on {listed(scales)}; its rubrics are "
                 f"{listed(sorted(set(named)))}"
             )
-    asked = None
-    if {*COLUMNS} <= set(columns) and options.rubric not in (None, *named.unique()):
-        asked, options = options.rubric, replace(options, rubric=rubric_read(options.rubric))
+    only, computed_of = options.rubric, rubric_read(options.rubric)
+    if only == computed_of or only in {*named} or not {*COLUMNS} <= set(columns):
+        only = None
+    else:
+        options = replace(options, rubric=computed_of)
     of_labels = replace(read, notes=[], options=options)
     ratings, declared, several = scales_of(ratings, of_labels, known, scales)
     settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
@@ -472,7 +474,7 @@ def from_rows(
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
     dataset = without_withheld(with_parts(dataset, several)).changed(**changes)
-    return with_scores(dataset, asked)
+    return with_scores(dataset, only)
 
 
 def _read_as(

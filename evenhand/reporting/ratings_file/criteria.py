@@ -252,6 +252,8 @@ def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
     ).changed(slices=slices)
     if only is None:
         return dataset
+    if only not in scales:
+        raise InputError(f"{dataset.name} has no rubric {only!r}; it has {listed(scales)}")
     kept = dataset.ratings[dataset.ratings["rubric"] == only]
     return replace(dataset, ratings=kept, scales={only: dataset.scales[only]})
 
