@@ -8,7 +8,6 @@ rubric of their own, of numbers. HealthBench divides alike, and clips only the m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -40,11 +39,9 @@ _KNOWN = USUAL_NAMES["items"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
 _KINDS = (
     *("axis", "criterion_kind", "criterion_type", "criterion_category", "dimension"),
-    *("kind", "type", "category", "tags", "tag"),
+    *("kind", "type", "category"),
 )
 """Columns that may say of what kind a criterion is, the likeliest first."""
-_LONGEST_ID = 50
-_AXIS = re.compile(r"axis:\s*([\w -]+)")
 
 
 def rubric_read(rubric: str | None) -> str | None:
@@ -88,7 +85,7 @@ def with_criteria(
         )
     first, is_alone = columns[0], len(columns) == 1
     ids = texts(table[first])
-    if not is_alone or ids.str.len().max() > _LONGEST_ID:
+    if not is_alone or ids.str.len().max() > 50:
         ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
     if first.strip().casefold() not in (*_KNOWN["prompt"], *_KNOWN["response"]):
         is_needless = is_alone or PROMPT_ID in table
@@ -106,8 +103,6 @@ def with_criteria(
     for column in [by_name[each] for each in _KNOWN["subject"] if by_name.get(each) in table][:1]:
         if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
             table = table.rename(columns={column: "subject"})
-    for column in {"tags", "tag"} & {*table} if "axis" not in table else ():
-        table["axis"] = texts(table[column]).str.extract(_AXIS, expand=False).fillna("")
     return table
 
 
@@ -135,7 +130,7 @@ def _check(table: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> 
     value = pd.to_numeric(table[POINTS], errors="coerce")
     first = table.groupby([RESPONSE_ID, CRITERION], sort=False)[POINTS].transform("first")
     positive = value.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
-    again = "criterion {criterion} of response {response} has {points} points here and {first} further up"
+    again = "{criterion} of response {response} has {points} points here, and {first} further up"
     none = "response {response} has no criterion with positive points, so it has no score"
     faults = (
         (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
@@ -245,12 +240,17 @@ def _scores(rows: pd.DataFrame) -> pd.DataFrame:
     by_rating = rows.assign(points=points, given=given, unit_id=rows["response"]).groupby(
         ["unit_id", "rubric", "rater_id", "rater_kind", "order", "draw"], as_index=False, sort=False
     )
-    sums = {"points": "sum", "given": "sum", "positive": "first", "of": "first"}
-    scored = by_rating.agg(sums | {"rubric_hash": ["first", "nunique"], "created_at": "max"})
-    hashes = scored.pop(("rubric_hash", "nunique"))
-    scored.columns = scored.columns.get_level_values(0)
+    scored = by_rating.agg(
+        points=("points", "sum"),
+        given=("given", "sum"),
+        positive=("positive", "first"),
+        of=("of", "first"),
+        rubric_hash=("rubric_hash", "first"),
+        hashes=("rubric_hash", "nunique"),
+        created_at=("created_at", "max"),
+    )
     score, missing = scored["points"] / scored["positive"], scored["of"] - scored["given"]
-    is_whole, within = (missing == 0) & (hashes == 1), score.clip(0, 1)
+    is_whole, within = (missing == 0) & (scored["hashes"] == 1), score.clip(0, 1)
     places = 6 if within.round(6).nunique() < MAX_NUMBERS - 1 else 3
     label = within.round(places).map("{:.6g}".format).where(is_whole, "")
     reason = np.where(is_whole, "", "incomplete")
