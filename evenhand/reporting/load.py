@@ -435,11 +435,8 @@ def from_rows(
                 f"{source} has no ratings on {listed(scales)}; its rubrics are "
                 f"{listed(sorted(set(named)))}"
             )
-    only, computed_of = options.rubric, rubric_read(options.rubric)
-    if only == computed_of or only in {*named} or not {*COLUMNS} <= set(columns):
-        only = None
-    else:
-        options = replace(options, rubric=computed_of)
+    if {*COLUMNS} <= set(columns) and options.rubric not in {*named}:
+        options = replace(options, rubric=rubric_read(options.rubric))
     of_labels = replace(read, notes=[], options=options)
     ratings, declared, several = scales_of(ratings, of_labels, known, scales)
     settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
@@ -473,8 +470,7 @@ def from_rows(
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
-    dataset = without_withheld(with_parts(dataset, several)).changed(**changes)
-    return with_scores(dataset, only)
+    return with_scores(without_withheld(with_parts(dataset, several)).changed(**changes))
 
 
 def _read_as(

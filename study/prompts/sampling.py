@@ -86,10 +86,8 @@ def draw_sample(
     target = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
         target[cell_of[pair]] -= 1
-    groups: dict[str, list[str]] = {}
-    whole = pairs["pair_id"] if RESPONSE_ID not in pairs else pairs[RESPONSE_ID]
-    for pair, group in zip(pairs["pair_id"], whole, strict=True):
-        groups.setdefault(group, []).append(pair)
+    whole = pairs[RESPONSE_ID if RESPONSE_ID in pairs else "pair_id"].to_numpy()
+    groups = pairs["pair_id"].groupby(whole).agg(list)
     group_of, new = dict(zip(pairs["pair_id"], whole, strict=True)), list[str]()
     for pair in ranked:
         if pair not in kept and target[cell_of[pair]] > 0:

@@ -37,10 +37,8 @@ CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
 _KNOWN = USUAL_NAMES["items"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
-_KINDS = (
-    *("axis", "criterion_kind", "criterion_type", "criterion_category", "dimension"),
-    *("kind", "type", "category"),
-)
+_KINDS = ("axis", "criterion_kind", "criterion_type", "criterion_category")
+_KINDS += ("dimension", "kind", "type", "category")
 """Columns that may say of what kind a criterion is, the likeliest first."""
 
 
@@ -53,12 +51,9 @@ def rubric_read(rubric: str | None) -> str | None:
     return None if rubric in (CRITERIA, SCORE) else rubric and rubric.removesuffix(f"-{SCORE}")
 
 
-def with_criteria(
-    table: pd.DataFrame, name: str, rows: pd.DataFrame | None = None, *, rated: bool = True
-) -> pd.DataFrame:
+def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
-    and its points in columns called so; any other table as it is. `rows` has the index by which
-    messages call rows, where it is another one.
+    and its points in columns called so; any other table as it is.
 
     Raises InputError where ratings (`rated`) have points and no criteria, no column tells responses
     apart, or a row cannot be (`_check`).
@@ -93,7 +88,7 @@ def with_criteria(
     table = table.drop(columns=["unit_id", "item_id"], errors="ignore")
     table = table.rename(columns={criterion: CRITERION, points: POINTS})
     table[RESPONSE_ID] = ids
-    _check(table, name, table if rows is None else rows)
+    _check(table, name, by_row=True)
     in_order = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
     number = in_order.groupby(ids).rank("dense").astype(int).astype(str)
     table.insert(0, "unit_id", ids + "-c" + number)
@@ -122,8 +117,8 @@ def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, s
     return [*prompt, *shown, *subject] if shown else []
 
 
-def _check(table: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> None:
-    """Raise InputError for the first row, or item where there are no `rows`, without a response, a
+def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
+    """Raise InputError for the first item, named by its row or id, without a response, a
     criterion or a number of points; with other points than before; or of a response of which no
     criterion has positive points.
     """
@@ -143,18 +138,16 @@ def _check(table: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> 
         if wrong.any():
             at = int(wrong.to_numpy().argmax())
             row = table.iloc[at].to_dict() | {"first": first.iloc[at]}
-            place = f"item {row['unit_id']!r}" if rows is None else f"row {row_number(rows, at)}"
+            place = f"row {row_number(table, at)}" if by_row else f"item {row['unit_id']!r}"
             cells = {each: repr(shortened(str(row[each]))) for each in (CRITERION, POINTS, "first")}
             cells["response"] = repr(shortened(row[RESPONSE_ID]))
             raise InputError(f"{name}, {place}: {fault.format(**cells)}")
 
 
-def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
+def with_scores(dataset: Dataset) -> Dataset:
     """Return a dataset of criteria with the responses' scores as a further rubric of numbers, by
     all who labelled every criterion of a response, and sliced by kind of criterion; any other one
-    as it is. With `only`, the name of one of the two rubrics, the other one is left out.
-
-    Raises InputError where no rubric's labels say whether a criterion is met.
+    as it is. Raises InputError where no rubric's labels say whether a criterion is met.
     """
     units = dataset.units
     if not {*COLUMNS} <= {*units} or dataset.ratings.empty:
@@ -215,7 +208,7 @@ def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
     able = [each for each in (*_KINDS, SIGN) if each in several and (several[each] > 1).any()]
     kinds = [each for each in able if units[each].nunique() <= MAX_VALUES]
     slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
-    dataset = replace(
+    return replace(
         dataset,
         ratings=pd.concat(tables, ignore_index=True),
         units=pd.concat([dataset.units, responses.assign(**ids)], ignore_index=True).fillna(""),
@@ -224,12 +217,6 @@ def with_scores(dataset: Dataset, only: str | None = None) -> Dataset:
         facts=replace(facts, looks=shared(facts.looks), rubric_hashes=hashes),
         notes=tuple(notes),
     ).changed(slices=slices)
-    if only is None:
-        return dataset
-    if only not in scales:
-        raise InputError(f"{dataset.name} has no rubric {only!r}; it has {listed(scales)}")
-    kept = dataset.ratings[dataset.ratings["rubric"] == only]
-    return replace(dataset, ratings=kept, scales={only: scales[only]})
 
 
 def _scores(rows: pd.DataFrame) -> pd.DataFrame:

@@ -247,7 +247,7 @@ def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, Ra
     _refuse_sheet(options.sheet)
     frame = frame_of(given, options.name)
     table = renamed(frame, options.columns, options.name)
-    table = with_criteria(table, options.name, _numbered(table))
+    table = with_criteria(_numbered(table), options.name).set_axis(table.index)
     table, options, items = roles_in(table, options.name, options)
     rows, read = long_rows(table, options.name, options)
     return rows, replace(read, items=items, notes=[*frame.attrs.get("notes", ()), *read.notes])

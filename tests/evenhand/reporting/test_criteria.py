@@ -75,38 +75,30 @@ def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
 def test_only_a_complete_set_has_a_score():
     table = labelled_criteria(6)
     dataset = from_table(table.drop(index=[0, 5]), ScaleOptions(rubric="score"))
-    labels = dataset.ratings.set_index(["unit_id", "rater_id"])["label"]
-    assert [*dataset.scales] == ["score"] and labels[labels == ""].index.tolist() == [("r0", "ann")]
+    labels = dataset.ratings.query("rubric == 'score'").set_index(["unit_id", "rater_id"])["label"]
+    assert labels[labels == ""].index.tolist() == [("r0", "ann")]
     assert any("score: 2 labels of criteria are missing" in note for note in dataset.notes)
 
 
+def changed(table: pd.DataFrame, column: str, cell: str) -> pd.DataFrame:
+    return table.assign(**{column: table[column].where(table.index != 6, cell)})
+
+
 @pytest.mark.parametrize(
-    ("column", "cell", "message"),
+    ("spoil", "message"),
     [
-        ("criterion", "", "row 6: has '5' points and no criterion"),
-        ("points", "x", "row 6: points is 'x'; give the number of points"),
-        (
-            "points",
-            "1",
-            "row 6: criterion 'States 1.' of response 'r0' has '1' points here and '5'",
-        ),
-        ("points", None, "row 0: response 'r0' has no criterion with positive points"),
-        ("label", None, "criteria have two labels, such as met and not met, and these have 1, 3"),
-        ("criterion", None, "has points ('points') and no column of criteria"),
+        (lambda t: changed(t, "criterion", ""), "row 6: has '5' points and no criterion"),
+        (lambda t: changed(t, "response_id", ""), "row 6: no response is named"),
+        (lambda t: changed(t, "points", "x"), "row 6: points is 'x'; give the number of points"),
+        (lambda t: changed(t, "points", "1"), "row 6: 'States 1.' of response 'r0' has '1' points"),
+        (lambda t: t.assign(points="-2"), "row 0: response 'r0' has no criterion with positive"),
+        (lambda t: t.assign(label=t["label"].str.len().astype(str)), "and these have 3, 7; name"),
+        (lambda t: t.drop(columns="criterion"), "has points ('points') and no column of criteria"),
     ],
 )
-def test_bad_criteria_are_named(column, cell, message):
-    table = labelled_criteria(6)
-    if cell is not None:
-        table.loc[6, column] = cell
-    elif column == "points":
-        table.loc[table["response_id"] == "r0", "points"] = "-2"
-    elif column == "label":
-        table["label"] = table["label"].map({"met": "3", "not met": "1"})
-    else:
-        table = table.drop(columns="criterion")
+def test_bad_criteria_are_named(spoil, message):
     with pytest.raises(InputError) as error:
-        from_table(table, ScaleOptions())
+        from_table(spoil(labelled_criteria(6)), ScaleOptions())
     assert message in str(error.value)
 
 
