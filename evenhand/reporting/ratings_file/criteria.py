@@ -37,7 +37,7 @@ CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
 _KNOWN = USUAL_NAMES["items"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
-_KINDS = ("axis", "criterion_kind", "criterion_type", "criterion_category")
+_KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
 _KINDS += ("dimension", "kind", "type", "category")
 """Columns that may say of what kind a criterion is, the likeliest first."""
 
