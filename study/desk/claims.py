@@ -23,7 +23,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.study.creation import rewording_of
-from evenhand.study.prompts.pairs import RESPONSE_ID
+from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.prompts.sampling import digest, drawn
 from evenhand.study.prompts.units import (
     Key,
@@ -332,9 +332,9 @@ class SessionDesign:
         by_pair: dict[str, list[str]] = {}
         self._response: dict[str, str] = {}
         """The response of each unit that is one of its criteria: these follow one another."""
-        if RESPONSE_ID in (units := study.units("sample")):
+        if {*CRITERIA} <= {*(units := study.units("sample"))}:
             self._response = dict(zip(units["unit_id"], units[RESPONSE_ID], strict=True))
-        for unit, pair in study.labelled_units():
+        for unit, pair in study.labelled_units(units):
             by_pair.setdefault(self._response.get(unit, pair), []).append(unit)
         rubrics = sorted(study.labelled_rubrics(), key=shows_prompt)  # those that hide it first
         self._rewording = rewording_of(study)

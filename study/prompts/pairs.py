@@ -28,7 +28,8 @@ RESERVED = (
 )
 """Columns that the units of a study have of their own."""
 RESPONSE_ID = "response_id"
-"""Column that tells which items are criteria of one response."""
+CRITERIA = (RESPONSE_ID, "criterion", "points")
+"""Columns of items that are criteria: which are of one response, their texts and points."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
-from evenhand.study.prompts.pairs import RESPONSE_ID
+from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 
 
 def digest(seed: int | bytes, *parts: str) -> str:
@@ -86,7 +86,7 @@ def draw_sample(
     target = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
         target[cell_of[pair]] -= 1
-    whole = pairs[RESPONSE_ID if RESPONSE_ID in pairs else "pair_id"].to_numpy()
+    whole = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
     groups = pairs["pair_id"].groupby(whole).agg(list)
     group_of, new = dict(zip(pairs["pair_id"], whole, strict=True)), list[str]()
     for pair in ranked:

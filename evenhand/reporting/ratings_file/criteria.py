@@ -20,6 +20,7 @@ from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
 from evenhand.study.prompts.items import PROMPT_ID
+from evenhand.study.prompts.pairs import CRITERIA as COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
 from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, look, shortened, unit_columns
 from evenhand.study.tables.formats import row_number
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
-COLUMNS = (RESPONSE_ID, CRITERION, POINTS)
-"""Columns of units that are criteria."""
 CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
 _KNOWN = USUAL_NAMES["items"]
