@@ -164,7 +164,7 @@ def create_study(
         seed=plan.seed,
         synthetic=plan.synthetic,
         store=plan.store,
-        sample=SampleSettings(pairs=size, stratify=strata),
+        sample=SampleSettings(pairs=len(sample), stratify=strata),
         annotation=AnnotationSettings(
             rubrics=tuple(each.name for each in plan.rubrics if not each.variant_of),
             raters_per_unit=plan.raters_per_unit,
@@ -382,8 +382,8 @@ def extend_sample(study: Study, more: int, by: By = "chance") -> int:
         study.store.extend_sample(sample, new[-1].taken, [asdict(wave) for wave in new])
         size = len(sample) + len(new[-1].taken)
     else:
-        size = len(sample) + more
-        larger = _stratified(study, pairs, size, sample)
+        larger = _stratified(study, pairs, len(sample) + more, sample)
+        size = len(larger)
         study.store.extend_sample(sample, larger[len(sample) :])
     change_config(study.folder, {"sample": {"pairs": size}})
     return size

@@ -109,9 +109,10 @@ class Study:
         """The ids of the units of this rubric's kind that have responses."""
         return self.units_by_kind(scope)[rubric.unit]
 
-    def labelled_units(self) -> list[tuple[str, str]]:
-        """Return the sampled units of the subjects that people label, each before its pair."""
-        units, wanted = self.units("sample"), set(self.config.annotation.subjects)
+    def labelled_units(self, sampled: pd.DataFrame | None = None) -> list[tuple[str, str]]:
+        """Return the `sampled` units of the subjects that people label, each before its pair."""
+        units = self.units("sample") if sampled is None else sampled
+        wanted = set(self.config.annotation.subjects)
         columns = (units["unit_id"], units["cluster_id"], units["subject"])
         return [
             (unit, pair)

@@ -213,8 +213,8 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     """Return the score reach of a PPI++ rate, from sums of features over clusters (clusters, k), or
     (clusters, strata, k), as of `rate_features`, and the weight on the grader.
 
-    Units count so that each stratum has its share of all. None without a weight: then the rate is
-    people's own, and its interval that of any share.
+    Units count so that each stratum has its share of all. None with one labelled cluster, or
+    without a weight: then the rate is people's own, and its interval that of any share.
     """
     if not weight > 0.0:
         return None
@@ -225,6 +225,8 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     apart = rest_graded - rest_graded.sum() / rest.sum() * rest
     unlabelled_error = weight * math.sqrt(float((apart**2).sum())) / float(rest.sum())
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
+    if len(columns) < 2:
+        return None
     kinds, times = np.unique(columns, axis=0, return_counts=True)
     cases, shifted, sizes = kinds.T
     return intervals.powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)

@@ -17,6 +17,7 @@ from evenhand.reporting.load import (
     load,
     naming_sidecar,
 )
+from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.rubrics.own_words import own_prompt_of, with_own_prompt
 from evenhand.rubrics.rendering import text_blocks
@@ -83,7 +84,7 @@ def analyse_study(
     Each look at new labels is counted; without a `look` there are no verdicts on such labels.
     Raises InputError where nothing is labelled yet.
     """
-    dataset = from_study(study, look=look).changed(**changes)
+    dataset = with_scores(from_study(study, look=look)).changed(**changes)
     if dataset.ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
@@ -442,6 +443,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
     from evenhand.study.prompts.units import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
+    units = [key for key in units if key[0] in study.rubrics]  # a score was asked of nobody
     quoted: UnitTexts = {}
     for start in range(0, len(units), _AT_ONCE):
         some = units[start : start + _AT_ONCE]

@@ -81,7 +81,7 @@ def exported_final(study: Study) -> pd.DataFrame:
     """
     final, units = final_labels(study).drop(columns="labels"), exported_units(study)
     final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
-    units = units.rename(columns={"unit_id": "item_id"})
+    units = units.rename(columns={"item_id": "item_id_of_item", "unit_id": "item_id"})
     return final.merge(units, "left", on="item_id", suffixes=("", "_of_item"))
 
 

@@ -25,6 +25,7 @@ from evenhand.reporting.keywords import taking
 from evenhand.reporting.load import from_study, is_file, is_study, load
 from evenhand.reporting.panel import Line, Shown, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Plan, Wanted, plan_ahead, plan_from
+from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.dataframes import Names, as_texts, kinds_of, rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions
 from evenhand.reporting.selecting import Calibration, Selection
@@ -149,7 +150,7 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
     from evenhand.study import open_study
 
     with open_study(Path(folder)) as study:
-        return from_study(study)
+        return with_scores(from_study(study))
 
 
 @taking("RatingsKeywords")

@@ -40,6 +40,7 @@ from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
+from evenhand.reporting.ratings_file.criteria import rubric_read, shared_columns, with_scores
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.declared import (
     ScaleOptions,
@@ -52,6 +53,7 @@ from evenhand.reporting.ratings_file.declared import (
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.options import in_a_row, span_of
 from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
@@ -93,7 +95,7 @@ def load(
     from evenhand.study import open_study
 
     with open_study(source) as study:
-        dataset = from_study(study).changed(**options.settings)
+        dataset = with_scores(from_study(study)).changed(**options.settings)
         return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
 
 
@@ -428,7 +430,9 @@ def from_rows(
                 f"{source} has no ratings on {listed(scales)}; its rubrics are "
                 f"{listed(sorted(set(named)))}"
             )
-    of_labels = replace(read, notes=[])
+    if {*CRITERIA} <= set(columns) and options.rubric not in {*named}:
+        options = replace(options, rubric=rubric_read(options.rubric))
+    of_labels = replace(read, notes=[], options=options)
     ratings, declared, several = scales_of(ratings, of_labels, known, scales)
     settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
     asked = {**settings, **changes}.get("cluster")
@@ -463,7 +467,7 @@ def from_rows(
         synthetic=known.synthetic,
     )
     changes = changes if cluster is None else {**changes, "cluster": cluster}
-    return without_withheld(with_parts(dataset, several)).changed(**changes)
+    return with_scores(without_withheld(with_parts(dataset, several)).changed(**changes))
 
 
 def check_sides(
@@ -600,7 +604,8 @@ def clustered_by_items(
     ways = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
-    if name := item_column(rated, ratings):
+    of_criteria = RESPONSE_ID if {*CRITERIA} <= set(rated) else None
+    if name := item_column(rated[shared_columns(rated)], ratings) or of_criteria:
         cells = texts(units[name])
         alone = "(" + units["unit_id"].astype(str) + ")"
         units = units.assign(**{name: cells.where(cells != "", alone)})

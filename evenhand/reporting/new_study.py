@@ -25,6 +25,7 @@ from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import reply_text
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Shown
+from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.labels import read_as_ordered
@@ -183,7 +184,8 @@ def _single_answers(
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named:
         raise InputError(written("items.ask"))
-    name, frame, show = path.name, held.table, options.show or held.show
+    name, show = path.name, options.show or held.show
+    frame = with_criteria(held.table, name, rated=False)
     subject, cluster = ",".join(options.subject), options.cluster or held.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
     roles["question"] = " ".join([options.question, *(each.question for each in named)])

@@ -23,6 +23,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.study.creation import rewording_of
+from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.prompts.sampling import digest, drawn
 from evenhand.study.prompts.units import (
     Key,
@@ -329,8 +330,12 @@ class SessionDesign:
         self.key = study.blinding_key
         self.settings = study.config.annotation
         by_pair: dict[str, list[str]] = {}
-        for unit, pair in study.labelled_units():
-            by_pair.setdefault(pair, []).append(unit)
+        self._response: dict[str, str] = {}
+        """The response of each unit that is one of its criteria: these follow one another."""
+        if {*CRITERIA} <= {*(units := study.units("sample"))}:
+            self._response = dict(zip(units["unit_id"], units[RESPONSE_ID], strict=True))
+        for unit, pair in study.labelled_units(units):
+            by_pair.setdefault(self._response.get(unit, pair), []).append(unit)
         rubrics = sorted(study.labelled_rubrics(), key=shows_prompt)  # those that hide it first
         self._rewording = rewording_of(study)
         self._stages = list(self._blocks(by_pair, rubrics))
@@ -360,7 +365,7 @@ class SessionDesign:
             if self._rewording:
                 names = ",".join(asked.rubric.name for asked in screen)
                 wording = self.digest("wording", rater_id, first, names)
-            return wording, self.digest("place", rater_id, unit)
+            return wording, self.digest("place", rater_id, self._response.get(unit, unit))
 
         for stage, keys in zip(self._stages, self._keys, strict=True):
             if keys.isdisjoint(free):

@@ -21,7 +21,14 @@ from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, passages_of, turns_of
 from evenhand.study.prompts.images import looks_like_image, with_images
-from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, SUBJECT, numbered_ids
+from evenhand.study.prompts.pairs import (
+    CRITERIA,
+    PAIR_ID,
+    RESERVED,
+    RESPONSE_ID,
+    SUBJECT,
+    numbered_ids,
+)
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
@@ -321,6 +328,8 @@ def make_items(
         codes, _ = pd.factorize(pairs["prompt_a"])
         pairs[PROMPT_ID] = [f"q{code + 1}" for code in codes]
         cluster = PROMPT_ID
+    if not cluster and {*CRITERIA} <= {*pairs}:
+        cluster = RESPONSE_ID
     subject = frame[columns.subject].str.strip() if columns.subject else "responses"
     cells = {"pair_id": ids, "side": "a", "subject": subject, "response": frame[columns.response]}
     responses = pd.DataFrame(cells)

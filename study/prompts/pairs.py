@@ -27,6 +27,9 @@ RESERVED = (
     *LENGTH_COLUMNS,
 )
 """Columns that the units of a study have of their own."""
+RESPONSE_ID = "response_id"
+CRITERIA = (RESPONSE_ID, "criterion", "points")
+"""Columns of items that are criteria: which are of one response, their texts and points."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 
 

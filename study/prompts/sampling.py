@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from evenhand.errors import InputError
 from evenhand.lazy import np, pd
+from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 
 
 def digest(seed: int | bytes, *parts: str) -> str:
@@ -66,8 +67,9 @@ def draw_sample(
     pairs: pd.DataFrame, size: int, strata: Sequence[str], seed: int, already: Sequence[str] = ()
 ) -> list[str]:
     """The pair ids of a sample of `size` pairs, in the order in which they are to be labelled.
-    `already` are pairs sampled before: they stay, in front, and the new ones follow. Raises
-    InputError for a size that the pairs cannot give or a column that they do not have.
+    `already` are pairs sampled before: they stay, in front, and the new ones follow. The criteria
+    of a response are sampled together, so that there may be a few more. Raises InputError for a
+    size that the pairs cannot give or a column that they do not have.
     """
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")
@@ -84,11 +86,16 @@ def draw_sample(
     target = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
     for pair in already:
         target[cell_of[pair]] -= 1
-    new = []
+    whole = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
+    groups = pairs["pair_id"].groupby(whole).agg(list)
+    group_of, new = dict(zip(pairs["pair_id"], whole, strict=True)), list[str]()
     for pair in ranked:
         if pair not in kept and target[cell_of[pair]] > 0:
-            target[cell_of[pair]] -= 1
-            new.append(pair)
+            taken = [each for each in groups[group_of[pair]] if each not in kept]
+            for each in taken:
+                target[cell_of[each]] -= 1
+            kept.update(taken)
+            new += taken
     return [*already, *new]
 
 

@@ -464,7 +464,8 @@ def _refuse_wide(
         )
     # A survey names people so, or its rows are fewer than the columns of labels.
     few_rows = len(labels) > max(len(table), _MOST_RATERS)
-    if labels and (few_rows or any(map(_RESPONDENT.search, columns))):
+    is_survey = "criterion" not in table and any(map(_RESPONDENT.search, columns))
+    if labels and (few_rows or is_survey):
         raise InputError(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"

@@ -21,6 +21,7 @@ from evenhand.reporting.ratings_file.columns import (
     refuse_missing,
     roles_in,
 )
+from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.declared import ArrowTable
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
@@ -225,7 +226,7 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     In a wide one a blank cell is no rating, and a unit without a name goes by its row.
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
-    table = renamed(export.table, options.columns, file.name)
+    table = with_criteria(renamed(export.table, options.columns, file.name), file.name)
     table, options, items = roles_in(table, file.name, options, export)
     table = table.set_axis(table.index + FIRST_ROW, axis=0)
     rows, read = long_rows(table, file.name, options, blanks=False)
@@ -241,6 +242,7 @@ def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, Ra
     _refuse_sheet(options.sheet)
     frame = frame_of(given, options.name)
     table = renamed(frame, options.columns, options.name)
+    table = with_criteria(_numbered(table), options.name).set_axis(table.index)
     table, options, items = roles_in(table, options.name, options)
     rows, read = long_rows(table, options.name, options)
     return rows, replace(read, items=items, notes=[*frame.attrs.get("notes", ()), *read.notes])

@@ -1,0 +1,255 @@
+"""Weighted criteria: tables whose rows hold one criterion of a response, and the points that it
+gives, as of HealthBench (Arora et al. 2025, section 3) and others like it.
+
+Each criterion of a response is an item, met or not. Who labelled all criteria of a response gave it
+a score: the points of those met over the sum of the positive ones, clipped to 0-1. The scores are a
+rubric of their own, of numbers. HealthBench divides alike, and clips only the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from evenhand.analysis import Scale
+from evenhand.analysis.labels.scale import MAX_NUMBERS
+from evenhand.analysis.labels.units import MAX_VALUES
+from evenhand.errors import InputError
+from evenhand.study.prompts.items import PROMPT_ID
+from evenhand.study.prompts.pairs import CRITERIA as COLUMNS
+from evenhand.study.prompts.pairs import RESPONSE_ID
+from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, look, shortened, unit_columns
+from evenhand.study.tables.formats import row_number
+from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.dataset import Dataset
+
+T = TypeVar("T")
+CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
+CRITERIA, SCORE = "criteria", "score"
+"""Names of the two rubrics of a file that names none."""
+_KNOWN = USUAL_NAMES["items"]
+_RESPONSES = (RESPONSE_ID, "completion_id")
+_KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
+_KINDS += ("dimension", "kind", "type", "category")
+"""Columns that may say of what kind a criterion is, the likeliest first."""
+
+
+def rubric_read(rubric: str | None) -> str | None:
+    """Return the rubric whose labels a rubric is computed of.
+
+    >>> rubric_read("score"), rubric_read("rating-score"), rubric_read("rating")
+    (None, 'rating', 'rating')
+    """
+    return None if rubric in (CRITERIA, SCORE) else rubric and rubric.removesuffix(f"-{SCORE}")
+
+
+def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
+    """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
+    and its points in columns called so; any other table as it is.
+
+    Raises InputError where ratings (`rated`) have points and no criteria, no column tells responses
+    apart, or a row cannot be (`_check`).
+    """
+    by_name = {str(column).strip().casefold(): str(column) for column in table}
+    criterion = next((by_name[each] for each in _KNOWN["criterion"] if each in by_name), "")
+    if not (points := by_name.get(POINTS, "")):
+        return table
+    if not criterion:
+        has_labels = rated and {"label", *USUAL_NAMES["ratings"]["label"]} & {*table}
+        numbers = pd.to_numeric(texts(table[points]), errors="coerce")
+        if not has_labels or "rubric" in table or numbers.isna().any():
+            return table
+        raise InputError(
+            f"{name} has points ({points!r}) and no column of criteria; add one called "
+            f"{CRITERION!r}, or rename {points!r} if it has no points of criteria"
+        )
+    table = table.assign(**{criterion: fold(texts(table[criterion])), points: texts(table[points])})
+    columns = _response_columns(table, criterion, by_name)
+    if not columns:
+        raise InputError(
+            f"{name} has criteria ({criterion!r}), and no column says which of them are of one "
+            f"response; add one called {RESPONSE_ID!r}"
+        )
+    first, is_alone = columns[0], len(columns) == 1
+    ids = texts(table[first])
+    if not is_alone or ids.str.len().max() > 50:
+        ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
+    if first.strip().casefold() not in (*_KNOWN["prompt"], *_KNOWN["response"]):
+        is_needless = is_alone or PROMPT_ID in table
+        table = table.rename(columns={first: "unit_id" if is_needless else PROMPT_ID})
+    table = table.drop(columns=["unit_id", "item_id"], errors="ignore")
+    table = table.rename(columns={criterion: CRITERION, points: POINTS})
+    table[RESPONSE_ID] = ids
+    _check(table, name, by_row=True)
+    in_order = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
+    number = in_order.groupby(ids).rank("dense").astype(int).astype(str)
+    table.insert(0, "unit_id", ids + "-c" + number)
+    value = table[POINTS].astype(float)
+    if (value < 0).any():
+        table[SIGN] = np.select([value > 0, value < 0], ["positive", "negative"], "")
+    for column in [by_name[each] for each in _KNOWN["subject"] if by_name.get(each) in table][:1]:
+        if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
+            table = table.rename(columns={column: "subject"})
+    return table
+
+
+def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, str]) -> list[str]:
+    """Return the columns that together name a response: an id that several criteria share, with the
+    model or the text where these differ; or else the texts.
+    """
+    likely = [names[each] for each in (*_RESPONSES, "unit_id", "item_id") if each in names]
+    likely += [each for each in unit_columns(map(str, table)) if each != criterion]
+    roles = ("subject", "response", "prompt")
+    subject, shown, prompt = ([names[e] for e in _KNOWN[role] if e in names][:1] for role in roles)
+    for column in likely:
+        by_value = table.groupby(column)
+        if (by_value[criterion].nunique() > 1).any():
+            others = [each for each in (*subject, *shown) if each != column]
+            return [column, *(each for each in others if (by_value[each].nunique() > 1).any())]
+    return [*prompt, *shown, *subject] if shown else []
+
+
+def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
+    """Raise InputError for the first item, named by its row or id, without a response, a
+    criterion or a number of points; with other points than before; or of a response of which no
+    criterion has positive points.
+    """
+    value = pd.to_numeric(table[POINTS], errors="coerce")
+    first = table.groupby([RESPONSE_ID, CRITERION], sort=False)[POINTS].transform("first")
+    positive = value.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
+    again = "{criterion} of response {response} has {points} points here, and {first} further up"
+    none = "response {response} has no criterion with positive points, so it has no score"
+    faults = (
+        (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
+        (table[CRITERION].str.strip() == "", "has {points} points and no criterion; fill it in"),
+        (~np.isfinite(value), "points is {points}; give the number of points of the criterion"),
+        (value != pd.to_numeric(first, errors="coerce"), f"{again}; correct one of the two"),
+        (positive <= 0, f"{none}; correct the points or leave the response out"),
+    )
+    for wrong, fault in faults:
+        if wrong.any():
+            at = int(wrong.to_numpy().argmax())
+            row = table.iloc[at].to_dict() | {"first": first.iloc[at]}
+            place = f"row {row_number(table, at)}" if by_row else f"item {row['unit_id']!r}"
+            cells = {each: repr(shortened(str(row[each]))) for each in (CRITERION, POINTS, "first")}
+            cells["response"] = repr(shortened(row[RESPONSE_ID]))
+            raise InputError(f"{name}, {place}: {fault.format(**cells)}")
+
+
+def with_scores(dataset: Dataset) -> Dataset:
+    """Return a dataset of criteria with the responses' scores as a further rubric of numbers, by
+    all who labelled every criterion of a response, and sliced by kind of criterion; any other one
+    as it is. Raises InputError where no rubric's labels say whether a criterion is met.
+    """
+    units = dataset.units
+    if not {*COLUMNS} <= {*units} or dataset.ratings.empty:
+        return dataset
+    units = units[units[CRITERION] != ""]
+    _check(units, dataset.name)
+    value, response = units[POINTS].astype(float), units[RESPONSE_ID]
+    positive = value.clip(lower=0).groupby(response).transform("sum")
+    cells = {"response": response, "points": value, "positive": positive}
+    criteria = pd.DataFrame(cells | {"of": value.groupby(response).transform("size")})
+    criteria = criteria.set_axis(units["unit_id"])
+    if list(dataset.scales) == [""]:
+        scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
+        ratings = dataset.ratings.assign(rubric=CRITERIA)
+        titles = {CRITERIA: written("criteria.unnamed")}
+        dataset = replace(dataset, scales=scales, ratings=ratings, titles=titles)
+    scales, titles, tables = dict(dataset.scales), dict(dataset.titles), [dataset.ratings]
+    derived, notes = dict[str, str](), [*dataset.notes]
+    for name, scale in dataset.scales.items():
+        rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
+        rows = rows[rows["response"].notna()]
+        said = {look(each): each for each in scale.categories}
+        yes = next((pair[0] for pair in TRUTH if said.keys() <= {*pair}), "")
+        met = scale.affirmative or frozenset({said.get(yes, "")} - {""})
+        is_other = len(said) > 2 or scale.part_of or scale.variant_of or not (met or yes)
+        if rows.empty or is_other:
+            continue
+        score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
+        scored = _scores(rows.assign(rubric=score, is_met=rows["label"].isin(met)))
+        tables.append(validate_ratings(scored))
+        derived[score] = name
+        labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)
+        scales[name] = replace(scale, affirmative=met)
+        scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
+        titles[score] = written("criteria.title", rubric=titles.get(name, name))
+        counts = {"criteria": len(criteria), "responses": response.nunique()}
+        notes.append(written("criteria.read", score=score, **counts))
+        for note in ("missing", "clipped"):
+            if count := int(scored[note].sum()):
+                notes.append(written(f"criteria.{note}", score=score, count=count))
+    if not derived:
+        raise InputError(
+            f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
+            f"{listed(each for scale in scales.values() for each in scale.categories)}; "
+            "name the label of a criterion that is met as the affirmative one"
+        )
+
+    def shared(by_rubric: Mapping[str, T]) -> dict[str, T]:
+        known = {score: name for score, name in derived.items() if name in by_rubric}
+        return {**by_rubric, **{score: by_rubric[name] for score, name in known.items()}}
+
+    facts, hashes = dataset.facts, dataset.facts.rubric_hashes
+    hashes = None if hashes is None else shared(hashes)
+    others = [each for each in shared_columns(units) if each not in (CRITERION, POINTS, SIGN)]
+    responses = units[others].drop_duplicates(RESPONSE_ID)
+    ids = {each: responses[RESPONSE_ID] for each in ("unit_id", "cluster_id") if each in units}
+    several = units.groupby(RESPONSE_ID).nunique()
+    able = [each for each in (*_KINDS, SIGN) if each in several and (several[each] > 1).any()]
+    kinds = [each for each in able if units[each].nunique() <= MAX_VALUES]
+    slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
+    return replace(
+        dataset,
+        ratings=pd.concat(tables, ignore_index=True),
+        units=pd.concat([dataset.units, responses.assign(**ids)], ignore_index=True).fillna(""),
+        scales=scales,
+        titles=titles,
+        facts=replace(facts, looks=shared(facts.looks), rubric_hashes=hashes),
+        notes=tuple(notes),
+    ).changed(slices=slices)
+
+
+def _scores(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratings of responses, without a label where a criterion has none; how many labels
+    are `missing` there, and whether the score was `clipped`. `rows` are the ratings of criteria.
+    """
+    points, given = rows["points"] * rows["is_met"], rows["label"] != ""
+    by_rating = rows.assign(points=points, given=given, unit_id=rows["response"]).groupby(
+        ["unit_id", "rubric", "rater_id", "rater_kind", "order", "draw"], as_index=False, sort=False
+    )
+    scored = by_rating.agg(
+        points=("points", "sum"),
+        given=("given", "sum"),
+        positive=("positive", "first"),
+        of=("of", "first"),
+        rubric_hash=("rubric_hash", "first"),
+        hashes=("rubric_hash", "nunique"),
+        created_at=("created_at", "max"),
+    )
+    score, missing = scored["points"] / scored["positive"], scored["of"] - scored["given"]
+    is_whole, within = (missing == 0) & (scored["hashes"] == 1), score.clip(0, 1)
+    places = 6 if within.round(6).nunique() < MAX_NUMBERS - 1 else 3
+    label = within.round(places).map("{:.6g}".format).where(is_whole, "")
+    reason = np.where(is_whole, "", "incomplete")
+    clipped = is_whole & (within != score)
+    return scored.assign(label=label, unscored_reason=reason, missing=missing, clipped=clipped)
+
+
+def shared_columns(units: pd.DataFrame) -> list[str]:
+    """Return the columns of units that are the same for all criteria of a response, and `unit_id`;
+    all where there are no criteria.
+    """
+    names = list(map(str, units))
+    if not {*COLUMNS} <= {*names}:
+        return names
+    several = units.groupby(RESPONSE_ID).nunique() > 1
+    return [each for each in names if each not in several or not several[each].any()] + ["unit_id"]
