@@ -99,7 +99,7 @@ WIDE = csv(
     ((f"u{n}", yes_no(n), yes_no(n), yes_no(n)) for n in range(12)), ("id", "ann", "ben", "gpt-5")
 )
 TOPICS = csv([(*row, "tax") for row in rows()], (*HEADER, "topic"))
-AGES = csv([(*row, "old" if row[1] == "cem" else "young") for row in rows()], (*HEADER, "age"))
+AGES = csv([(*row, "old" if row[1] == "ben" else "young") for row in rows()], (*HEADER, "age"))
 COMMENTS = csv([(*row, f"{row[1]} says") for row in rows()], (*HEADER, "comment"))
 
 LABELS = [
@@ -324,7 +324,7 @@ FILES = [
          ("raters has no column 'age' to slice by; it has none",),
          command="check r.csv --set rater_slices=age"),
     Case("side of one annotator", "only one is old", AGES,
-         ("r.csv, row 4: age 'old' has only the annotator 'cem', and a side needs two; add",),
+         ("r.csv, row 3: age 'old' has only the annotator 'ben', and a side needs two; add",),
          command="check r.csv --set rater_slices=age"),
     Case("nothing to slice by", "no column describes units", PLAIN,
          ("r.csv has no column 'topic' to slice by; it has no columns that describe units",),
