@@ -24,7 +24,6 @@ from evenhand.rubrics.rendering import Turn
 from evenhand.study.desk.desk import (
     CONFIDENCE_LEVELS,
     DISPLAYS,
-    LONGEST_SEARCH,
     Answer,
     Desk,
     EarlierAnswer,
@@ -61,9 +60,8 @@ class Navigation:
     nonce: str
     wish: str
     task_id: str = ""
-    search: str = ""
-    """Text to search the list for, and (`start`) the first place to list."""
     start: int = 0
+    """The first place to list."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def page_data(
     annotation = study.config.annotation
     # Read once it is known that nothing is left, so that an exclusion meanwhile is included.
     config = config_now()
-    listed = desk.earlier(rater, look.search, look.start) if look and wish == "list" else None
+    listed = desk.earlier(rater, look.start) if look and wish == "list" else None
     return {
         "drafts": drafts_name(desk, rater, config.practice),
         "rater": rater,
@@ -181,10 +179,8 @@ def read_navigation(sent: Any) -> Navigation | None:
         case _:
             return None
     match sent:
-        case {"wish": "list", "search": str(search), "start": int(start)} if (
-            0 <= start <= _LAST_START
-        ):
-            look = replace(look, search=search[:LONGEST_SEARCH], start=int(start))
+        case {"wish": "list", "start": int(start)} if 0 <= start <= _LAST_START:
+            look = replace(look, start=int(start))
     return look
 
 

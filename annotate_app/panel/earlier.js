@@ -1,34 +1,14 @@
-// The list of all earlier answers: searched at the server, loaded as one scrolls.
-
-const TYPED_MS = 200; // a search begins once so long nothing was typed
+// The list of all earlier answers, loaded as one scrolls.
 
 class ListingPanel extends LookingPanel {
-  // At once, so that what is typed next is typed into the search.
   openEarlier() {
     if (!this.answerable()) return;
     const { words } = this;
-    const search = element("input", {
-      type: "text",
-      role: "searchbox",
-      class: "past-search",
-      maxlength: "200",
-      autocomplete: "off",
-      dir: "auto",
-      "aria-label": words.earlier_search,
-      placeholder: words.earlier_search,
-    });
-    search.addEventListener("input", () => {
-      clearTimeout(this.searchTimer);
-      this.forgetList();
-      this.searched = false;
-      this.searchTimer = setTimeout(() => this.listEarlier(0), TYPED_MS);
-    });
     const list = element("ol", { class: "past-list" });
     list.addEventListener("scroll", () => this.listMore());
     this.showDialog([
       heading(words.earlier),
       element("p", {}, words.earlier_text),
-      search,
       element("p", { class: "past-found", role: "status" }, words.earlier_loading),
       list,
       element("form", { method: "dialog" }, button(words.sheet_close, "quiet")),
@@ -36,13 +16,13 @@ class ListingPanel extends LookingPanel {
     const sheet = this.find(".sheet");
     sheet.classList.add("earlier");
     sheet.onkeydown = (event) => this.onListKey(event);
-    search.focus();
+    list.tabIndex = -1;
+    list.focus();
     this.listEarlier(0);
   }
 
   listEarlier(start) {
-    const search = this.find(".past-search")?.value ?? "";
-    this.look("list", "", { search, start });
+    this.look("list", "", { start });
   }
 
   // A page of it is here; nobody waits for it where the dialog was closed.
@@ -53,11 +33,8 @@ class ListingPanel extends LookingPanel {
     if (start) list.append(...items);
     else list.replaceChildren(...items);
     this.found = found;
-    this.searched = true;
-    const search = this.find(".past-search").value.trim();
-    const none = search ? this.words.earlier_not_found : this.words.earlier_none;
-    const some = search ? this.words.earlier_found : this.words.earlier_all;
-    this.find(".past-found").textContent = found ? filled(some, { count: found }) : none;
+    const some = filled(this.words.earlier_all, { count: found });
+    this.find(".past-found").textContent = found ? some : this.words.earlier_none;
     if (start === 0) list.scrollTop = 0;
     this.listMore();
   }
@@ -91,15 +68,13 @@ class ListingPanel extends LookingPanel {
     return element("li", {}, open);
   }
 
-  // Down from the search into the list; Enter in the search opens the first that was found.
   onListKey(event) {
     if (event.isComposing) return;
     const items = [...this.root.querySelectorAll(".past")];
     const at = items.indexOf(event.target);
-    const inSearch = event.target.matches(".past-search");
-    if (inSearch && event.key === "Enter" && this.searched) items[0]?.click();
-    else if ((inSearch || at >= 0) && event.key === "ArrowDown") items[at + 1]?.focus();
-    else if (at >= 0 && event.key === "ArrowUp") (items[at - 1] ?? this.find(".past-search")).focus();
+    const within = at >= 0 || event.target.matches(".past-list");
+    if (within && event.key === "ArrowDown") items[at + 1]?.focus();
+    else if (at > 0 && event.key === "ArrowUp") items[at - 1].focus();
     else return;
     event.preventDefault();
   }
@@ -108,7 +83,6 @@ class ListingPanel extends LookingPanel {
   leaveDialog() {
     const sheet = this.find(".sheet");
     if (!sheet.open) {
-      clearTimeout(this.searchTimer);
       sheet.classList.remove("earlier");
       sheet.onkeydown = null;
       sheet.replaceChildren();

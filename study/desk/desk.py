@@ -8,7 +8,7 @@ rater's next. A task's id is random.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -31,7 +31,7 @@ from evenhand.study.desk.claims import (
     blinded,
     in_design,
 )
-from evenhand.study.prompts.units import Question, has_known_answer, parse_unit_id
+from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store.database import append, append_once
@@ -466,9 +466,7 @@ class Sheet:
 
 PAGE = 30
 """Answers on a page of the list."""
-LONGEST_SEARCH = 200
 _EXCERPT = 160
-_BEFORE = 40  # characters of an excerpt before the text that was found
 
 
 @dataclass(frozen=True)
@@ -494,29 +492,11 @@ Numbered = tuple[int, Claim]
 """An answered task, after its number in the order of the rater's answers, from 1 on."""
 
 
-def excerpt(people: PeopleText, search: str) -> str:
-    """Return the passage of the texts with `search`, or the beginning of the first response."""
-    wanted = plain(search)
+def excerpt(people: PeopleText) -> str:
+    """Return the beginning of the first response."""
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
-    for block in responses if wanted else ():
-        at = plain(block.text).find(wanted)
-        if at >= 0:
-            text = " ".join(block.text.split())
-            begin = max(0, at - _BEFORE)
-            return ("… " if begin else "") + text[begin : begin + _EXCERPT]
     return responses[0].text[:_EXCERPT] if responses else ""
 
-
-def plain(text: str) -> str:
-    """Return the text in lower case with single spaces, for comparisons.
-
-    >>> plain(" The  ANSWER\\n is") == plain("the answer is ")
-    True
-    """
-    return " ".join(text.split()).lower()
-
-
-_AT_ONCE = 300  # units whose texts are read together
 
 Sent = Answer | Flag | Withdrawal
 """The things that a rater may send."""
@@ -539,7 +519,7 @@ class Desk(Protocol):
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
         return None
 
-    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
+    def earlier(self, rater_id: str, start: int = 0) -> EarlierPage:
         return EarlierPage()
 
     def began_before_keys(self, rater_id: str) -> bool:
@@ -742,24 +722,14 @@ class AnnotationDesk(Desk):
             given_out = self._index.of_rater(rater_id).values()
             return any(blinded(claim.task_id, self._key) != claim.task_id for claim in given_out)
 
-    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
-        """The rater's answers, the last one first, from place `start` on; with `search` those whose
-        number or texts contain it. Where tasks are repeated, they reach back less far than a
-        repeat's distance, so that no one finds the first answer while giving the second.
+    def earlier(self, rater_id: str, start: int = 0) -> EarlierPage:
+        """The rater's answers, the last one first, from place `start` on. Where tasks are repeated,
+        they reach back less far than a repeat's distance, so that no one finds the first answer
+        while giving the second.
         """
         design = self._design()
-        search = search[:LONGEST_SEARCH].strip()
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
-        if search:
-            shown = self._shown([claim for _, claim in numbered], design)
-            texts = ((people.title, *(b.text for b in people.blocks)) for people in shown)
-            wanted, number = plain(search), search.strip().removeprefix("#")
-            numbered = [
-                each
-                for each, of_task in zip(numbered, texts, strict=True)
-                if number == str(each[0]) or any(wanted in plain(text) for text in of_task)
-            ]
         listed = numbered[start : start + PAGE]
         of_page = [claim for _, claim in listed]
         with self.study.store.read() as connection:
@@ -767,7 +737,7 @@ class AnnotationDesk(Desk):
             flagged = {flag.task_id for flag in standing_flags(connection, rater_id, of_page)}
         tasks = [self._task(claim, design, given.get(claim.task_id)) for claim in of_page]
         rows = (
-            EarlierAnswer(number, task, excerpt(task.people, search), task.task_id in flagged)
+            EarlierAnswer(number, task, excerpt(task.people), task.task_id in flagged)
             for (number, _), task in zip(listed, tasks, strict=True)
         )
         return EarlierPage(tuple(rows), start, len(numbered))
@@ -805,17 +775,6 @@ class AnnotationDesk(Desk):
             for number, claim in reversed(done)
             if in_design(claim, design)
         ]
-
-    def _shown(self, shown: Sequence[Claim], design: SessionDesign) -> Iterator[PeopleText]:
-        """The texts of many tasks, as they were shown."""
-        for start in range(0, len(shown), _AT_ONCE):
-            some = shown[start : start + _AT_ONCE]
-            units = [claim for claim in some if not claim.is_check]
-            asked = [Question(c.unit_id, self.study.rubrics[c.rubric], c.order) for c in units]
-            values = dict(zip(units, self.study.values_of(asked), strict=True))
-            for claim in some:
-                texts = values.get(claim) or design.checks.values(claim.key, claim.order)
-                yield self.study.rubrics[claim.rubric].for_people(texts)
 
     def _design(self) -> SessionDesign:
         """Return the sessions' design, computed again when the study has grown meanwhile."""

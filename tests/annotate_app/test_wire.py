@@ -136,7 +136,7 @@ def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel):
     flag = {"submit_id": "f1", "task_id": task, "flag": "other", "text": "why"}
     flagged = panel.take(answers=[flag], look=look)
     assert [each["text"] for each in flagged["sheet"]["flags"]] == ["why"]
-    listed = {"nonce": "n2", "wish": "list", "task_id": task, "search": "", "start": 0}
+    listed = {"nonce": "n2", "wish": "list", "task_id": task, "start": 0}
     found = panel.take(look=listed)
     assert [row["task"] for row in found["earlier"]["rows"]] == [task]
     assert found["sheet"]["earlier"]
