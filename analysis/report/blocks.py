@@ -11,8 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from evenhand.study.tables.formats import guarded
-from evenhand.texts import written
-from evenhand.visible import visible
+from evenhand.texts import visible, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict

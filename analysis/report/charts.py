@@ -24,8 +24,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
 from evenhand.analysis.report.blocks import Chart
-from evenhand.texts import written
-from evenhand.visible import marked, visible, visible_in
+from evenhand.texts import marked, visible, visible_in, written
 
 Spec = dict[str, Any]
 Datum = dict[str, Any]

@@ -44,8 +44,7 @@ from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
-from evenhand.texts import texts, written
-from evenhand.visible import KEPT, visible
+from evenhand.texts import KEPT, texts, visible, written
 
 if TYPE_CHECKING:
     import jinja2

@@ -225,7 +225,7 @@ class Corrected:
         graded ones are too few however many are labelled.
 
         >>> Corrected(0.5, 0.8).labels_for(0.05, 2000), Corrected(0.5, 0.8).labels_for(0.05, 300)
-        (183, None)
+        (158, None)
         """
         left = (width / (Z * self.sd)) ** 2 - self.correlation**2 / graded
         needed = (1.0 - self.correlation**2) / left if left > 0 else math.inf

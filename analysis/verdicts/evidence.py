@@ -226,8 +226,7 @@ class VerdictEvidence:
     verdicts decide for a rubric with more categories. `wording_unstable` is its stability across
     wordings of the rubric, where that is clearly too low; `injection` the audit of texts that try
     to manipulate it. `identical_graders` have the same labels. Signs of a plain mistake are its
-    kappas after recoding its labels (`recoded`, the largest first), and the shares of the category
-    that it gives most often, in its labels and in people's (`commonest`). `selective` is its
+    kappas after recoding its labels (`recoded`, the largest first). `selective` is its
     agreement on units with few labels and with more, where it depended on labels which units got
     more. `gross` is the share of its labels that are gross errors, where labels have an order, in
     `points` of the scale.
@@ -248,7 +247,6 @@ class VerdictEvidence:
     injection: Audit | None = None
     identical_graders: tuple[str, ...] = ()
     recoded: tuple[ResultRow, ...] = ()
-    commonest: tuple[ResultRow, ResultRow] | None = None
     selective: tuple[ResultRow, ResultRow] | None = None
     gross: ResultRow | None = None
     points: str = "points"
@@ -290,7 +288,7 @@ class VerdictEvidence:
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
             self.wording_unstable,
             *(*now.parts, *tuned.parts),
-            *(*self.recoded, *(self.commonest or ()), *(self.selective or ())),
+            *(*self.recoded, *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
             *(row for each in self.people.opposed for row in (each.given, each.recoded)),
             *self.people.sides,
@@ -342,13 +340,6 @@ def evidence_on(
         least = kappa_on_scale(least, labels.scale.ordered)
     elif subset != BINARY_ALL and chance is not None:
         least *= min(2.0 * float((chance.shares**2).sum()), 1.0)
-    # Binary verdicts have rates that show the commonest category already.
-    shares = [
-        (given, of_people)
-        for at in labels.scale.categories
-        if (given := rows.get("prevalence", grader, "", subset, at))
-        and (of_people := rows.get("prevalence", "humans", "", subset, at))
-    ]
     recoded = (row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     column = labels.raters.index(grader)
     copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
@@ -401,7 +392,6 @@ def evidence_on(
         injection=audit_of(rows.rows.values(), grader),
         identical_graders=tuple(labels.raters[of] for of in copies if of in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda each: -each["estimate"])),
-        commonest=max(shares, key=lambda each: each[0]["estimate"], default=None),
         selective=next(((each[0], each[1]) for each in by_labels if len(each) == 2), None),
         gross=next(iter(wherever(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",

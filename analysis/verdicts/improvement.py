@@ -27,7 +27,6 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, Overlap, distances
 from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
-from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -262,32 +261,6 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     if not alpha or not room > 0:
         return math.nan
     return float((ndtri(POWER) - ndtri(alpha)) * math.sqrt(DIFFER / max(clusters, 1)) / room)
-
-
-def errors_needed(alpha: float) -> int:
-    """Return in how many clusters the old grader must be wrong before even one that is right in all
-    of them could be shown to be better (sign test).
-
-    >>> errors_needed(0.01125)
-    7
-    """
-    return math.ceil(math.log(alpha) / math.log(0.5))
-
-
-def most_errors(labels: LabelMatrix, name: str) -> float:
-    """Return an upper bound, at 90%, of the share of clusters in which a person labels a unit
-    otherwise than this grader; NaN where it has no grades.
-    """
-    if name not in labels.raters:
-        return math.nan
-    grader = labels.raters.index(name)
-    coded = labels.view_of([grader])
-    labelled, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [grader]]
-    both = (labelled >= 0) & (graded >= 0)
-    wrong = (both & (labelled != graded)).any(axis=1)
-    differs = np.bincount(labels.clusters, wrong, labels.n_clusters) > 0
-    seen = np.bincount(labels.clusters, both.any(axis=1), labels.n_clusters) > 0
-    return share_bounds(differs.astype(float), seen.astype(float), 0.1)[2]
 
 
 def content_of(labels: LabelMatrix, old: str, new: str) -> str:

@@ -29,8 +29,6 @@ from evenhand.texts import texts, written
 
 MOST_PARTS = 3
 """Parts of the sample that a sentence names."""
-ONE_CATEGORY = 0.95
-"""Share of one category from which on a grader hardly tells units apart."""
 Judgement = Literal[
     "can_replace",
     "can_replace_at_threshold",
@@ -178,11 +176,6 @@ def _has_interval(case: VerdictEvidence) -> bool:
 
 def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
     """Reason for a plain fault that can be fixed, where the labels look like one."""
-    if case.commonest is not None:
-        given, people = (row["estimate"] for row in case.commonest)
-        if given >= ONE_CATEGORY and people < ONE_CATEGORY - 0.1:
-            category = case.commonest[0]["at"]
-            return [because("one_category", category=category, own=given, people=people)]
     bounds, best = case.present.bounds, next(iter(case.recoded), None)
     if bounds is None or best is None or not best["estimate"] >= bounds.people["estimate"] / 2:
         return []

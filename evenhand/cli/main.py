@@ -20,7 +20,7 @@ from evenhand.cli.verbs import (
     grouped_verbs,
     trust_settings,
 )
-from evenhand.visible import print_anywhere
+from evenhand.texts import print_anywhere
 
 GROUPS = grouped_verbs()
 ABOUT = (

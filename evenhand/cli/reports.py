@@ -40,8 +40,7 @@ from evenhand.cli.verbs import (
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
 from evenhand.reporting.noting import changing_settings, note, note_in, operator
-from evenhand.texts import written
-from evenhand.visible import escaped_json
+from evenhand.texts import escaped_json, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.verification import Libraries

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.texts import written
-from evenhand.visible import visible
+from evenhand.texts import visible, written
 
 if TYPE_CHECKING:
     from rich.console import Console

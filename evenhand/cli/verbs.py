@@ -28,8 +28,7 @@ from evenhand.cli.terminal import print_lines, say, warn, working
 from evenhand.errors import InputError, StoreAway, nearest
 from evenhand.reporting.keywords import missing_library
 from evenhand.reporting.noting import note
-from evenhand.texts import table_of, written
-from evenhand.visible import visible
+from evenhand.texts import table_of, visible, written
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer

@@ -140,7 +140,6 @@ def _study_context(
     in the `dataset`.
     """
     from evenhand.analysis.report import ReportContext
-    from evenhand.study.desk.claims import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
     from evenhand.study.store.logs.decisions import WAVES
@@ -179,15 +178,6 @@ def _study_context(
         facts=facts,
         notes=[
             *dataset.notes,
-            *(
-                written(
-                    "prompts.seen",
-                    rubric=seen.titles[each.rubric.name],
-                    seen=each.seen,
-                    labels=each.labels,
-                )
-                for each in prompts_seen(study, seen.ratings)
-            ),
             *several_models(answered),
         ],
         answered=answered,

@@ -57,8 +57,7 @@ from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.tables.columns import INCLUSION, listed
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO, RATINGS_COLUMNS, validate_ratings
-from evenhand.texts import written
-from evenhand.visible import visible, visible_in
+from evenhand.texts import visible, visible_in, written
 
 if TYPE_CHECKING:
     from evenhand.reporting.load import Source

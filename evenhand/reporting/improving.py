@@ -540,23 +540,12 @@ class Trial:
         return level_of_reading(self._readings + 1, self.rule.looks)
 
     def check_provable(self) -> None:
-        """Raise InputError where questions are open, and no gain could be proved whatever the
-        candidates say: no level is left, or the old grader is hardly ever wrong.
-        """
+        """Raise InputError where questions are open, and no level is left to prove a gain."""
         if _Run(self).is_answered():
             return
-        if not (level := self.next_level):
+        if not self.next_level:
             about = {"rubric": self.rubric.name, "readings": self._readings}
             raise InputError(written("improve.no_level_left", **about))
-        clusters, old, needed = (
-            self.clusters_in("prove"),
-            self.old.rater_id,
-            improvement.errors_needed(level),
-        )
-        errors = improvement.most_errors(self.labels_elsewhere(), old) * len(clusters)
-        if errors < needed:  # False for NaN: of a grader without grades nothing is known
-            figures = {"errors": errors, "clusters": len(clusters), "needed": needed}
-            raise InputError(written("improve.impossible", old=old, **figures))
 
     def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone. It is a look of the

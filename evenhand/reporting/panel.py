@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.texts import written
-from evenhand.visible import visible
+from evenhand.texts import visible, written
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -46,8 +46,7 @@ from evenhand.study.store.grades import TRIED
 from evenhand.study.store.logs.answers import marks_on, remarks_table, standing
 from evenhand.study.store.logs.decisions import ProposalAttempt
 from evenhand.study.tables.ratings import Mark
-from evenhand.texts import written
-from evenhand.visible import visible
+from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------
 

@@ -428,17 +428,6 @@ class SessionDesign:
 _PROMPTS = {"prompt", "prompt_a", "prompt_b"}
 
 
-@dataclass(frozen=True)
-class PromptsSeen:
-    """The number of human labels under a rubric that hides the prompt (`labels`), and of those
-    given after its rater had been shown it (`seen`).
-    """
-
-    rubric: Rubric
-    labels: int
-    seen: int
-
-
 def shows_prompt(rubric: Rubric) -> bool:
     return not _PROMPTS.isdisjoint(rubric.variables)
 
@@ -447,39 +436,6 @@ def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
     """The rubrics that hide a prompt which another one of them shows."""
     hiding = [rubric for rubric in rubrics if not shows_prompt(rubric)]
     return hiding if len(hiding) < len(rubrics) else []
-
-
-def prompts_seen(study: Study, ratings: pd.DataFrame) -> list[PromptsSeen]:
-    """Count, for every rubric that hides the prompt, the labels that people gave after they had
-    been handed a question that shows it; rubrics without any such label are left out.
-
-    `ratings` is the study's table. For labels from elsewhere, which the desk did not hand out, this
-    is not known, and they count as unseen.
-    """
-    showing = [name for name, rubric in study.rubrics.items() if shows_prompt(rubric)]
-    query = sa.select(claims.c.rater_id, claims.c.unit_id, claims.c.claimed_at)
-    first_shown: dict[tuple[str, str, str], str] = {}  # (rater, pair, side) -> moment
-    for rater, unit, moment in study.store.rows(query.where(claims.c.rubric.in_(showing))):
-        for prompt in () if has_known_answer(unit) else _prompts_of(unit):
-            key = (rater, *prompt)
-            first_shown[key] = min(moment, first_shown.get(key, moment))
-    counted = []
-    for rubric in judged_without_prompt(list(study.rubrics.values())):
-        given = ratings[(ratings["rubric"] == rubric.name) & (ratings["rater_kind"] == "human")]
-        given = given[given["label"] != ""]
-        seen = 0
-        for rater, unit, at in given[["rater_id", "unit_id", "created_at"]].itertuples(index=False):
-            shown = (first_shown.get((rater, *prompt)) for prompt in _prompts_of(unit))
-            seen += any(moment is not None and moment <= at for moment in shown)
-        if seen:
-            counted.append(PromptsSeen(rubric, len(given), seen))
-    return counted
-
-
-def _prompts_of(unit_id: str) -> list[tuple[str, str]]:
-    """The prompts of a unit, (pair, side): of a pair both."""
-    pair, _, side = parse_unit_id(unit_id)
-    return [(pair, each) for each in side or "ab"]
 
 
 ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")

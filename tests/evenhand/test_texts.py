@@ -38,8 +38,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
-from evenhand.texts import texts, written
-from evenhand.visible import escaped_json, visible, visible_in
+from evenhand.texts import escaped_json, texts, visible, visible_in, written
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")

@@ -9,7 +9,7 @@ from evenhand.analysis import Analysis, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.sections.raters import page_of
 from evenhand.study.tables.ratings import Mark
-from evenhand.visible import visible
+from evenhand.texts import visible
 from tests.analysis.report.small_study import HOSTILE, SCALE, Page, parse, tables
 
 pytestmark = pytest.mark.slow

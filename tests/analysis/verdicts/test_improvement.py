@@ -22,7 +22,6 @@ from evenhand.analysis.verdicts.improvement import (
     clusters_to_part,
     commonest_label,
     content_of,
-    most_errors,
     part_clusters,
     provable_gain,
     prove,
@@ -165,13 +164,6 @@ def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters():
     assert 0.2 < many < 0.35
     same = replace(found, codes=np.zeros_like(found.codes))
     assert math.isnan(provable_gain(same, 30, 0.01125))
-
-
-def test_how_often_the_old_grader_is_wrong_is_bounded_above():
-    found = labels({OLD: 0.97})
-    wrong = (found.codes[:, :PEOPLE] != found.codes[:, [found.raters.index(OLD)]]).any(axis=1)
-    assert wrong.mean() < most_errors(found, OLD) < wrong.mean() + 0.1
-    assert math.isnan(most_errors(found, "unknown"))
 
 
 def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():

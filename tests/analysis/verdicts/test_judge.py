@@ -302,7 +302,6 @@ def people(rng: np.random.Generator, truth: np.ndarray) -> dict[str, list[str]]:
     [
         (lambda truth: 4 - truth, "looks inverted"),
         (lambda truth: np.minimum(truth + 2, 4), ""),
-        (lambda truth: np.where(np.arange(300) < 3, truth, 2), "gives the label 3 on 99%"),
     ],
 )
 def test_plain_faults(truth, people, seen, words):

@@ -129,7 +129,7 @@ def divided(make_study) -> Study:
 def test_what_peoples_disagreements_have_in_common(run, divided: Study) -> None:
     said = run("rubric", "suggest", divided.folder).stdout
     assert "Annotators chose different options on 12 of 24 items." in said
-    assert "On 12 of these no option leads" in said
+    assert "On 12 of these no option has a majority" in said
     assert "More often in main_category=m0: on 100% of 12 items." in said
     assert "1 (Literal compliance) and 2 (Goal compliance): 12 items" in said
 

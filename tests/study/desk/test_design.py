@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk.claims import (
@@ -19,7 +18,6 @@ from evenhand.study.desk.claims import (
     judged_without_prompt,
     oversight,
     pause,
-    prompts_seen,
     readmit,
     resume,
 )
@@ -201,10 +199,6 @@ def test_a_wrong_setting_is_one_sentence(make_study, key, value):
 # Rubrics judged without the prompt
 
 
-def seen(study) -> list[tuple[str, int, int]]:
-    return [(e.rubric.name, e.seen, e.labels) for e in prompts_seen(study, study.ratings())]
-
-
 @pytest.mark.slow
 def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study):
     study = make_study(pairs=12)
@@ -212,7 +206,6 @@ def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study):
     asked = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
     stages = [name for name, _ in groupby(asked)]
     assert stages == ["hedging", "even-handedness", "refusal"] * 2  # in both blocks
-    assert seen(study) == []
 
 
 @pytest.mark.slow
@@ -226,19 +219,6 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
     with open_study(study.folder) as study:
         asked = label_all(AnnotationDesk(study), "r1")
         assert [task.rubric.name for task in asked[:2]] == ["hedging", "refusal"]
-        label_all(AnnotationDesk(study), "r2")
-        assert seen(study) == [("hedging", 12, 12)]
-        _, context = analyse_study(study, verify=False, resamples=50)
-    (note,) = context.notes
-    assert "without the prompt. For 12 of 12 labels" in note
-
-
-def test_an_answer_changed_once_the_prompt_is_known_counts_as_seen(make_study):
-    study = make_study(pairs=2, subjects=("s",))
-    desk = AnnotationDesk(study)
-    first = next(task for task in label_all(desk, "r1") if task.rubric.name == "hedging")
-    assert submit(desk, "r1", first, "3", "again", edit=True) == "stored"
-    assert seen(study) == [("hedging", 1, 4)]
 
 
 def test_only_what_another_rubric_shows_is_hidden():
