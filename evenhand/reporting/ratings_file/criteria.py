@@ -34,7 +34,7 @@ T = TypeVar("T")
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
 CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
-_KNOWN = USUAL_NAMES["items"]
+_KNOWN, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _RESPONSES = (RESPONSE_ID, "completion_id")
 _KINDS: tuple[str, ...] = ("axis", "criterion_kind", "criterion_type", "criterion_category")
 _KINDS += ("dimension", "kind", "type", "category")
@@ -62,9 +62,9 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if not (points := by_name.get(POINTS, "")):
         return table
     if not criterion:
-        has_labels = rated and {"label", *USUAL_NAMES["ratings"]["label"]} & {*table}
-        numbers = pd.to_numeric(texts(table[points]), errors="coerce")
-        if not has_labels or "rubric" in table or numbers.isna().any():
+        known = ((*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS))
+        key = [by_name[each] for names in known for each in [n for n in names if n in by_name][:1]]
+        if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
             return table
         raise InputError(
             f"{name} has points ({points!r}) and no column of criteria; add one called "
