@@ -207,7 +207,10 @@ def test_a_unit_stays_with_its_person_and_can_be_taken_over(expert, served):
 
 
 def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
-    turn_to(page, "Adjudication")
+    with open_study(served.folder) as study:
+        unit = adjudication_queue(study)[-1].unit_id
+    page.goto(f"{served.url}items?item={unit}")
+    page.get_by_role("link", name="Adjudicate this item").first.click()
     shown(page)
     settled(page).keyboard.press("2")
     expect(page.locator(".option input:checked")).to_have_count(1)
