@@ -52,17 +52,17 @@ class Screen:
         shown = [self.number, len(sizes), sum(sizes), max(sizes), moments[-1], moments[0]]
         shown += [sum(sizes) - max(sizes), sum(lengths), lengths[-1], min(lengths), len(blocks)]
         for other in (before, self, after):
-            shown += [0.0] * 4 if other is None else other.counters()
+            shown += [0.0] * 3 if other is None else other.counters()
         return shown
 
     def counters(self) -> list[float]:
         """The figures in the margin, and how the estimate differs from that of all answers."""
-        progress, pace = self.data["progress"], self.data["pace"] or {"block": 0, "minutes": None}
+        progress = self.data["progress"]
         left = progress["total"] - progress["done"]
         every = [Worked("", seconds_given(n)) for n in range(self.number)]
         counted = minutes_left(every, left) or 0
-        beside = (pace["minutes"] or counted) - counted
-        return [progress["done"] - self.number, progress["total"], pace["block"], beside]
+        beside = (self.data["minutes"] or counted) - counted
+        return [progress["done"] - self.number, progress["total"], beside]
 
 
 def seconds_given(number: int) -> float:
