@@ -99,7 +99,7 @@ def blocks_of(
     for heading, *cells in rows:
         lines.append(heading)
         line = ""
-        for name, cell in zip(columns[1:], cells, strict=True):
+        for name, cell in zip(columns[1:], cells, strict=False):
             if not cell:
                 continue
             field = f"{name} {cell}"
