@@ -87,7 +87,7 @@ VERDICTS = (
          "Do not use single labels in place of annotators'", more="--slice slice"),
     file("inverted", "reads the scale backwards", labels(reverse), "It looks inverted", "reversed"),
     file("one answer", "says 3 whatever it reads", labels(lambda unit: "3"), "Do not use gpt",
-         "no better than a baseline", "It gives the label 3 on 100% of items"),
+         "no better than a baseline"),
     file("noise", "its labels have nothing to do with the items",
          labels(lambda unit: truth(unit * 3 + 11)), "Do not use gpt"),
     file("rows are missing", "no label on two of five",
