@@ -146,7 +146,13 @@ def test_plan(ratings: Path, capsys, monkeypatch) -> None:
     for given in forms(ratings):
         found = eh.plan(given, half_width=0.05, **SCALE)
         assert f"{found}\n" == printed
-    assert set(found.tables) == {"deciding", "components", "dependability", "intervals"}
+    assert set(found.tables) == {
+        "deciding",
+        "components",
+        "dependability",
+        "intervals",
+        "corrected",
+    }
     assert found.tables["deciding"]["grader"].tolist() == ["plain", "sure"]
     assert found.tables["components"]["share"].sum() == pytest.approx(1)
 

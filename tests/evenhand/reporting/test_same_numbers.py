@@ -134,8 +134,6 @@ def test_a_direction_has_the_units_of_its_rows(told: Told) -> None:
     assert cells[0].split()[0] == str(of_people)
     assert f"{of_late} items" not in cells[1]
     assert f"{of_late} items" in cells[2]
-    (sentence,) = re.findall(r"- Annotators on s1: .*?; (\d+) items;", told.markdown)
-    assert int(sentence) == of_people
 
 
 def test_people_per_unit_are_those_who_labelled(told: Told) -> None:
