@@ -27,6 +27,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, Overlap, distances
 from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
+from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -261,6 +262,25 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     if not alpha or not room > 0:
         return math.nan
     return float((ndtri(POWER) - ndtri(alpha)) * math.sqrt(DIFFER / max(clusters, 1)) / room)
+
+
+def too_few_errors(
+    labels: LabelMatrix, old: str, clusters: int, alpha: float
+) -> tuple[float, int] | None:
+    """Return in how many of so many clusters the old grader errs, an upper bound at 90%, and in how
+    many it must before one that never errs is shown to be better (sign test). None where there may
+    be enough, or nothing is known of the grader.
+    """
+    if old not in labels.raters:
+        return None
+    coded = labels.view_of([grader := labels.raters.index(old)])
+    labelled, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [grader]]
+    both = (labelled >= 0) & (graded >= 0)
+    cells = ((both & (labelled != graded)).any(axis=1), both.any(axis=1))
+    wrong, seen = (np.bincount(labels.clusters, each, labels.n_clusters) > 0 for each in cells)
+    errors = clusters * share_bounds(wrong.astype(float), seen.astype(float), 0.1)[2]
+    needed = math.ceil(math.log(alpha) / math.log(0.5))
+    return (errors, needed) if errors < needed else None
 
 
 def content_of(labels: LabelMatrix, old: str, new: str) -> str:

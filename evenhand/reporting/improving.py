@@ -540,12 +540,18 @@ class Trial:
         return level_of_reading(self._readings + 1, self.rule.looks)
 
     def check_provable(self) -> None:
-        """Raise InputError where questions are open, and no level is left to prove a gain."""
+        """Raise InputError where questions are open, and no gain could be proved whatever the
+        candidates say: no level is left, or the old grader is hardly ever wrong.
+        """
         if _Run(self).is_answered():
             return
-        if not self.next_level:
+        if not (level := self.next_level):
             about = {"rubric": self.rubric.name, "readings": self._readings}
             raise InputError(written("improve.no_level_left", **about))
+        old, clusters = self.old.rater_id, len(self.clusters_in("prove"))
+        if few := improvement.too_few_errors(self.labels_elsewhere(), old, clusters, level):
+            figures = {"errors": few[0], "clusters": clusters, "needed": few[1]}
+            raise InputError(written("improve.impossible", old=old, **figures))
 
     def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone. It is a look of the

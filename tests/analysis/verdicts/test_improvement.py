@@ -28,6 +28,7 @@ from evenhand.analysis.verdicts.improvement import (
     round_sizes,
     score_of,
     strata_of,
+    too_few_errors,
 )
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -164,6 +165,16 @@ def test_the_gain_that_a_proof_can_show_falls_with_the_root_of_the_clusters():
     assert 0.2 < many < 0.35
     same = replace(found, codes=np.zeros_like(found.codes))
     assert math.isnan(provable_gain(same, 30, 0.01125))
+
+
+def test_how_often_the_old_grader_is_wrong_is_bounded_above():
+    found = labels({OLD: 0.97})
+    wrong = (found.codes[:, :PEOPLE] != found.codes[:, [found.raters.index(OLD)]]).any(axis=1)
+    errors, needed = too_few_errors(found, OLD, 1, 0.01125)
+    assert wrong.mean() < errors < wrong.mean() + 0.1
+    assert needed == 7
+    assert too_few_errors(found, OLD, 1000, 0.01125) is None
+    assert too_few_errors(found, "unknown", 1, 0.01125) is None
 
 
 def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
