@@ -211,18 +211,9 @@ class Corrected:
     sd: float
     correlation: float
 
-    def half_width(self, labelled: float, graded: float) -> float:
-        """Half the 95% interval of the mean; inf of grades counts as a known mean of them.
-
-        >>> round(Corrected(0.5, 0.0).half_width(100, 1000), 3), round(0.5 * 1.96 / 10, 3)
-        (0.098, 0.098)
-        """
-        unexplained = 1.0 - self.correlation**2
-        return Z * self.sd * math.sqrt(unexplained / labelled + self.correlation**2 / graded)
-
     def labels_for(self, width: float, graded: float) -> int | None:
-        """Return the fewest labelled items with which the interval is as narrow; None where so many
-        graded ones are too few however many are labelled.
+        """Return the fewest labelled items with which half the 95% interval is `width`, of so many
+        graded ones (inf: their mean is known); None where these are too few.
 
         >>> Corrected(0.5, 0.8).labels_for(0.05, 2000), Corrected(0.5, 0.8).labels_for(0.05, 300)
         (158, None)
