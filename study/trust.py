@@ -122,9 +122,7 @@ def state_folder() -> Path:
 
 def _remembered() -> set[str]:
     try:
-        return {
-            line.partition(" ")[0]
-            for line in (state_folder() / "trusted").read_text("utf-8").splitlines()
-        }
+        lines = (state_folder() / "trusted").read_text("utf-8").splitlines()
+        return {line.partition(" ")[0] for line in lines}
     except (OSError, RuntimeError, UnicodeDecodeError):  # no such file, or no home
         return set()

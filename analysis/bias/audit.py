@@ -361,10 +361,9 @@ def add_rater_group_rows(
         for grader in coded.members("model"):
             units = by_both & coded.labelled[:, grader]
             if units.any():
-                sides = [
-                    kappas.with_rater(group, grader, units)[kappa].values for group in (own, rest)
-                ]
-                alike = [kappas.among(group, units)[kappa].values for group in (own, rest)]
+                both = (own, rest)
+                sides = [kappas.with_rater(group, grader, units)[kappa].values for group in both]
+                alike = [kappas.among(group, units)[kappa].values for group in both]
                 counts = resamples.count(coded.clusters, units)
                 note = f"{len(own)} against {len(rest)} annotators"
                 shift = Shift(

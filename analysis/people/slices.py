@@ -205,10 +205,8 @@ def publics_of(
     sums, pairs, usual, chance = _distances_among(held, coded)
     while groups:
         shuffles = int(np.clip(_MOST_PAIRS // max(sums.nnz, 1), 99, _SHUFFLES))
-        rng, orders = (
-            np.random.default_rng(seed),
-            np.tile(np.arange(len(alike)), (shuffles + 1, 1)),
-        )
+        rng = np.random.default_rng(seed)
+        orders = np.tile(np.arange(len(alike)), (shuffles + 1, 1))
         for order in orders[1:]:
             order[alike.argsort()] = np.lexsort((rng.random(len(alike)), alike))
         of_each = np.array(
@@ -270,10 +268,9 @@ def _by_sides(sums: Any, pairs: Any, group: Codes) -> tuple[float, float]:
     np.fill_diagonal(weight, 0.0)
     own, weight = np.diag(mean), np.where(np.isnan(mean), 0.0, weight)
     each = np.where(np.isnan(own), 0.0, weight.sum(axis=0))
-    return (
-        float(np.nansum(each * own) / max(each.sum(), 1e-300)),
-        float(np.nansum(weight * mean) / max(weight.sum(), 1e-300)),
-    )
+    parts = ((each, own), (weight, mean))
+    within, across = (float(np.nansum(w * d) / max(w.sum(), 1e-300)) for w, d in parts)
+    return within, across
 
 
 def add_side_kappa_rows(view: RubricView) -> None:

@@ -68,8 +68,8 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
     if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
-        say("several.start", folder=folders[0])
         folders = [start_study(folders[0])]
+        say("several.start", folder=folders[0].parent)
     named = [folder.resolve() for folder in arguments.dirs]
     path = study_path(arguments.path) if arguments.path else ""
     if path or folders != named or len(named) > 1:  # `--url` may have the same path, and no other

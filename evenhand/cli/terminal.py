@@ -81,11 +81,8 @@ def print_table(
     filled = [k for k in every if not k or {row[k] for row in rows if k < len(row)} - {"", "-"}]
     fewer = [filled[:count] for count in range(len(filled), 3, -1)] if ranked else []
     for places, padding in [(every, 1), (every, 0), *((some, 0) for some in fewer)]:
-        head, cells = (
-            [columns[k] for k in places],
-            [[row[k] for k in places if k < len(row)] for row in rows],
-        )
-        table = text_table(head, cells, title=title, padding=padding)
+        cells = [[row[k] for k in places if k < len(row)] for row in rows]
+        table = text_table([columns[k] for k in places], cells, title=title, padding=padding)
         wide = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
         if wide <= screen.width or not screen.is_terminal:
             screen.print(table, soft_wrap=False)

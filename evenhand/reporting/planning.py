@@ -171,9 +171,7 @@ class Assumptions:
         except ValueError:
             mean, sd, *more = None, -1.0
         if (sd is not None and not sd > 0) or any(each is not None for each in more):
-            raise InputError(
-                "--mean is a mean, or a mean and a standard deviation above 0: 3.2,0.9"
-            )
+            raise InputError("--mean is a mean, or a mean and a positive standard deviation: 3,0.9")
         return mean, sd
 
     def corrected(self, statistic: str) -> Corrected:
@@ -302,8 +300,8 @@ def _plan_corrected(assumed: Assumptions, wanted: Wanted) -> Plan:
     about |= {"graded": graded, "labelled": labelled, "alone": alone, "least": least}
     needed = written(f"plan.corrected_{statistic}", likeness=assumed.alike, **about)
     title = written("plan.corrected_sizes", statistic=statistic, width=wanted.half_width)
-    said = written("plan.corrected_assumed", raters=assumed.raters, **about)
-    return Plan([needed, (title, *table), said], {"sizes": sizes})
+    basis = written("plan.corrected_assumed", raters=assumed.raters, **about)
+    return Plan([needed, (title, *table), basis], {"sizes": sizes})
 
 
 def _labelled_for(given: Corrected, wanted: Wanted) -> tuple[pd.DataFrame, Columns]:

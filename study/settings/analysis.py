@@ -113,11 +113,7 @@ class AnalysisSettings(BiasSettings):
         if not isinstance(given, Mapping):
             return given
         former = {"ensembles": [], "interval": "percentile"}
-        return {
-            name: value
-            for name, value in given.items()
-            if name not in former or value != former[name]
-        }
+        return {name: value for name, value in given.items() if former.get(name) != value}
 
 
 MOST_OF_PEOPLE = 0.25

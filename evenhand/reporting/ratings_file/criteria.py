@@ -168,10 +168,10 @@ def with_scores(dataset: Dataset) -> Dataset:
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]
-        said = {look(each): each for each in scale.categories}
-        yes = next((pair[0] for pair in TRUTH if said.keys() <= {*pair}), "")
-        met = scale.affirmative or frozenset({said.get(yes, "")} - {""})
-        is_other = len(said) > 2 or scale.part_of or scale.variant_of or not (met or yes)
+        labels_by_look = {look(each): each for each in scale.categories}
+        yes = next((pair[0] for pair in TRUTH if labels_by_look.keys() <= {*pair}), "")
+        met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
+        is_other = len(labels_by_look) > 2 or scale.part_of or scale.variant_of or not (met or yes)
         if rows.empty or is_other:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
