@@ -3,9 +3,9 @@
 A *table* of two raters' numbers is a row of cells (..., cells), sums over pairs of labels. The
 first nine are *moments*, (..., 3, 3): each label adds three shares to a side
 (`analysis.labels.matrix.number_sides`), so that the sums of x, y, x^2, y^2 and xy can be read off.
-Then come the sum of distances |x - y|, on a scale from 0 to 1, and how often each rater gave each
-number: all that kappa with linear weights needs to know (Cohen 1968), without a cell for each two
-numbers.
+Then come the sum of distances |x - y|, on a scale from 0 to 1, the sum of what the pairs contribute
+to the correlation of ranks (`rank_contributions`), and how often each rater gave each number: all
+that kappa with linear weights needs to know (Cohen 1968), without a cell for each two numbers.
 
 *Intraclass correlations* come from the two-way analysis of variance of units by raters, one label
 each: mean squares of units (rows), raters (columns) and the rest (McGraw & Wong 1996, Table 2).
@@ -35,7 +35,9 @@ _FIRST = np.array([0.0, 0.5, 1.0])
 _SECOND = np.array([0.0, 0.0, 1.0])
 """What a side's shares add to x and to x^2."""
 _MOMENTS = 9
+_MARGINS = _MOMENTS + 2
 _TINY = 1e-12
+_ALMOST_ONE = 1.0 - 1e-15
 
 
 @dataclass(frozen=True)
@@ -167,17 +169,60 @@ def linear_kappa(tables: Array, values: Array) -> Array:
     return chance_corrected(1.0 - apart, 1.0 - ratio(expected, size**2))
 
 
-def cluster_cells(
-    coded: Coded, clusters: Codes, first: Codes, second: Codes, n: int, weight: Array | None
-) -> Array:
-    """The cells (n clusters, cells) from pairs of labels: their `clusters`, codes and weights, all
-    (pairs,).
+def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
+    """What each pair of labels contributes to Spearman's rho on Fisher's scale, (pairs,).
+
+    The weighted mean is atanh(rho), with ties at their mean rank. The mean in a resample is that of
+    its own ranks to first order: contributions are rho plus its influence (Croux & Dehon 2010,
+    section 2; here with ties). NaN where one rater's labels do not vary. `first` and `second` are
+    codes in the order of the numbers.
+
+    >>> pairs = rank_contributions(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4))
+    >>> np.tanh(pairs.mean()).round(4).item()
+    0.7071
     """
+    share = np.asarray(weight, dtype=np.float64)
+    share = share / max(float(share.sum()), 1e-300)
+
+    def centred(codes: Codes) -> Array:
+        margin = np.bincount(codes, share)
+        return np.asarray((np.cumsum(margin) - margin / 2.0 - 0.5)[codes])
+
+    def above(codes: Codes, ranks: Array) -> Array:
+        # The mean of others' ranks, each as far as its label is above this one.
+        sums = np.bincount(codes, share * ranks)
+        return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[codes])
+
+    x, y = centred(first), centred(second)
+    covariance, of_x, of_y = (float(share @ part) for part in (x * y, x * x, y * y))
+    if min(of_x, of_y) <= _TINY:
+        return np.full(len(first), np.nan)
+    scale = np.sqrt(of_x * of_y)
+    rho = float(np.clip(covariance / scale, -_ALMOST_ONE, _ALMOST_ONE))
+    joint = (x * y + above(first, y) + above(second, x)) / scale
+    own = (x * x + 2.0 * above(first, x)) / of_x + (y * y + 2.0 * above(second, y)) / of_y
+    return np.asarray(np.arctanh(rho) + (joint - rho / 2.0 * own) / (1.0 - rho**2))
+
+
+def cluster_cells(
+    coded: Coded,
+    clusters: Codes,
+    first: Codes,
+    second: Codes,
+    weight: Array | None,
+    mass: Numbers,
+) -> Array:
+    """The cells (clusters, cells) from pairs of labels: their `clusters`, codes and weights, all
+    (pairs,). `mass` (clusters,) is how much each cluster counts in the data.
+    """
+    n = len(mass)
     position, values = coded.grid
     a, b, points = position[first], position[second], len(values)
     out = np.zeros((n, coded.cells))
     sides = coded.sides[first][:, :, None] * coded.sides[second][:, None, :]
-    sums = [*sides.reshape(len(sides), -1).T, np.abs(values[a] - values[b])]
+    counted = mass[clusters] * (1.0 if weight is None else weight)
+    ranks = rank_contributions(first, second, counted)
+    sums = [*sides.reshape(len(sides), -1).T, np.abs(values[a] - values[b]), ranks]
     for cell, part in enumerate(sums):
         out[:, cell] = np.bincount(clusters, part if weight is None else part * weight, n)
     for at, codes in ((len(sums), a), (len(sums) + points, b)):
@@ -194,7 +239,7 @@ def number_sums(coded: Coded, tables: Array) -> Array:
     size, apart = of_moments.sum((-2, -1)), tables[..., _MOMENTS]
     if coded.ordered == "quadratic":
         apart = (of_moments * (1.0 - AGREEMENT)).sum((-2, -1))
-    return np.concatenate([size[..., None], apart[..., None], tables[..., _MOMENTS + 1 :]], axis=-1)
+    return np.concatenate([size[..., None], apart[..., None], tables[..., _MARGINS:]], axis=-1)
 
 
 def expected_cells(coded: Coded, features: Numbers, share: Array) -> Array:
@@ -203,15 +248,23 @@ def expected_cells(coded: Coded, features: Numbers, share: Array) -> Array:
     """
     position, values = coded.grid
     of_points = np.bincount(position, share, len(values))
-    first = features[:, _MOMENTS + 1 : _MOMENTS + 1 + len(values)]
+    first = features[:, _MARGINS : _MARGINS + len(values)]
     sides = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2]).sum(axis=2)
     moments_of = sides[:, :, None] * (share @ coded.sides)[:, None]
     reach = np.abs(values[:, None] - values) @ of_points
     distance = np.einsum("cvt,v->ct", first, reach)[:, None]
     second = first.sum(axis=1, keepdims=True) * of_points[:, None]
+    # Ranks do not correlate with those of a rater who does not look.
+    ranks = np.full_like(distance, 0.0 if (of_points > 0).sum() > 1 else np.nan)
     return np.concatenate(
-        [moments_of.reshape(len(first), _MOMENTS, -1), distance, first, second], axis=1
+        [moments_of.reshape(len(first), _MOMENTS, -1), distance, ranks, first, second], axis=1
     )
+
+
+def rank_correlation(tables: Array) -> Array:
+    """Spearman's rho (...) of two raters, ties at their mean rank, from tables (..., cells)."""
+    mean = ratio(tables[..., _MOMENTS + 1], moments(tables).sum((-2, -1)))
+    return np.asarray(np.tanh(mean))
 
 
 def squares_of_two(tables: Array) -> MeanSquares:

@@ -96,7 +96,7 @@ def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
 
     linear: PairStatistic = partial(numbers.linear_kappa, values=coded.grid[1])
     panel = {name: on_tables(statistic) for name, statistic in of_moments.items()}
-    return {"weighted_kappa_linear": linear, **panel}
+    return {"weighted_kappa_linear": linear, **panel, "spearman": numbers.rank_correlation}
 
 
 def alpha_levels(coded: Coded) -> tuple[str, ...]:
@@ -138,9 +138,7 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
     for start in range(0, len(pairs), step):
         some = slice(start, start + step)
         first, second = (coded.codes[:, list(raters)] for raters in zip(*pairs[some], strict=True))
-        features[:, :, some] = cluster_tables(
-            coded, coded.clusters, first, second, resamples.n_types
-        )
+        features[:, :, some] = cluster_tables(coded, coded.clusters, first, second, resamples.mass)
     return as_tables(coded, resamples.totals(features))
 
 
@@ -158,20 +156,21 @@ def cluster_tables(
     clusters: Codes,
     first: Integers,
     second: Integers,
-    n_clusters: int,
+    mass: Numbers,
     weight: Array | None = None,
 ) -> Numbers:
     """The cells (clusters, cells, pairs) of each cluster's tables of two raters' codes
     (units, pairs), -1 missing, weighted by `weight` (units, pairs); `clusters` (units,) are the
-    units'.
+    units', and `mass` (clusters,) is how much each counts in the data.
     """
     both, q, pairs = (first >= 0) & (second >= 0), coded.q, first.shape[1]
+    n_clusters = len(mass)
     if coded.is_number:
         tables = []
         for k, held in enumerate(both.T):
             sides = first[held, k].astype(np.intp), second[held, k].astype(np.intp)
             weights = None if weight is None else weight[held, k]
-            tables.append(numbers.cluster_cells(coded, clusters[held], *sides, n_clusters, weights))
+            tables.append(numbers.cluster_cells(coded, clusters[held], *sides, weights, mass))
         return np.stack(tables, axis=-1) if tables else np.zeros((n_clusters, coded.cells, 0))
     left_out = n_clusters * q * q * pairs
     cell = (clusters.astype(np.intp) * q)[:, None] + first
@@ -349,7 +348,8 @@ _LARGEST_SCALE = 5040
 class Overlap:
     """Labels of several `raters` (columns) on some `units` (units,), and who shares a table.
 
-    `apart` are the raters with tables of their own, `together` those who share one. `scales` are
+    `apart` are the raters with tables of their own, `together` those who share one. `mass`
+    (clusters,) is how much each cluster counts in the data. `scales` are
     factors on the weights of labels and of pairs: such that they are whole numbers, of which sums
     are faster.
     """
@@ -359,6 +359,7 @@ class Overlap:
     units: Mask
     apart: tuple[int, ...]
     together: tuple[int, ...]
+    mass: Numbers
     scales: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
@@ -383,54 +384,52 @@ class Overlap:
         shared = tuple(who for who in some if who not in set(apart))
         numbers = np.unique(np.bincount(unit)[inside[: unit.max(initial=-1) + 1]])
         scales = _whole(numbers), _whole(numbers * (numbers - 1) // 2)
-        return cls(coded, (*apart, *shared), inside, apart, shared, scales)
+        return cls(coded, (*apart, *shared), inside, apart, shared, resamples.mass, scales)
 
-    def with_rater(self, codes: Integers, n_clusters: int, rows: int = 1) -> Iterator[Numbers]:
+    def with_rater(self, codes: Integers, rows: int = 1) -> Iterator[Numbers]:
         """Yield the tables of the raters with another one, whose `codes` (units,) these are:
         (clusters, cells, tables), some tables at a time, so that `rows` of them fit in memory.
         """
         coded, units = self.coded, np.arange(len(self.units))
         given = np.where(self.units, codes, -1).astype(np.intp)
-        for some in _some(coded, self.apart, max(n_clusters, rows)):
+        for some in _some(coded, self.apart, max(len(self.mass), rows)):
             own = coded.codes[:, list(some)].astype(np.intp)
             other = np.broadcast_to(given[:, None], own.shape)
             weight = self._weigh_labels(units, own)
-            yield cluster_tables(coded, coded.clusters, own, other, n_clusters, weight)
+            yield cluster_tables(coded, coded.clusters, own, other, self.mass, weight)
         if self.together:
             unit, own = self._entries
-            yield self._one_table(unit, own, given[unit], self._weigh_labels(unit, own), n_clusters)
+            yield self._one_table(unit, own, given[unit], self._weigh_labels(unit, own))
 
-    def among(self, n_clusters: int, rows: int = 1) -> Iterator[Numbers]:
+    def among(self, rows: int = 1) -> Iterator[Numbers]:
         """Yield the tables of the raters with one another, as `with_rater` does."""
         coded, units = self.coded, np.arange(len(self.units))
         inside = np.where(self.units[:, None], coded.codes, -1)
-        for some in _some(coded, list(combinations(self.apart, 2)), max(n_clusters, rows)):
+        for some in _some(coded, list(combinations(self.apart, 2)), max(len(self.mass), rows)):
             first, second = (
                 inside[:, list(side)].astype(np.intp) for side in zip(*some, strict=True)
             )
             weight = self._weigh_pairs(units, first, second)
-            yield cluster_tables(coded, coded.clusters, first, second, n_clusters, weight)
+            yield cluster_tables(coded, coded.clusters, first, second, self.mass, weight)
         if not self.together:
             return
         unit, code = self._entries
         for rater in self.apart:
             own = inside[unit, rater].astype(np.intp)
-            yield self._one_table(unit, own, code, self._weigh_pairs(unit, own, code), n_clusters)
-        shared = np.zeros((n_clusters, coded.cells, 1))
+            yield self._one_table(unit, own, code, self._weigh_pairs(unit, own, code))
+        shared = np.zeros((len(self.mass), coded.cells, 1))
         for i, j in entry_pairs(unit):
             weight = self._weigh_pairs(unit[i], code[i], code[j])
             half = np.ones(len(i)) / 2.0 if weight is None else weight / 2.0
             for first, second in ((code[i], code[j]), (code[j], code[i])):
-                shared += self._one_table(unit[i], first, second, half, n_clusters)
+                shared += self._one_table(unit[i], first, second, half)
         yield shared
 
-    def _one_table(
-        self, unit: Codes, first: Codes, second: Codes, weight: Array | None, n_clusters: int
-    ) -> Numbers:
+    def _one_table(self, unit: Codes, first: Codes, second: Codes, weight: Array | None) -> Numbers:
         """Sums (clusters, cells, 1) over pairs of labels, given with their units."""
         clusters, sides = self.coded.clusters[unit], (first[:, None], second[:, None])
         return cluster_tables(
-            self.coded, clusters, *sides, n_clusters, None if weight is None else weight[:, None]
+            self.coded, clusters, *sides, self.mass, None if weight is None else weight[:, None]
         )
 
     def _weigh_labels(self, unit: Codes, codes: Codes) -> Array | None:
@@ -457,22 +456,22 @@ class Overlap:
         share = (first != second) / np.maximum(_across(self._differing[unit], first), 1.0)
         return np.where(n > 2, whole * share, weight)
 
-    def sums_with_rater(self, codes: Integers, n_clusters: int) -> Array:
+    def sums_with_rater(self, codes: Integers) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with another rater's `codes`
         (units,), by which kappa is bounded (`analysis.bootstrap.score.table_sums`).
         """
-        return self._sums(self.with_rater(codes, n_clusters), n_clusters) / self.scales[0]
+        return self._sums(self.with_rater(codes)) / self.scales[0]
 
-    def sums_among(self, n_clusters: int) -> Array:
+    def sums_among(self) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
         of each two apart, of each apart with those together, of those together.
         """
-        return self._sums(self.among(n_clusters), n_clusters) / self.scales[1]
+        return self._sums(self.among()) / self.scales[1]
 
-    def _sums(self, chunks: Iterator[Numbers], n_clusters: int) -> Array:
+    def _sums(self, chunks: Iterator[Numbers]) -> Array:
         """Sums (clusters, tables, 2 + 2q) of tables, given as (clusters, cells, tables)."""
         coded, apart = self.coded, distances(self.coded)
-        sums = [np.zeros((n_clusters, 0, 2 + 2 * len(apart)))]
+        sums = [np.zeros((len(self.mass), 0, 2 + 2 * len(apart)))]
         for features in chunks:
             cells = np.moveaxis(features, -1, 1).astype(float)
             if coded.is_number:
@@ -486,7 +485,8 @@ class Overlap:
         """Return the overlap on some of the units (positions), each a cluster of its own."""
         codes, clusters = self.coded.codes[chosen], np.arange(len(chosen))
         coded = replace(self.coded, codes=codes, clusters=clusters)
-        return replace(self, coded=coded, units=self.units[chosen])
+        mass = self.mass[self.coded.clusters[chosen]]
+        return replace(self, coded=coded, units=self.units[chosen], mass=mass)
 
     def without(self, rater: int) -> Overlap:
         """Return the overlap without a rater's labels, on units that then have enough."""
@@ -577,7 +577,7 @@ class KappaMeans:
         key = tuple(raters), units.tobytes()
         if key not in self._known:
             overlap = Overlap.of(self.coded, self.resamples, raters, units)
-            chunks = overlap.among(self.resamples.n_types, len(self.resamples))
+            chunks = overlap.among(len(self.resamples))
             self._known[key] = means_of(overlap, chunks, self.resamples, self._statistics)
         return self._known[key]
 
@@ -588,7 +588,7 @@ def means_with(
     """Return the mean of each statistic over raters with another one, who gave these `codes`
     (units,), in every resample.
     """
-    chunks = overlap.with_rater(codes, resamples.n_types, len(resamples))
+    chunks = overlap.with_rater(codes, len(resamples))
     return means_of(overlap, chunks, resamples, statistics)
 
 

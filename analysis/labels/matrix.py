@@ -194,7 +194,7 @@ class Coded:
     @property
     def cells(self) -> int:
         """Number of cells of a table of two raters."""
-        return 10 + 2 * len(self.grid[1]) if self.is_number else self.q**2
+        return 11 + 2 * len(self.grid[1]) if self.is_number else self.q**2
 
     @cached_property
     def sides(self) -> Array:

@@ -149,7 +149,7 @@ def _baseline_means(
     coded, resamples = view.coded, view.resamples
     overlap = Overlap.of(coded, resamples, coded.members("human"), units)
     constant = np.zeros(len(units), dtype=np.intp)
-    chunks = overlap.with_rater(constant, resamples.n_types, len(resamples))
+    chunks = overlap.with_rater(constant, len(resamples))
     expected = (expected_cells(coded, features, share) for features in chunks)
     return means_of(overlap, expected, resamples, statistics)
 

@@ -340,7 +340,7 @@ class Points:
         mass = np.ones(n) if left_out.weight is None else left_out.weight
 
         def sums(grades: Codes) -> Array:
-            return left_out.each_row(overlap.sums_with_rater(grades, n) * mass[:, None, None])
+            return left_out.each_row(overlap.sums_with_rater(grades) * mass[:, None, None])
 
         labels = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         as_given = [sums(grades) for grades in labels]
@@ -391,8 +391,7 @@ def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
     mass = left_out.mass.astype(float)
 
     def totals(part: Overlap, given: Codes, weight: Array) -> tuple[Array, Array]:
-        n = len(weight)
-        sums = part.sums_with_rater(given, n), part.sums_among(n)
+        sums = part.sums_with_rater(given), part.sums_among()
         return np.tensordot(weight, sums[0], 1), np.tensordot(weight, sums[1], 1)
 
     whole = totals(overlap, grades, mass)

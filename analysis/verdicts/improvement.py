@@ -228,7 +228,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     coded = labels.view_of([grader])
     resamples = Resamples(np.ones(labels.n_clusters), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"))
-    sums = overlap.sums_with_rater(coded.codes[:, grader], labels.n_clusters)
+    sums = overlap.sums_with_rater(coded.codes[:, grader])
     rated = overlap.units
     answered = float((rated & coded.labelled[:, grader]).sum() / max(rated.sum(), 1))
     whole = sums.sum(axis=0)

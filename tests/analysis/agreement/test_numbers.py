@@ -4,6 +4,7 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 from statsmodels.api import stats
 from statsmodels.formula.api import ols
 
@@ -14,6 +15,7 @@ from evenhand.analysis.agreement.numbers import (
     add_number_rows,
     intraclass_correlation,
     moments,
+    rank_contributions,
     squares_of_two,
 )
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
@@ -90,6 +92,28 @@ def test_two_raters_from_their_table():
     assert panel["weighted_kappa_quadratic"] == pytest.approx(1 - squares_apart)
     assert panel["mean_difference"] == pytest.approx((second - first).mean())
     assert panel["rms_difference"] == pytest.approx(np.sqrt(((second - first) ** 2).mean()))
+    assert panel["spearman"] == pytest.approx(spearmanr(first, second).statistic)
+
+
+def test_ranks_of_a_resample_are_close_to_those_that_are_ranked_anew():
+    rng = np.random.default_rng(5)
+    quality = rng.normal(size=150)
+    values = np.round(50 + 20 * quality[:, None] + rng.normal(0, 15, (150, 2)), -1)  # with ties
+    values[4:44] = np.tile(values[:4], (10, 1))
+    codes = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    weight = np.where(np.arange(150) < 4, 11.0, 1.0)
+    weight[4:44] = 0.0
+    whole = spearmanr(*values.T).statistic
+    contributions = rank_contributions(*codes.T, weight)  # a unit of the weight 11 is 11 units
+    assert np.tanh(np.average(contributions, weights=weight)) == pytest.approx(whole)
+    drawn = rng.multinomial(150, np.full(150, 1 / 150), 400)
+    anew = np.array([spearmanr(*values.repeat(times, axis=0).T).statistic for times in drawn])
+    ours = np.tanh(drawn @ rank_contributions(*codes.T, np.ones(150)) / 150)
+    assert np.corrcoef(ours, anew)[0, 1] > 0.98
+    assert ours.std() == pytest.approx(anew.std(), rel=0.05)
+    assert np.isnan(rank_contributions(codes[:, 0] * 0, codes[:, 1], weight)).all()
+    same = rank_contributions(codes[:, 0], codes[:, 0], weight)
+    assert np.tanh(same) == pytest.approx(1.0)
 
 
 def test_alpha_of_uneven_numbers_with_gaps():

@@ -120,11 +120,11 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
     expected = by_hand(coded, np.flatnonzero(twice), apart)
     found = (
         means_with(overlap, codes[:, -1], resamples, statistics)[name].values[0],
-        means_of(overlap, overlap.among(n), resamples, statistics)[name].values[0],
+        means_of(overlap, overlap.among(), resamples, statistics)[name].values[0],
     )
     assert found == pytest.approx(expected, abs=1e-12)
     # The form by which verdicts are bounded gives the same.
-    sums = overlap.sums_with_rater(codes[:, -1], n).sum(axis=0), overlap.sums_among(n).sum(axis=0)
+    sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
     assert [float(kappas_of(each, apart)[0]) for each in sums] == pytest.approx(expected, abs=1e-12)
 
 
@@ -141,7 +141,7 @@ def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs():
     resamples = Resamples(np.ones(80), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"))
     expected = by_hand(coded, np.arange(80), 1.0 - np.eye(3), tie_breaks=True)
-    sums = overlap.sums_with_rater(codes[:, -1], 80).sum(axis=0), overlap.sums_among(80).sum(axis=0)
+    sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
     found = [float(kappas_of(each, 1.0 - np.eye(3))[0]) for each in sums]
     assert found == pytest.approx(expected, abs=1e-12)
     plain = by_hand(coded, np.arange(80), 1.0 - np.eye(3))
@@ -155,7 +155,7 @@ def test_the_gradient_is_that_of_the_mean_kappa():
     resamples = Resamples(np.ones(50), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"))
     sums, apart = (
-        overlap.sums_with_rater(codes[:, -1], 50).sum(axis=0),
+        overlap.sums_with_rater(codes[:, -1]).sum(axis=0),
         np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)) / 2.0),
     )
     _, slope = kappas_of(sums, apart)
