@@ -42,7 +42,7 @@ from evenhand.analysis.report.sections import (
 from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures, Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.ranking import rank_graders, recommendations
+from evenhand.analysis.verdicts.ranking import recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.texts import KEPT, texts, visible, written
 
@@ -99,9 +99,9 @@ METHODS = "methods"
 _LONGEST = 110
 
 
-def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
+def sections_of(source: Source) -> list[ReportSection]:
     """List the sections that have something to show; the first says which are left out, and why."""
-    source, known = Source(analysis, context), texts()
+    known = texts()
     made = {name: section_of(source, name) for name in TOPICS}
     before = graders.verdicts_section(source), published.section(source)
     first, *others = filter(None, (*before, *made.values(), methods.section(source)))
@@ -215,16 +215,17 @@ def write_report(
     of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
-    sections = sections_of(analysis, context)
+    source = Source(analysis, context)
+    sections = sections_of(source)
     draw, text = _drawing(sections, pool), _markdown().get_template("report.md.j2")
     new_folder(out)
     contents = {
         "results.csv": _csv(rows, RESULTS_COLUMNS),
-        "report.json": _json(analysis, context, rows),
+        "report.json": _json(source, sections, rows),
         "report.md": text.render(context=context, sections=sections),
     }
     if context.beside:
-        quoted = published.published_rows(Source(analysis, context), context.beside)
+        quoted = published.published_rows(source, context.beside)
         contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
     if raters.has_page(analysis.disagreements, context):
         page = raters.page_of(analysis.disagreements, context)
@@ -259,8 +260,8 @@ def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]) -> str:
-    ranking, ids = rank_graders(analysis.results, analysis.verdicts), analysis.ids
+def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, Any]]) -> str:
+    analysis, context, ids = source.analysis, source.context, source.analysis.ids
 
     def id_of(name: str) -> str:
         return ids.get(name, name)
@@ -278,12 +279,13 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "name": context.name, "synthetic": context.synthetic, "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
         "recommendations": {
-            id_of(each.rubric): each.sentence for each in recommendations(ranking)
+            id_of(each.rubric): each.sentence for each in recommendations(source.ranking)
         },
         "rubric_titles": {id_of(name): title for name, title in context.rubric_titles.items()},
         "thresholds": thresholds, "threshold_origins": origins,
     }  # fmt: skip
-    done, *results = methods.paragraphs(Source(analysis, context)).texts
+    shown = (block for section in sections for block in section.every_block())
+    done, *results = next(b for b in shown if isinstance(b, blocks.Quotable)).texts
     verdicts = [
         {
             **each, "rubric": id_of(each["rubric"]), "grader": id_of(each["grader"]),
@@ -397,7 +399,8 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     and its note. Each is marked if it is synthetic.
     """
     new_folder(out)
-    every = (block for section in sections_of(analysis, context) for block in section.every_block())
+    sections = sections_of(Source(analysis, context))
+    every = (block for section in sections for block in section.every_block())
     contents = [file for block in every for file in _files_of(block, synthetic=context.synthetic)]
     for name, content in contents:
         atomic_write(out / name, content)

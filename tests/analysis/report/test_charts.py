@@ -47,7 +47,9 @@ def busy_analysis() -> Analysis:
 
 
 def charts_of(analysis: Analysis) -> list[Chart]:
-    sections = sections_of(analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
+    sections = sections_of(
+        Source(analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
+    )
     return [block for each in sections for block in each.every_block() if isinstance(block, Chart)]
 
 

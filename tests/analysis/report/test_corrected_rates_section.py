@@ -14,7 +14,7 @@ from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.files import sections_of
-from evenhand.analysis.report.source import BesidePublished
+from evenhand.analysis.report.source import BesidePublished, Source
 from evenhand.study.settings.analysis import PublishedFigures
 from tests.analysis.make import YES, both_sides, study
 
@@ -121,7 +121,7 @@ def test_subjects_are_shown_on_every_rubric(written, by_side):
 
 def test_rates_by_part_are_drawn_with_their_table(by_side):
     context = ReportContext("A study", rubric_titles={"R": "The rubric"})
-    sections = {section.id: section for section in sections_of(by_side, context)}
+    sections = {section.id: section for section in sections_of(Source(by_side, context))}
     drawn = [
         block
         for block in sections["corrected-rates"].every_block()
@@ -167,7 +167,9 @@ def test_rubrics_of_one_title_are_told_apart_by_name(rng):
     both = pd.concat([ratings, ratings.assign(rubric="Q")])
     found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
     context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
-    (section,) = [each for each in sections_of(found, context) if each.id == "corrected-rates"]
+    (section,) = [
+        each for each in sections_of(Source(found, context)) if each.id == "corrected-rates"
+    ]
     assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
 
 
@@ -179,7 +181,7 @@ def test_a_heat_map_names_values_that_shorten_alike(rng):
     asked = "Should the rate of tax on the {} be raised in the US"
     units["long"] = np.where(number % 4 < 2, asked.format("rich"), asked.format("poor"))
     found = analyse(ratings, units, [YES], resamples=30, slices=["many", "long"])
-    sections = {each.id: each for each in sections_of(found, ReportContext("A study"))}
+    sections = {each.id: each for each in sections_of(Source(found, ReportContext("A study")))}
     (chart,) = [
         each
         for each in sections["corrected-rates"].every_block()

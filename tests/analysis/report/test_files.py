@@ -23,6 +23,7 @@ from evenhand.analysis.report.blocks import Cell, Chart, Row, Table, csv_of
 from evenhand.analysis.report.charts import PAGE, ROLES
 from evenhand.analysis.report.files import markdown, sections_of, tex_of
 from evenhand.analysis.report.sections.methods import references
+from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
 from evenhand.study.tables.formats import guarded
@@ -377,7 +378,7 @@ def files(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def blocks_of(analysis: Analysis) -> list[Chart | Table]:
-    sections = sections_of(analysis, CONTEXT)
+    sections = sections_of(Source(analysis, CONTEXT))
     found = [each for section in sections for each in section.every_block()]
     return [each for each in found if isinstance(each, Chart | Table)]
 

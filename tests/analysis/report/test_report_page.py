@@ -17,7 +17,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Chart, Table, csv_of
 from evenhand.analysis.report.charts import ROLES
 from evenhand.analysis.report.files import sections_of
-from evenhand.analysis.report.source import BesidePublished
+from evenhand.analysis.report.source import BesidePublished, Source
 from evenhand.study.settings.analysis import PublishedFigures
 from tests.analysis.report.small_study import SCALE, tables, timed
 from tests.analysis.report.test_disagreements_page import PAGE, texts_of
@@ -65,7 +65,7 @@ def report(found: tuple[Analysis, ReportContext], tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="module")
 def page_tables(found: tuple[Analysis, ReportContext]) -> list[Table]:
     """The tables of the page, in order."""
-    blocks = [block for section in sections_of(*found) for block in section.every_block()]
+    blocks = [block for section in sections_of(Source(*found)) for block in section.every_block()]
     return [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
 
 

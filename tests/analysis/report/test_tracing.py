@@ -21,7 +21,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Answer, Cell, Chart, Items, Table
 from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.sections.methods import references
-from evenhand.analysis.report.source import shown
+from evenhand.analysis.report.source import Source, shown
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import statistics
 from evenhand.analysis.verdicts.judge import limits_of
@@ -287,7 +287,7 @@ def _studies() -> Iterator[Analysis]:
 @pytest.mark.slow
 @pytest.mark.parametrize("study", NAMES)
 def test_every_section_has_an_answer(studies, study):
-    found = sections_of(studies[study], ReportContext("A study"))
+    found = sections_of(Source(studies[study], ReportContext("A study")))
     assert len(found) >= 6
     for section in found:
         assert section.answers or section.id == FIRST, section.title
@@ -300,7 +300,7 @@ def test_every_section_has_an_answer(studies, study):
 @pytest.mark.parametrize("study", NAMES)
 def test_every_number_of_an_answer_is_a_row(studies, study, written):
     rows = read_results(written(studies[study]))
-    for section in sections_of(studies[study], ReportContext("A study")):
+    for section in sections_of(Source(studies[study], ReportContext("A study"))):
         for answer in section.answers:
             for cell in cells_of(answer):
                 row = rows[cell.line - 2]
@@ -319,7 +319,7 @@ def cells_of(answer: Answer) -> list[Cell]:
 def test_answers_stand_on_the_page_with_their_rows(studies, written):
     page = (written(studies["all"]) / "report.html").read_text("utf-8")
     opened = re.findall(r'<ul class="answers">(.*?)</ul>', page, re.DOTALL)
-    found = sections_of(studies["all"], ReportContext("A study"))
+    found = sections_of(Source(studies["all"], ReportContext("A study")))
     assert len(opened) == len([section for section in found if section.answers])
     shown = [int(line) for text in opened for line in re.findall(r'data-row="(\d+)"', text)]
     cells = [cell for s in found for answer in s.answers for cell in cells_of(answer)]
@@ -331,7 +331,7 @@ def test_answers_stand_on_the_page_with_their_rows(studies, written):
 @pytest.mark.parametrize("study", NAMES)
 def test_what_has_no_figure_says_why_in_words(studies, study):
     """No table, list or answer shows a code such as no_variation; notes of the rows hold some."""
-    found = sections_of(studies[study], ReportContext("A study"))
+    found = sections_of(Source(studies[study], ReportContext("A study")))
     blocks = [block for section in found for block in section.every_block()]
     shown = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
     said = [cell.plain for table in shown for row in table.rows for cell in row.cells]
@@ -349,7 +349,9 @@ def test_the_same_answer_on_all_rubrics_is_given_once():
     both = pd.concat([ratings, ratings.assign(rubric="S")])
     scales = [SCALE, Scale("S", SCALE.categories, affirmative=SCALE.affirmative, unit="pair")]
     units = units.drop(columns="subject")
-    found = sections_of(analyse(both, units, scales, resamples=20), ReportContext("A study"))
+    found = sections_of(
+        Source(analyse(both, units, scales, resamples=20), ReportContext("A study"))
+    )
     by_name = {section.id: section for section in found}
     [rates] = by_name["corrected-rates"].answers
     assert not rates.rubric
@@ -358,7 +360,7 @@ def test_the_same_answer_on_all_rubrics_is_given_once():
 
 @pytest.mark.slow
 def test_what_nobody_decides_by_is_the_last_section(studies):
-    *found, last = sections_of(studies["all"], ReportContext("A study"))
+    *found, last = sections_of(Source(studies["all"], ReportContext("A study")))
     assert last.id == "appendix"
     titles = [part.title for part in last.parts]
     assert "Thresholds: R" in titles
