@@ -84,7 +84,7 @@ def analyse_study(
     Each look at new labels is counted; without a `look` there are no verdicts on such labels.
     Raises InputError where nothing is labelled yet.
     """
-    dataset = with_scores(from_study(study, look=look)).changed(**changes)
+    dataset = with_scores(from_study(study, look=look).changed(**changes))
     if dataset.ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "

@@ -40,6 +40,7 @@ class RatingsKeywords(TypedDict, total=False):
     confidence_cut: float
     confidence_target: float
     ordered: Literal["linear", "quadratic"]
+    clip_scores: bool
     missing: Names
     sensitivity_cluster: str
     min_coverage: float
@@ -96,6 +97,7 @@ class TuningKeywords(TypedDict, total=False):
     confidence_cut: float
     confidence_target: float
     ordered: Literal["linear", "quadratic"]
+    clip_scores: bool
     missing: Names
     sensitivity_cluster: str
     min_coverage: float
@@ -151,6 +153,7 @@ class PlanKeywords(TypedDict, total=False):
     confidence_cut: float
     confidence_target: float
     ordered: Literal["linear", "quadratic"]
+    clip_scores: bool
     missing: Names
     sensitivity_cluster: str
     min_coverage: float

@@ -95,7 +95,7 @@ def load(
     from evenhand.study import open_study
 
     with open_study(source) as study:
-        dataset = with_scores(from_study(study)).changed(**options.settings)
+        dataset = with_scores(from_study(study).changed(**options.settings))
         return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
 
 

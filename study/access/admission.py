@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 TOKEN = "prolific_token"  # noqa: S105 - the name of a parameter
 
+SIGNING_KEYS = "https://api.prolific.com/.well-known/study/jwks.json"
+"""Where Prolific's public keys are read."""
 _LONGEST_TOKEN = 8_000
 _LARGEST_KEYS = 1_000_000
 _DAY, _MINUTE = 86_400.0, 60.0
@@ -92,7 +94,7 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
         leeway=_CLOCKS,
     )
     try:
-        keys = _KEYS.of(settings.signing_keys, token)
+        keys = _KEYS.of(SIGNING_KEYS, token)
         read = jwt.decode(token, keys, algorithms=["RS256"])
         must_have.validate(read.claims)
     except Refused:

@@ -102,6 +102,7 @@ class AnalysisSettings(BiasSettings):
     confidence_cut: PositiveShare = 0.9
     confidence_target: PositiveShare = 0.95
     ordered: OrderedWeights = "linear"
+    clip_scores: bool = True
     overlap: Overlap = "unknown"
     missing: Columns = ()
     sensitivity_cluster: str = ""

@@ -176,10 +176,6 @@ class ProlificSettings(Section):
     nothing_left: _Code | Literal[""] = ""
     places: Count = 0
     signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")
-    signing_keys: str = Field(
-        default="https://api.prolific.com/.well-known/study/jwks.json",
-        pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])",
-    )
     free_again: tuple[
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
     ] = ("returned", "timed_out", "rejected", "screened_out", "no_consent")

@@ -2,8 +2,9 @@
 gives, as of HealthBench (Arora et al. 2025, section 3) and others like it.
 
 Each criterion of a response is an item, met or not. Who labelled all criteria of a response gave it
-a score: the points of those met over the sum of the positive ones, clipped to 0-1. The scores are a
-rubric of their own, of numbers. HealthBench divides alike, and clips only the mean.
+a score: the points of those met over the sum of the positive ones, clipped to 0-1 unless
+`clip_scores` is false. The scores are a rubric of their own, of numbers. HealthBench divides alike,
+and clips only the mean.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def with_scores(dataset: Dataset) -> Dataset:
         if rows.empty or is_other:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
-        scored = _scores(rows.assign(rubric=score, is_met=rows["label"].isin(met)))
+        met_or_not = rows.assign(rubric=score, is_met=rows["label"].isin(met))
+        scored = _scores(met_or_not, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scored))
         derived[score] = name
         labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)
@@ -218,9 +220,10 @@ def with_scores(dataset: Dataset) -> Dataset:
     ).changed(slices=slices)
 
 
-def _scores(rows: pd.DataFrame) -> pd.DataFrame:
+def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
     """Return the ratings of responses, without a label where a criterion has none; how many labels
-    are `missing` there, and whether the score was `clipped`. `rows` are the ratings of criteria.
+    are `missing` there, and whether the score was `clipped`, as it is with `clip`. `rows` are the
+    ratings of criteria.
     """
     points, given = rows["points"] * rows["is_met"], rows["label"] != ""
     by_rating = rows.assign(points=points, given=given, unit_id=rows["response"]).groupby(
@@ -236,7 +239,7 @@ def _scores(rows: pd.DataFrame) -> pd.DataFrame:
         created_at=("created_at", "max"),
     )
     score, missing = scored["points"] / scored["positive"], scored["of"] - scored["given"]
-    is_whole, within = (missing == 0) & (scored["hashes"] == 1), score.clip(0, 1)
+    is_whole, within = (missing == 0) & (scored["hashes"] == 1), score.clip(0, 1) if clip else score
     places = 6 if within.round(6).nunique() < MAX_NUMBERS - 1 else 3
     label = within.round(places).map("{:.6g}".format).where(is_whole, "")
     reason = np.where(is_whole, "", "incomplete")

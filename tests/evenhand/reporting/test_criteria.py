@@ -45,14 +45,15 @@ def labelled_criteria(responses: int = 40) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_hand(table: pd.DataFrame) -> dict[tuple[str, str], float]:
+def by_hand(table: pd.DataFrame, *, clip: bool = True) -> dict[tuple[str, str], float]:
     """HealthBench's score of each response by each rater, of rows added up one by one."""
     met, most = {}, {}
     for row in table.itertuples():
         key, points = (row.response_id, row.rater), int(row.points)
         met[key] = met.get(key, 0) + (points if row.label == "met" else 0)
         most[key] = most.get(key, 0) + max(points, 0)
-    return {key: min(max(total / most[key], 0.0), 1.0) for key, total in met.items()}
+    scores = {key: total / most[key] for key, total in met.items()}
+    return {key: min(max(score, 0.0), 1.0) if clip else score for key, score in scores.items()}
 
 
 def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
@@ -61,6 +62,11 @@ def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
     scores = dataset.ratings.query("rubric == 'score'").set_index(["unit_id", "rater_id"])["label"]
     assert scores.astype(float).to_dict() == pytest.approx(by_hand(table), abs=1e-6)
     assert any("were clipped" in note for note in dataset.notes)
+    raw = from_table(table, ScaleOptions(settings={"clip_scores": False}))
+    lowest = raw.ratings.query("rubric == 'score'")["label"].astype(float).min()
+    assert lowest == pytest.approx(min(by_hand(table, clip=False).values()), abs=1e-6)
+    assert lowest < 0
+    assert not any("were clipped" in note for note in raw.notes)
     results = dataset.changed(**FEW).analyse()
     assert {each["rubric"] for each in results.verdicts} == {"criteria", "score"}
     people = pd.Series({k: v for k, v in by_hand(table).items() if k[1] in ANNOTATORS})

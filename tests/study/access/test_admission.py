@@ -437,14 +437,14 @@ class Signer:
 def signer(monkeypatch) -> Iterator[Signer]:
     monkeypatch.setattr(admission, "_KEYS", admission._Keys())
     made = Signer()
+    monkeypatch.setattr(admission, "SIGNING_KEYS", made.url)
     yield made
     made.server.shutdown()
 
 
 @pytest.fixture
 def study(make_session, signer):
-    more = f'signed_for = "{PAGE}"\nsigning_keys = "{signer.url}"'
-    return make_session(codes(5, more))
+    return make_session(codes(5, f'signed_for = "{PAGE}"'))
 
 
 def come_in(study, token: str, claimed: int = 1) -> str:
