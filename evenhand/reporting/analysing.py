@@ -155,7 +155,7 @@ def _study_context(
     picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}
     if usage is not None:
-        answered = models_that_answered(usage[usage["rater_id"].isin(ratings["rater_id"])])
+        answered = models_that_answered(usage[usage["rater_id"].isin(ratings["rater_id"].unique())])
     facts: dict[str, str | int | float] = {
         "study": config.name,
         noun: len(prompts),
