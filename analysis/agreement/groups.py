@@ -90,12 +90,12 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
     panel = {
         "observed_agreement": agreed,
-        "fleiss_kappa": c.chance_corrected(agreed, c.scott_chance(shares, shares, identity)),
-        "gwet_ac1": c.chance_corrected(agreed, c.gwet_chance(shares, shares, identity)),
-        "brennan_prediger": c.chance_corrected(agreed, c.uniform_chance(shares, shares, identity)),
+        "fleiss_kappa": c.chance_corrected(agreed, c.scott_chance(shares, identity)),
+        "gwet_ac1": c.chance_corrected(agreed, c.gwet_chance(shares, identity)),
+        "brennan_prediger": c.chance_corrected(agreed, c.uniform_chance(shares, identity)),
     }
     if coded.level != "nominal":
-        by_chance = c.gwet_chance(shares, shares, quadratic)
+        by_chance = c.gwet_chance(shares, quadratic)
         panel["gwet_ac2"] = c.chance_corrected(weighted, by_chance)
     for level in alpha_levels(coded):
         panel[f"krippendorff_alpha_{level}"] = c.alpha(together, level, coded.values)
