@@ -197,7 +197,6 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(annotators.add_gross_error_rows, on="agreement"),
     Declared(comparison.add_alt_test_rows, on="agreement"),
     Declared(annotators.add_contested_rows, on="agreement", needs=["categories", "graders"]),
-    Declared(groups.add_consensus_rows, on="agreement", needs=["categories"]),
     Declared(comparison.add_grader_comparison_rows, on="agreement"),
     Declared(comparison.add_leniency_rows, on="agreement", needs=["categories"]),
     Declared(annotators.add_recoded_rows, on="agreement", needs=["categories"]),

@@ -205,7 +205,7 @@ def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
 def kind_of(name: str) -> Kind | None:
     """Return the kind of a statistic of results.csv, or None where its range is not known.
 
-    >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
+    >>> kind_of("coverage"), kind_of("cohen_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
     """
     return entry_for(name).kind
