@@ -214,18 +214,6 @@ def test_nothing_beyond_what_people_compared_leaves_nothing_to_correct(rng):
     assert found["estimate"].isna().all()
 
 
-def test_whether_they_rank_alike(rng):
-    ratings, units = study(rng, [1.2, 0.4, -0.4, -1.2], 150, error=0.0)
-    results = figures(ratings, units, resamples=200)
-    alike = rows_of(results, "strength_spearman", "humans", "g").loc[""]
-    assert alike["estimate"] == 1
-    assert alike["note"].endswith("4 subjects; exact p 0.08333")
-    turned = ratings["rater_id"] == "g"
-    ratings.loc[turned, "label"] = ratings.loc[turned, "label"].map({"A": "B", "B": "A"})
-    results = figures(ratings, units, resamples=200)
-    assert rows_of(results, "strength_spearman", "humans", "g").loc["", "estimate"] == -1
-
-
 @pytest.mark.parametrize(
     ("change", "why", "said"),
     [
@@ -257,10 +245,9 @@ def test_strengths_that_do_not_exist_are_said(change, why, said, rng, tmp_path):
         assert found["estimate"].isna().all()
         assert set(found["note"]) == {why}
         assert rows_of(results, "win_rate", rater)["estimate"].notna().all()
-    assert rows_of(results, "strength_spearman", "humans", "g").loc["", "note"] == why
     write_report(analysis, ReportContext("study"), tmp_path)
     told = (tmp_path / "report.md").read_text("utf-8")
-    assert f"rank the subjects alike cannot be computed: {said}." in told
+    assert said in told
 
 
 def test_one_comparison_and_no_subjects(rng):
