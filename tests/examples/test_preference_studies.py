@@ -131,7 +131,6 @@ def test_votes_are_checked_and_rank_the_models(tmp_path: Path, rng: np.random.Ge
         assert rate["n_clusters"] == 80
     strengths = [row(results, "strength", "humans", at=each)["estimate"] for each in MODELS]
     assert np.argsort(strengths).tolist() == np.argsort(QUALITY).tolist()
-    assert abs(row(results, "order_gain", "humans")["estimate"]) < 0.1
     assert [each["grader"] for each in found.verdicts] == ["gpt4_pair"]
 
 

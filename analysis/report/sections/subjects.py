@@ -124,15 +124,14 @@ def preference_layers(figures: RubricFigures) -> Part:
 
 
 def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]:
-    """Name the subject that each rater prefers; the gain of being first."""
+    """Name the subject that each rater prefers."""
     answers: list[list[object]] = []
     for rater in ("humans", *graders):
         for best in defined(figures.select("win_rate", raters=(rater, "")))[:1]:
             whose = "preference_people" if rater == "humans" else "preference_grader"
             about = {"grader": rater, "subject": best.at, "rate": best}
             answers.append(in_pieces(f"report.{whose}", **about))
-    gains = figures.select("order_gain")
-    return [*answers, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
+    return answers
 
 
 def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
