@@ -46,7 +46,7 @@ from evenhand.analysis.labels.encoding import combine_readings, encode, encode_l
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
-from evenhand.analysis.notes import Code, Note, join_notes
+from evenhand.analysis.notes import Note, join_notes
 from evenhand.analysis.results import from_to
 from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
@@ -117,7 +117,7 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
                 (name, mean.values, mean.undefined, mean.note)
                 for name, mean in kappas.among(members).items()
             ]
-        why: Code = "no_variation" if units[0] else "no_pairable_units"
+        why = "no_variation" if units[0] else "no_pairable_units"
         for name, values, undefined, note in by_members[members]:
             view.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
 
@@ -272,7 +272,7 @@ def add_set_rows(view: View, sets: Mask) -> None:
             view.add(name, mean.values, units, undefined=mean.undefined, **who)
     for group, members in groups(coded).items():
         values, units = found(members)
-        why: Code = "no_variation" if units.any() else "no_pairable_units"
+        why = "no_variation" if units.any() else "no_pairable_units"
         for name, drawn in values.items():
             view.add(name, drawn, units, a=group, reason=why)
 
@@ -344,7 +344,7 @@ def add_repeat_rows(view: RatedView) -> None:
         panel, kappa = pair_statistics(draws), deciding_kappa(draws)
         pairs = list(combinations(range(len(draws.raters)), 2))
         units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
-        why: Code = "no_variation" if units[0] else "no_pairable_units"
+        why = "no_variation" if units[0] else "no_pairable_units"
         wanted = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
         for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():

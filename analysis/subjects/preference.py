@@ -23,7 +23,6 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Code
 from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, RatedView, Writer
@@ -56,7 +55,7 @@ def strengths(wins: Array) -> Array:
     return out
 
 
-def why_undefined(wins: Array) -> Code:
+def why_undefined(wins: Array) -> str:
     """Return the reason why a table of wins (subjects, subjects) has no strengths."""
     return "subject_unbeaten" if is_linked((wins + wins.T)[None])[0] else "subjects_not_linked"
 
@@ -242,7 +241,7 @@ def _add_corrected_rates(
         about = About(a="humans", b=grader, at=compared.subjects[at])
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
-            why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
+            why = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])

@@ -44,7 +44,7 @@ from evenhand.analysis.labels.encoding import (
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -377,13 +377,13 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         view.add(statistic, figure, units, **of)
 
     if len(np.unique(verdicts)) < 2:
-        reason: Code = "no_variation" if units[0] else "no_pairable_units"
+        reason = "no_variation" if units[0] else "no_pairable_units"
         for objective in OBJECTIVES:
             add("threshold", Interval.undefined(reason), objective)
         return
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
-    origin: Code = "declared_threshold" if is_declared else "default_threshold"
+    origin = "declared_threshold" if is_declared else "default_threshold"
     usual = "the declared one" if is_declared else "the default"
     tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
     shown = {default: list(AT_THRESHOLD)}
