@@ -132,9 +132,8 @@ def analyse(
     `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). On request the main
     figures (the humans' agreement, each grader's with them, the ceiling differences) are repeated:
     for every value of the units columns `slices`; for the humans of every value of the columns
-    `rater_slices` of `facts.raters`; with at = "cluster=COLUMN", with intervals from resampling the
-    clusters of `sensitivity_cluster`; and under the subset "raters=all", with the raters that
-    `facts.excluded` leaves out. The slices and groups of humans are audited for bias too.
+    `rater_slices` of `facts.raters`; and with at = "cluster=COLUMN", with intervals from resampling
+    the clusters of `sensitivity_cluster`. The slices and groups of humans are audited for bias too.
 
     `variants` are units columns that distinguish variants of one question: how stable are labels
     from one to the next (see `analysis.agreement.groups`)? A scale that is a `variant_of`

@@ -18,7 +18,7 @@ import numpy as np
 from evenhand.analysis.agreement.coefficients import category_shares, label_counts
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import RubricView, Writer
@@ -300,5 +300,5 @@ def _add_rows(out: Writer, people: People, stated: Stated) -> None:
     excess = apart - between_whole_groups(quarter, half, steps)
     for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
         add(statistic, values, note=note, reason="no_pairable_units")
-    unclear: Code = "no_variation" if units else "no_pairable_units"
+    unclear = "no_variation" if units else "no_pairable_units"
     add(WORTH, worth, note=join_notes(note, capped), reason=unclear)

@@ -8,44 +8,15 @@ any text here may be reworded and no verdict changes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from evenhand.texts import table_of
 
-Code = Literal[
-    # Reasons for having no estimate, or no interval.
-    "no_variation", "no_pairable_units", "no_labels", "no_eligible_annotator", "no_times",
-    "no_unlabelled_units", "not_known", "not_resampled", "no_resample_differs", "not_testable",
-    "nothing_kept", "one_side_only", "category_not_used", "grader_not_informative",
-    "hard_labels", "outside_zero_one", "people_agree_by_chance", "no_sharpness_fits",
-    "promise_needs_more", "promise_out_of_reach", "too_few_clusters", "too_few_labels",
-    "too_few_labels_for_interval", "too_few_raters", "too_few_shared_by_grader",
-    "too_few_shared_by_humans", "too_few_subjects", "subjects_not_linked", "subject_unbeaten",
-    "undefined",
-    # Reliability of an interval.
-    "resamples_undefined", "many_resamples_undefined", "most_resamples_undefined",
-    "as_clusters_allow", "as_sampled", "pooled_clusters", "unequal_chances",
-    "few_rarer", "zero_variance",
-    # Recommended thresholds, and reasons.
-    "tuned", "default", "not_identifiable", "wins_held_out", "does_not_win_held_out",
-    "no_better_threshold", "few_clusters", "agrees_by_chance", "interval_too_wide",
-    "coarse_draws",
-    # Meaning of a row, or finding.
-    "constant_rater", "declared_cut", "default_threshold", "declared_threshold", "errors_differ",
-    "few_labelled", "labelled_by_people", "one_side_left_out", "people_or_more", "peoples_own",
-    "promised_at", "prompts_differ", "sharpness_assumed", "sides_differ", "tuned_on",
-    "uncorrected_p", "unscored",
-    # Level and comparison of a verdict.
-    "decided_at", "margin", "margin_share", "pooled_pairs", "no_level", "noise_may_explain",
-    "nothing_varies", "people",
-    # Text for readers only.
-    "text",
-]  # fmt: skip
-
+Code = str
+"""Code of a remark, of which the texts are in `remarks.toml`."""
 _TABLES = table_of("evenhand.analysis", "remarks.toml")
-TEXTS: dict[Code, str] = _TABLES["notes"]
+TEXTS: dict[str, str] = _TABLES["notes"]
 """Text of a remark in the notes of results.csv, by default its code; braces hold its detail."""
-WORDS: dict[Code, str] = _TABLES["report"]
+WORDS: dict[str, str] = _TABLES["report"]
 """Text of a remark in the report, where it differs from the note."""
 
 

@@ -1,4 +1,4 @@
-"""Raters at work: agreement with the other people, over time as well, time per label, and cost.
+"""Raters at work: agreement with the other people, time per label, and cost.
 
 Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
 bootstrapped with the others but taken from the rater's own labels.
@@ -24,13 +24,13 @@ from scipy.special import bdtr
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.numbers import AGREEMENT
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, KappaMeans, deciding_kappa
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, one_version
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts, with_weights
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Mask
 from evenhand.analysis.writer import RatedView, RubricView
@@ -152,63 +152,6 @@ def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
         return Interval.point(share, Remark("too_few_clusters"))
     reach = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
     return Interval(share, max(share - reach, 0.0), min(share + reach, 1.0))
-
-
-OVER_TIME_COLUMNS = ("rubric", "until", "labels", "n_units", "estimate", "low", "high")
-CUTS = 6
-"""Points in time on a rubric: a few are enough to see a line."""
-
-
-def agreement_over_time(
-    ratings: DataFrame,
-    scales: Mapping[str, Scale],
-    *,
-    units: DataFrame | None = None,
-    cluster: str = "pair",
-    rubric_hashes: Mapping[str, Collection[str]] | None = None,
-    excluded: Collection[str] = (),
-    cuts: int = CUTS,
-    resamples: int = 200,
-    seed: int = SEED,
-) -> DataFrame:
-    """People's mean kappa with one another after each further share of their labels.
-
-    `OVER_TIME_COLUMNS`: a row for each rubric and cut point. The labels of a rubric, in the order
-    in which they were given, are cut into `cuts` parts of one size; a row speaks of all labels up
-    to its end (`until`, the time of the last one; `labels` of them). The kappa is the one that the
-    report decides by, over the same pairs of raters, with a 95% bootstrap over clusters; NaN while
-    no two raters share a unit. Labels without a time cannot be placed and are left out.
-    """
-    import pandas as pd
-
-    ratings = validate_ratings(ratings, "ratings")
-    people = ratings[
-        (ratings["rater_kind"] == "human")
-        & (ratings["label"] != "")
-        & (ratings["created_at"] != "")
-        & ~ratings["rater_id"].isin(list(excluded))
-    ]
-    people = people.sort_values("created_at", kind="stable")
-    rows = []
-    for name, scale in scales.items():
-        accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-        of_rubric, _ = one_version(people[people["rubric"] == name], name, accepted)
-        ends = {round(len(of_rubric) * part / cuts) for part in range(1, cuts + 1)} - {0}
-        for end in sorted(ends):
-            given, interval = of_rubric.iloc[:end], Interval(np.nan, np.nan, np.nan)
-            readings, weighted = combine_readings(given, scale), with_weights(units, given)
-            labels, frequency = encode(readings, scale, weighted, cluster).folded()
-            coded, rng = labels.on_categories(), np.random.default_rng(seed)
-            shared = Resamples(frequency, resamples, rng, weight=labels.weight)
-            twice = coded.labelled.sum(axis=1) >= 2
-            if n_units := int(frequency[coded.clusters[twice]].sum()):
-                kappa = deciding_kappa(coded)
-                mean = KappaMeans(coded, shared, [kappa]).among(range(len(coded.raters)))[kappa]
-                n_clusters = int(frequency[np.unique(coded.clusters[twice])].sum())
-                interval = shared.interval(mean.values, n_clusters)
-            until = given["created_at"].iloc[-1]
-            rows.append((name, until, end, n_units, interval.estimate, interval.low, interval.high))
-    return pd.DataFrame(rows, columns=list(OVER_TIME_COLUMNS))
 
 
 @dataclass(frozen=True)

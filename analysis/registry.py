@@ -151,14 +151,6 @@ def _add_bias(view: RatedView) -> None:
     audit.add_bias_rows(view, retuned)
 
 
-def _add_all_raters(view: RatedView) -> None:
-    if len(view.ratings) < len(view.given):
-        request, scale = view.request, view.labels.scale
-        readings = encoding.combine_readings(view.given, scale, request.facts.source)
-        whole = encoding.encode(readings, scale, request.units, request.settings.cluster)
-        slices.add_all_raters_rows(view, thresholds.judged_out_of_sample(whole))
-
-
 def _add_wordings(view: RatedView) -> None:
     """Add the stability of raters under the other wordings of this rubric, and how far people's
     agreement moves under wordings that were tried among them.
@@ -197,7 +189,6 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(annotators.add_gross_error_rows, on="agreement"),
     Declared(comparison.add_alt_test_rows, on="agreement"),
     Declared(annotators.add_contested_rows, on="agreement", needs=["categories", "graders"]),
-    Declared(groups.add_consensus_rows, on="agreement", needs=["categories"]),
     Declared(comparison.add_grader_comparison_rows, on="agreement"),
     Declared(comparison.add_leniency_rows, on="agreement", needs=["categories"]),
     Declared(annotators.add_recoded_rows, on="agreement", needs=["categories"]),
@@ -233,7 +224,6 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(preference.add_preference_rows, on="units"),
     Declared(lambda view: add_injection_rows(view.rows, view.request), on="units"),
     Declared(slices.add_other_cluster_rows, on="units"),
-    Declared(_add_all_raters, on="units"),
     Declared(groups.add_repeat_rows, on="units"),
     Declared(_add_wordings, on="units"),
     Declared(raters.add_rater_rows, on="units"),

@@ -23,7 +23,6 @@ import pandas as pd
 
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bias.audit import add_people_order_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.request import Request
@@ -46,7 +45,6 @@ ESTIMATES = {
     "win_rate": "win rate by people",
     "strength": "strength by people",
     "win_rate_ppi": "win rate, corrected",
-    "order_gain": "gain of coming first",
 }
 
 
@@ -92,11 +90,9 @@ def truth_of(population: Population) -> dict[str, Array]:
     n, wins = len(population.quality), np.zeros((len(population.quality),) * 2)
     rng = np.random.Generator(np.random.Philox(SEED))
     quality = population.quality + rng.normal(0, population.apart, (_MANY, n))
-    gains = []
     for one, two in combinations(range(n), 2):
         chance = 1.0 / (1.0 + np.exp(quality[:, two] - quality[:, one]))
         shown = [np.clip(chance + lean, 0, 1).mean() for lean in (FIRST, -FIRST)]
-        gains.append((1.0 - TIES) * (shown[0] - shown[1]))
         wins[one, two] = 0.5 * TIES + (1.0 - TIES) * np.mean(shown)
         wins[two, one] = 1.0 - wins[one, two]
     rates = wins.sum(axis=1) / (n - 1)
@@ -104,7 +100,6 @@ def truth_of(population: Population) -> dict[str, Array]:
         "win_rate": rates,
         "strength": strengths(wins[None])[0],
         "win_rate_ppi": rates,
-        "order_gain": np.array([np.mean(gains)]),
     }
 
 
@@ -146,13 +141,11 @@ def run_cell(population: Population, runs: range, resamples: int, seed: int) -> 
         rated = {"ratings": ratings, "given": ratings, "readings": readings}
         view = RatedView.on_units(rows, labels, request, **rated)
         add_preference_rows(view)
-        add_people_order_rows(view)
         for name, values in truth.items():
             tally = found[Key(population, name)]
             for subject, value in enumerate(values):
                 grader = "grader" if name == "win_rate_ppi" else ""
-                at = "" if name == "order_gain" else f"m{subject}"
-                row = rows.get(name, "humans", grader, "all", at)
+                row = rows.get(name, "humans", grader, "all", f"m{subject}")
                 tally.runs += 1
                 if row is None or np.isnan(row["low"]):
                     tally.undefined += 1

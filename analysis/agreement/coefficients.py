@@ -9,9 +9,6 @@ chose the row's category and the second the column's. A *coincidence matrix* has
 symmetric and holds both orders of every pair of labels, each unit weighted 1 / (labels - 1)
 (Krippendorff 2011). Leading axes are resamples or pairs of raters, or absent: the same function
 serves the estimate and its resamples. Counts may be weighted. Undefined values are NaN.
-
-The large-sample standard errors, for independent units, are those that textbooks and other programs
-print with a coefficient; the analysis takes its intervals from a bootstrap of clusters instead.
 """
 
 from __future__ import annotations
@@ -43,12 +40,12 @@ from evenhand.analysis.labels.encoding import (
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
 from evenhand.analysis.notes import Reason
-from evenhand.analysis.types import Array, Codes, Column, Integers, Mask, Numbers
+from evenhand.analysis.types import Array, Codes, Column, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]
-Chance = Callable[[Array, Array, Array], Array]
-"""Agreement by chance (...) of two raters, from their shares of the categories (..., q) each, and
-agreement weights (q, q)."""
+Chance = Callable[[Array, Array], Array]
+"""Agreement by chance (...) from mean shares of the categories (..., q) and agreement weights
+(q, q)."""
 
 _NO_VARIATION = 1e-12
 """Room for rounding: expected (dis)agreement this close to its bound means no variation."""
@@ -60,8 +57,8 @@ class Agreement(Interval):
 
     It is over `n` units that at least two raters labelled, in `n_clusters` clusters.
 
-    `se` is its large-sample standard error for independent units and `se_null` that under no
-    agreement, NaN where there is no standard formula.
+    `se` is the large-sample standard error of Cohen's kappa for independent units and `se_null`
+    that under no agreement; NaN for other coefficients.
     """
 
     n: int
@@ -126,8 +123,10 @@ def cohen_kappa(
     (0.7, 0.0, 10)
     """
     matrix, given = agreement_weights(len(categories), weights), (categories, clusters, bootstrap)
-    by_weights = partial(kappas, weights=matrix), matrix, partial(_kappa_errors, weights=matrix)
-    return _agreement_of_two((first, second), *given, *by_weights)
+    by_weights = partial(kappas, weights=matrix), matrix
+    result, table = _agreement_of_two((first, second), *given, *by_weights)
+    se, se_null = _kappa_errors(table, matrix)
+    return replace(result, se=se, se_null=se_null)
 
 
 def scott_pi(
@@ -147,14 +146,8 @@ def scott_pi(
     >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
     0.314
     """
-    same = np.eye(len(categories))
-    counts = (same[:, None] + same).reshape(-1, len(same))
-
-    def errors(table: Array) -> tuple[float, float]:
-        return _corrected_error(counts, table.ravel(), same, scott_chance), np.nan
-
     given, statistic = (categories, clusters, bootstrap), partial(corrected, chance=scott_chance)
-    return _agreement_of_two((first, second), *given, statistic, same, errors)
+    return _agreement_of_two((first, second), *given, statistic, np.eye(len(categories)))[0]
 
 
 def fleiss_kappa(
@@ -180,8 +173,6 @@ def fleiss_kappa(
     Returns
     -------
     Agreement
-        `se` is Gwet's (2014, chapter 5), `se_null` that of Fleiss, Nee & Landis (1979), for equal
-        numbers of raters only.
 
     Raises
     ------
@@ -196,12 +187,10 @@ def fleiss_kappa(
     >>> rows += ["-555", "--11", "--3-"]
     >>> labels = [[None if cell == "-" else cell for cell in row] for row in rows]
     >>> result = fleiss_kappa(labels, categories="12345")
-    >>> round(result.estimate, 4), round(result.se, 4), result.n
-    (0.7612, 0.153, 11)
+    >>> round(result.estimate, 4), result.n
+    (0.7612, 11)
     """
-    group = _Group.of(labels, categories, clusters, bootstrap)
-    result = group.corrected(scott_chance)
-    return replace(result, se_null=_fleiss_null_error(group.counts, group.times))
+    return _Group.of(labels, categories, clusters, bootstrap).corrected(scott_chance)
 
 
 def gwet_ac1(
@@ -275,8 +264,7 @@ def krippendorff_alpha(
     """Krippendorff's alpha of two or more raters at the level named (2011).
 
     `level` is "nominal", "ordinal" or "interval"; the last takes the categories' own numbers and
-    raises InputError where they are none. The standard error is Gwet's, where his weights are
-    Krippendorff's metric: nominal and interval. Other parameters are those of `fleiss_kappa`.
+    raises InputError where they are none. Other parameters are those of `fleiss_kappa`.
 
     Krippendorff's example A:
 
@@ -293,9 +281,7 @@ def krippendorff_alpha(
     metric = 1.0 - apart / max(float(apart.max()), 1.0)
     matrix = np.eye(q) if level == "nominal" else metric
     shares = together[0].sum(axis=0) / max(float(together[0].sum()), 1.0)
-    result = group.agreement(alpha(together, level, values), apart=1.0 - shares @ matrix @ shares)
-    se = np.nan if level == "ordinal" else _alpha_error(group.counts, group.times, matrix)
-    return replace(result, se=se)
+    return group.agreement(alpha(together, level, values), apart=1.0 - shares @ matrix @ shares)
 
 
 def observed_agreement(
@@ -432,11 +418,10 @@ def _agreement_of_two(
     bootstrap: Bootstrap | None,
     statistic: Callable[[Array], Array],
     weights: Array,
-    errors: Callable[[Array], tuple[float, float]],
-) -> Agreement:
+) -> tuple[Agreement, Array]:
     """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
-    interval and standard errors. Without clusters, units with the same two labels are one cluster,
-    which occurs as often.
+    interval, and the table (q, q) of all units. Without clusters, units with the same two labels
+    are one cluster, which occurs as often.
     """
     tables = _tables_of_two(*labels, categories, clusters)
     times = np.ones(len(tables), dtype=np.intp)
@@ -448,13 +433,12 @@ def _agreement_of_two(
     table = np.tensordot(times, tables, axes=1).astype(float)
     n = int(table.sum())
     if not n:
-        return _no_pairable_units()
+        return _no_pairable_units(), table
     resamples, n_clusters = (bootstrap or Bootstrap()).draw(times), int(times @ tables.any((1, 2)))
     result = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
     shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
     result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
-    se, se_null = errors(table)
-    return Agreement(**vars(result), n=n, n_clusters=n_clusters, se=se, se_null=se_null)
+    return Agreement(**vars(result), n=n, n_clusters=n_clusters), table
 
 
 @dataclass(frozen=True)
@@ -487,11 +471,6 @@ class _Group:
         return cls(count_labels(codes, len(categories)), cluster, draw(each_once))
 
     @property
-    def times(self) -> Integers:
-        """Number of units like each row, (rows,)."""
-        return self.resamples.frequency[self.clusters]
-
-    @property
     def several(self) -> Mask:
         """True for the rows with two labels or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2)
@@ -501,17 +480,16 @@ class _Group:
         return self.resamples.sums(self.clusters, *features)
 
     def corrected(self, chance: Chance, weights: Array | None = None) -> Agreement:
-        """Return observed agreement corrected for chance, with its standard error."""
+        """Return observed agreement corrected for chance."""
         matrix = np.eye(self.counts.shape[1]) if weights is None else weights
         labels = self.counts.sum(axis=1, keepdims=True)
         agreed = agreeing_shares(self.counts, matrix)
         unit_shares = self.counts / np.maximum(labels, 1.0)
         sums = self.sums(self.several, agreed, labels > 0, unit_shares)
         shares = ratio(sums[:, 3:], sums[:, 2:3])
-        expected = chance(shares, shares, matrix)
+        expected = chance(shares, matrix)
         values = chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
-        result = self.agreement(values, apart=1.0 - float(expected[0]))
-        return replace(result, se=_corrected_error(self.counts, self.times, matrix, chance))
+        return self.agreement(values, apart=1.0 - float(expected[0]))
 
     def agreement(
         self,
@@ -626,7 +604,7 @@ def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Ar
     first, second = marginals(tables)
     mean = (first + second) / 2.0
     matrix = agreement_weights(tables.shape[-1]) if weights is None else weights
-    return chance_corrected(observed(tables, weights), chance(mean, mean, matrix))
+    return chance_corrected(observed(tables, weights), chance(mean, matrix))
 
 
 def balanced_accuracy(tables: Array) -> Array:
@@ -691,25 +669,22 @@ def constant_raters(tables: Array) -> Mask:
     return np.asarray(rows | columns)
 
 
-def scott_chance(first: Array, second: Array, weights: Array) -> Array:
-    """Chance agreement of raters who draw from one marginal: Scott 1955, Fleiss 1971; unweighted.
-    This function and the next two are bilinear in the shares (..., q), so that the second may also
-    be the mean of units whose own shares are the first (`_corrected_error`).
-    """
-    return np.asarray((first * second).sum(-1))
+def scott_chance(shares: Array, weights: Array) -> Array:
+    """Chance agreement of raters with one marginal, unweighted: Scott 1955, Fleiss 1971."""
+    return np.asarray((shares**2).sum(-1))
 
 
-def gwet_chance(first: Array, second: Array, weights: Array) -> Array:
+def gwet_chance(shares: Array, weights: Array) -> Array:
     """Gwet's chance agreement from shares (..., q): sum(W) / (q (q-1)) * sum pi (1 - pi)."""
-    q = first.shape[-1]
+    q = shares.shape[-1]
     if q < 2:
-        return np.full(first.shape[:-1], np.nan)
-    return np.asarray(weights.sum() / (q * (q - 1)) * (first * (1.0 - second)).sum(-1))
+        return np.full(shares.shape[:-1], np.nan)
+    return np.asarray(weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1))
 
 
-def uniform_chance(first: Array, second: Array, weights: Array) -> Array:
+def uniform_chance(shares: Array, weights: Array) -> Array:
     """Chance agreement where every category is equally likely: the mean weight."""
-    return np.full(first.shape[:-1], weights.mean())
+    return np.full(shares.shape[:-1], weights.mean())
 
 
 def alpha(
@@ -785,80 +760,6 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
         float(np.sqrt(max(spread, 0.0) / n) / room**2),
         float(np.sqrt(max(null, 0.0) / n) / room),
     )
-
-
-def _corrected_error(counts: Array, times: Numbers, weights: Array, chance: Chance) -> float:
-    """Standard error of many raters' agreement, corrected for `chance`.
-
-    `counts` (rows, q) are how many raters chose each category of a unit, `times` (rows,) how many
-    units are like that; `weights` (q, q) are agreement weights. By linearisation, with raters fixed
-    and units sampled. Source: Gwet 2014, chapter 5.
-    """
-    labels = counts.sum(axis=1)
-    counts, times, labels = counts[labels > 0], times[labels > 0], labels[labels > 0]
-    several = labels >= 2
-    n, pairable = times.sum(), times[several].sum()
-    if not pairable:
-        return np.nan
-    agreed, unit_shares = agreeing_shares(counts, weights), counts / labels[:, None]
-    shares = times @ unit_shares / n
-    expected = chance(shares, shares, weights)
-    room = 1.0 - expected
-    if room < _NO_VARIATION:
-        return np.nan
-    estimate = (times @ agreed / pairable - expected) / room
-    deviations = n / pairable * np.where(several, agreed - expected, 0.0) / room
-    deviations -= 2 * (1 - estimate) * (chance(unit_shares, shares, weights) - expected) / room
-    return _error(deviations - estimate, times)
-
-
-def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
-    """Standard error of Krippendorff's alpha, as `_corrected_error`: nominal for the identity,
-    interval for quadratic weights.
-    """
-    several = counts.sum(axis=1) >= 2
-    counts, times = counts[several], times[several]
-    labels, n = counts.sum(axis=1), times.sum()
-    if n < 2:
-        return np.nan
-    mean = times @ labels / n
-    more = (labels - mean) / mean
-    agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / (mean * (labels - 1.0))
-    seen = times @ agreed / n
-    shares = times @ counts / (n * mean)
-    expected = shares @ weights @ shares
-    room = 1.0 - expected
-    if room < _NO_VARIATION:
-        return np.nan
-    near = (weights @ shares + shares @ weights) / 2.0
-    estimate = (seen - expected) / room
-    # Krippendorff's correction for small samples; the source has it here, not in the estimate.
-    small = 1.0 / (times @ labels)
-    deviations = (agreed - ((1.0 - small) * seen + small) * more - expected) / room
-    deviations -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
-    return _error(deviations - estimate, times)
-
-
-def _fleiss_null_error(counts: Array, times: Integers) -> float:
-    """Standard error of Fleiss' kappa under no agreement. `counts` (rows, q) are label counts of
-    units, `times` (rows,) how many units are like each; NaN for unequal numbers of raters. Source:
-    Fleiss, Nee & Landis 1979.
-    """
-    raters = counts.sum(axis=1)
-    if len(counts) == 0 or raters[0] < 2 or not (raters == raters[0]).all():
-        return np.nan
-    m, n = raters[0], times.sum()
-    shares = times @ counts / (n * m)
-    spread = shares * (1 - shares)
-    if spread.sum() < _NO_VARIATION:
-        return np.nan
-    inner = spread.sum() ** 2 - (spread * (1 - 2 * shares)).sum()
-    return float(np.sqrt(2.0 * inner / (n * m * (m - 1.0))) / spread.sum())
-
-
-def _error(deviations: Array, times: Numbers) -> float:
-    n = times.sum()
-    return float(np.sqrt(times @ deviations**2 / (n * (n - 1.0)))) if n > 1 else np.nan
 
 
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:

@@ -1,4 +1,4 @@
-"""Agreement within groups of raters, against a majority, and of raters with themselves.
+"""Agreement within groups of raters and of raters with themselves; the majority of labels.
 
 *Groups* (humans, models, all): coefficients as a whole and on each category, how often categories
 are used and which are confused with each other.
@@ -8,9 +8,6 @@ between sets (Passonneau 2006): 1 - J M, with J the share of the options chosen 
 chose (Jaccard's), and M = 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap,
 and 0 where they have nothing in common. Two empty sets are equal; an empty one has nothing in
 common with any other.
-
-*Consensus*: a majority is a reference, not the truth. A grader is compared with that of all humans,
-and a human with that of the other humans, so that no rater is compared with their own label.
 
 *Stability* of a rater's labels, from draw to draw, and when a question is worded differently.
 Repeats are several draws of one unit in one order; everything else in the analysis first combines
@@ -42,7 +39,6 @@ from evenhand.analysis.agreement.pairs import (
     listed_raters,
     mean_over_pairs,
     pair_statistics,
-    pair_tables,
     pairs_that_meet,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
@@ -50,7 +46,7 @@ from evenhand.analysis.labels.encoding import combine_readings, encode, encode_l
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Note, join_notes
 from evenhand.analysis.results import from_to
 from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
@@ -90,12 +86,12 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
     panel = {
         "observed_agreement": agreed,
-        "fleiss_kappa": c.chance_corrected(agreed, c.scott_chance(shares, shares, identity)),
-        "gwet_ac1": c.chance_corrected(agreed, c.gwet_chance(shares, shares, identity)),
-        "brennan_prediger": c.chance_corrected(agreed, c.uniform_chance(shares, shares, identity)),
+        "fleiss_kappa": c.chance_corrected(agreed, c.scott_chance(shares, identity)),
+        "gwet_ac1": c.chance_corrected(agreed, c.gwet_chance(shares, identity)),
+        "brennan_prediger": c.chance_corrected(agreed, c.uniform_chance(shares, identity)),
     }
     if coded.level != "nominal":
-        by_chance = c.gwet_chance(shares, shares, quadratic)
+        by_chance = c.gwet_chance(shares, quadratic)
         panel["gwet_ac2"] = c.chance_corrected(weighted, by_chance)
     for level in alpha_levels(coded):
         panel[f"krippendorff_alpha_{level}"] = c.alpha(together, level, coded.values)
@@ -121,7 +117,7 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
                 (name, mean.values, mean.undefined, mean.note)
                 for name, mean in kappas.among(members).items()
             ]
-        why: Code = "no_variation" if units[0] else "no_pairable_units"
+        why = "no_variation" if units[0] else "no_pairable_units"
         for name, values, undefined, note in by_members[members]:
             view.add(name, values, units, a=group, note=note, undefined=undefined, reason=why)
 
@@ -276,60 +272,9 @@ def add_set_rows(view: View, sets: Mask) -> None:
             view.add(name, mean.values, units, undefined=mean.undefined, **who)
     for group, members in groups(coded).items():
         values, units = found(members)
-        why: Code = "no_variation" if units.any() else "no_pairable_units"
+        why = "no_variation" if units.any() else "no_pairable_units"
         for name, drawn in values.items():
             view.add(name, drawn, units, a=group, reason=why)
-
-
-MAJORITY = "majority"
-
-
-def add_consensus_rows(view: RubricView) -> None:
-    """Add `consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
-    `at` is the method; `consensus_ties` is the share of the units with two labels or more whose
-    majority is tied.
-    """
-    coded = view.all_labels
-    humans = coded.members("human")
-    if len(humans) < 2:
-        return
-    counts = c.label_counts(coded, humans)
-    several = counts.sum(axis=1) >= 2
-    values, none = view.share(c.is_tied(counts), several), Remark("no_pairable_units")
-    view.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
-    listed = len(coded.raters) <= MAX_LISTED_RATERS
-    judged = (*(humans if listed else ()), *coded.members("model"))
-    if not judged or coded.q < 2:
-        return
-    voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
-    votes = {members: c.label_counts(coded, members) for members in set(voters.values())}
-    majorities = {members: c.majority_codes(counts) for members, counts in votes.items()}
-    ties = {members: view.count(c.is_tied(counts))[0] for members, counts in votes.items()}
-    kappa, panel = deciding_kappa(coded), pair_statistics(coded)
-    references = np.column_stack([majorities[voters[rater]] for rater in judged]).astype(np.int8)
-    both = replace(coded, codes=np.hstack([coded.codes[:, judged], references]))
-    pairs = [(k, len(judged) + k) for k in range(len(judged))]
-    tables = pair_tables(both, pairs, view.resamples)
-    constant = c.constant_raters(tables[0])
-    kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{coded.ordered} kappa"
-    for statistic, name, about in (
-        ("consensus_agreement", "observed_agreement", ""),
-        ("consensus_kappa", kappa, kind),
-    ):
-        values = panel[name](tables)
-        for k, rater in enumerate(judged):
-            tied = ties[voters[rater]]
-            shared = both.labelled[:, k] & (majorities[voters[rater]] >= 0)
-            reason: Code = "no_variation" if shared.any() else "no_pairable_units"
-            flagged = about and constant[k] and not np.isnan(values[0, k])
-            note = join_notes(
-                Remark("constant_rater") if flagged else "",
-                about,
-                "against the other humans" if coded.kinds[rater] == "human" else "",
-                f"{tied} {'item' if tied == 1 else 'items'} tied and left out" if tied else "",
-            )
-            of = About(a="humans", b=coded.raters[rater], at=MAJORITY, note=note)
-            view.add(statistic, values[:, k], shared, reason=reason, **of)
 
 
 @dataclass(frozen=True)
@@ -399,7 +344,7 @@ def add_repeat_rows(view: RatedView) -> None:
         panel, kappa = pair_statistics(draws), deciding_kappa(draws)
         pairs = list(combinations(range(len(draws.raters)), 2))
         units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
-        why: Code = "no_variation" if units[0] else "no_pairable_units"
+        why = "no_variation" if units[0] else "no_pairable_units"
         wanted = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
         for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():

@@ -172,9 +172,8 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
     all questions that rest on verdicts are asked of these too, in rows NAME_held_out.
     """
     labels, directed, audit = view.labels, directed_calls(view.labels), AuditRows(view)
-    if is_comparison(labels, view.facts):  # which answer a file calls the first means nothing
-        add_people_order_rows(view)
-    elif directed is not None:
+    # Of a comparison, which answer a file calls the first means nothing.
+    if directed is not None and not is_comparison(labels, view.facts):
         add_direction_rows(view, directed)
         add_side_rows(audit, directed, view)
     add_order_rows(audit, view)
@@ -544,33 +543,6 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
         if (both := np.asarray((matrix.codes >= 0).all(axis=1))).any():
             once = np.ones(matrix.n_clusters, dtype=np.int64)
             _add_grader(audit, str(grader), matrix, both, request.resampled(once, matrix.weight))
-
-
-def add_people_order_rows(view: RatedView) -> None:
-    """Add `order_gain` of the humans together: what being shown first gains a side.
-
-    It is half the difference between how far labels given in order ab favour side a and how far
-    those given in order ba do, as `bias_order` would be if one human read both. Each human sees a
-    unit once, so that the labels in the two orders are of different humans or units.
-    """
-    scale, ratings = view.labels.scale, view.ratings
-    given = ratings[ratings["rater_kind"].eq("human") & ratings["order"].isin(_ORDERS)]
-    given = given[given["draw"].eq(0) & given["label"].ne("")]
-    if given["order"].nunique() < len(_ORDERS):
-        return
-    signs = favour_signs(scale.categories, scale.favours)
-    code = {category: at for at, category in enumerate(scale.categories)}
-    sign = signs[given["label"].map(code).to_numpy(dtype=np.intp)]
-    place = {unit: at for at, unit in enumerate(view.facts.ids)}
-    unit = given["unit_id"].map(place).to_numpy(dtype=np.intp)
-    features = []
-    for shown in (given["order"].eq(order).to_numpy() for order in _ORDERS):
-        for each in (sign, np.ones(len(sign))):
-            features.append(np.bincount(unit[shown], each[shown], minlength=len(place)))
-    ab, n_ab, ba, n_ba = view.sums(*features).T
-    gain = (ratio(ab, n_ab) - ratio(ba, n_ba)) / 2.0
-    note = f"{int(features[1].sum())} labels in order ab, {int(features[3].sum())} in order ba"
-    view.add("order_gain", gain, features[1] + features[3] > 0, a="humans", note=note)
 
 
 def _add_grader(

@@ -60,7 +60,7 @@ from scipy.special import ndtr, ndtri, owens_t
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.encoding import units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, favour_signs
-from evenhand.analysis.notes import Code, Note, Remark
+from evenhand.analysis.notes import Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 _THETAS, _THETA_WEIGHTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
@@ -656,7 +656,7 @@ class Shift:
     values: Array
     counts: tuple[int, int]
     note: Note = ""
-    reason: Code = "no_variation"
+    reason: str = "no_variation"
     if_noisy: Array | None = None
 
 
@@ -688,7 +688,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     n, sg, sp = resamples.sums(calls.clusters, shared, graded, person).T
     # Where humans do not lean at all the grader's sharpness does not matter.
     lean = np.where(sp == 0, 0.0, sharpness * ratio(sp, n))
-    reason: Code = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
+    reason = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
     return Shift(ratio(sg, n) - lean, resamples.count(calls.clusters, shared), note, reason)
 
 
@@ -724,7 +724,7 @@ class Shifts:
         people = self._by_units[key]
         readings = [False, True] if self.noisy and people.twice else [False]
         totals = np.zeros((len(readings), len(self.resamples)))
-        reason: Code = "no_variation"
+        reason = "no_variation"
         for step, at_step in zip(self.steps, people.steps, strict=True):
             for total, noisy in zip(totals, readings, strict=True):
                 rise, fits = people.beyond(graded[held] >= step, at_step, noisy=noisy)

@@ -46,7 +46,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
-from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
+from evenhand.analysis.notes import Note, Reason, Remark, Remarks, join_notes, text_of
 from evenhand.analysis.statistics import Kind, entry_for
 from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
@@ -160,7 +160,7 @@ def interval(
         return Interval.point(estimate, Remark("not_resampled"))
     defined = drawn[~np.isnan(drawn)]
     lost = max((len(drawn) - len(defined)) / len(drawn), undefined or 0.0)
-    code: Code = "resamples_undefined"
+    code = "resamples_undefined"
     if lost > WARN_DEGENERATE:
         code = "most_resamples_undefined" if lost > MAX_DEGENERATE else "many_resamples_undefined"
     # A mean over pairs of raters loses parts of a resample: a part counts as one.
@@ -205,7 +205,7 @@ def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
 def kind_of(name: str) -> Kind | None:
     """Return the kind of a statistic of results.csv, or None where its range is not known.
 
-    >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
+    >>> kind_of("coverage"), kind_of("cohen_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
     """
     return entry_for(name).kind

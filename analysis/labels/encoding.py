@@ -380,10 +380,6 @@ def _withheld(readings: Readings, order: Sequence[int], scale: Scale) -> Mask | 
     return np.array([[unit in units for units in by_rater] for unit in readings.units], dtype=bool)
 
 
-ALL_RATERS = "raters=all"
-"""Subset whose rows include the excluded raters."""
-
-
 def one_version(
     ratings: DataFrame, rubric: str, accepted: Collection[str] | None
 ) -> tuple[DataFrame, list[str]]:
@@ -428,7 +424,6 @@ def without_excluded(
         all=of,
         ratings=int(left_out.sum()),
         reasons=who,
-        subset=repr(ALL_RATERS),
     )
     return ratings[~left_out], [f"{rubric}: {note}" if rubric else note]
 

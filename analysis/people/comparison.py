@@ -42,7 +42,7 @@ from evenhand.analysis.bootstrap.significance import (
 from evenhand.analysis.labels.encoding import encode_column, encode_labels, same_length
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.labels.scale import Level, category_values
-from evenhand.analysis.notes import Code, Remark, join_notes
+from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import baselines
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
@@ -184,7 +184,7 @@ EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
 FALSE_DISCOVERY_RATE = 0.05
 PASSING_RATE = 0.5
-NO_ELIGIBLE: Code = "no_eligible_annotator"
+NO_ELIGIBLE = "no_eligible_annotator"
 _ROUNDING = 1e-9
 
 

@@ -33,8 +33,8 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
-from evenhand.analysis.labels.encoding import ALL_RATERS, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix, Public
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import Coded, Public
 from evenhand.analysis.labels.units import MOST_SIDES, UnitColumn, check_values
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
@@ -283,16 +283,6 @@ def add_side_kappa_rows(view: RubricView) -> None:
             note = Remark("sides_differ", (public.p,))
             units = view.coded.labelled[:, view.coded.members("human")].sum(axis=1) > 1
             view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{column}={at}", note=note)
-
-
-def add_all_raters_rows(view: RubricView, everyone: LabelMatrix) -> None:
-    """Add the main figures with the excluded raters among the humans: subset `raters=all`.
-    `everyone` are the labels with theirs.
-    """
-    labels, frequency = everyone.folded()
-    shared = view.request.resampled(frequency, labels.weight)
-    for coded in labels.views:
-        add_main_rows(View.of(view.rows, replace(coded, subset=coded.part(ALL_RATERS)), shared))
 
 
 def add_other_cluster_rows(view: RatedView) -> None:

@@ -299,18 +299,6 @@ def standalone_spec(chart: Chart, mark: str = "") -> Spec:
     return {**chart.spec, **frame}
 
 
-def in_scheme(spec: Spec, scheme: str) -> Spec:
-    """Return a spec in the colours of a scheme, "light" or "dark": the browser that draws it knows
-    no style sheet.
-    """
-    values = _values(scheme)
-    text = json.dumps(spec)
-    for role, colour in ROLES.items():
-        text = text.replace(f'"{colour}"', f'"{values[f"chart-{role}"]}"')
-    recoloured: Spec = json.loads(text)
-    return recoloured
-
-
 def svg_in_scheme(svg: str, scheme: str) -> str:
     """Return a picture of `inline_svg` as a file of its own, in the colours of a scheme."""
     values = _values(scheme)

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.notes import Code, Remark, Remarks, says
+from evenhand.analysis.notes import Remark, Remarks, says
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import Datum, chart_spec, filled
@@ -115,11 +115,11 @@ class Figure:
         """The estimate, with its interval if it has one."""
         return f"{self.estimate} {self.interval}".strip()
 
-    def says(self, code: Code) -> bool:
+    def says(self, code: str) -> bool:
         """Return True if one of its remarks has this code."""
         return says(self.remarks, code)
 
-    def without(self, code: Code) -> Figure:
+    def without(self, code: str) -> Figure:
         """Return it without the remarks of this code."""
         return replace(self, remarks=tuple(each for each in self.remarks if each.code != code))
 
@@ -630,7 +630,7 @@ class RubricFigures:
         nothing could be tuned. It is the rubric's threshold, or the one that was declared.
         """
         figures = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
-        codes: tuple[Code, ...] = ("default_threshold", "declared_threshold")
+        codes: tuple[str, ...] = ("default_threshold", "declared_threshold")
         return next((figure.at for figure in figures if any(map(figure.says, codes))), "")
 
     def caption(self, what: str) -> str:

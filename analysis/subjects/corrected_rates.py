@@ -54,7 +54,7 @@ from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_
 from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import from_to
 from evenhand.analysis.subjects.scores import (
     MEANS,
@@ -423,7 +423,7 @@ def _inverted(sums: RateSums) -> Array:
     return invert(sums.elsewhere, sums.sensitivity, sums.specificity)
 
 
-def _why_undefined(sums: RateSums) -> Code:
+def _why_undefined(sums: RateSums) -> str:
     if sums.rest == 0:
         return "no_unlabelled_units"
     return "no_variation" if math.isnan(sums.youden_j) else "grader_not_informative"

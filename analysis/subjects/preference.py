@@ -16,7 +16,6 @@ won against some of the other (Ford 1957); else there is none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -24,9 +23,7 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.subjects import corrected_rates
-from evenhand.analysis.subjects.scores import MAX_EXACT, MIN_SUBJECTS, exact_p, spearman
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, RatedView, Writer
 
@@ -58,7 +55,7 @@ def strengths(wins: Array) -> Array:
     return out
 
 
-def why_undefined(wins: Array) -> Code:
+def why_undefined(wins: Array) -> str:
     """Return the reason why a table of wins (subjects, subjects) has no strengths."""
     return "subject_unbeaten" if is_linked((wins + wins.T)[None])[0] else "subjects_not_linked"
 
@@ -100,7 +97,6 @@ def _fitted(wins: Array) -> Array:
     return np.asarray(theta - theta.mean(axis=1, keepdims=True))
 
 
-ALIKE = "strength_spearman"
 COMPARED = ("subject_a", "subject_b")
 """Units columns that name whose answers are compared."""
 MAX_SUBJECTS = 100
@@ -108,13 +104,11 @@ MAX_SUBJECTS = 100
 
 
 def add_preference_rows(out: RatedView) -> None:
-    """Add win rates and strengths of the subjects by human raters and by every grader, and
-    how alike they rank them; nothing where units do not name two subjects or no option favours a
-    side.
+    """Add win rates and strengths of the subjects by human raters and by every grader; nothing
+    where units do not name two subjects or no option favours a side.
 
-    `win_rate` and `strength` are on all units that a rater compared; two raters are compared on the
-    units that both have. `win_rate_ppi` is what people's win rate would be on all units that a
-    grader compared.
+    `win_rate` and `strength` are on all units that a rater compared. `win_rate_ppi` is what
+    people's win rate would be on all units that a grader compared.
     """
     if (compared := Compared.of(out.labels, out.facts)) is None:
         return
@@ -124,7 +118,6 @@ def add_preference_rows(out: RatedView) -> None:
     if "humans" in scores:
         for grader in [name for name in scores if name != "humans"]:
             _add_corrected_rates(out, compared, grader, scores["humans"], scores[grader])
-            _add_ranked_alike(out, compared, grader, scores["humans"], scores[grader])
 
 
 def is_comparison(labels: LabelMatrix, facts: UnitFacts) -> bool:
@@ -171,32 +164,6 @@ class Compared:
         return np.asarray((self.a == subject) | (self.b == subject))
 
 
-class _Wins:
-    """Tables of wins of one rater on some units `held` (units,): `rates` (rows, subjects), the
-    `subjects` that were compared, their `table` (rows, subjects, subjects) and `strengths`.
-    """
-
-    def __init__(self, out: Writer, compared: Compared, score: Array, held: Mask) -> None:
-        n = len(compared.subjects)
-        a, b, won = compared.a[held], compared.b[held], score[held]
-        cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
-        scores = np.concatenate([won, 1.0 - won])[:, None]  # of side a, then of side b
-        twice = out.on(out.subset, np.tile(out.clusters[held], 2))
-        totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
-        flat = np.zeros((len(totals), n * n))
-        flat[:, cells] = totals
-        whole = flat.reshape(-1, n, n)
-        wins, losses = whole.sum(axis=2), whole.sum(axis=1)
-        self.rates = ratio(wins, wins + losses)
-        self.subjects: Codes = np.flatnonzero(losses[0] + wins[0] > 0)
-        self.table = whole[:, self.subjects[:, None], self.subjects]
-
-    @cached_property
-    def strengths(self) -> Array:
-        """Strengths of `subjects`, (rows, subjects)."""
-        return strengths(self.table)
-
-
 def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
     """Return each unit's score for side a by the humans together and by each grader, (units,); NaN
     for none.
@@ -234,14 +201,25 @@ def _of_both_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
 def _add_rates(out: Writer, compared: Compared, name: str, score: Array) -> None:
     if not (held := compared.known & ~np.isnan(score)).any():
         return
-    wins = _Wins(out, compared, score, held)
-    of_subject = {at: held & compared.with_subject(at) for at in wins.subjects}
+    n, won = len(compared.subjects), score[held]
+    a, b = compared.a[held], compared.b[held]
+    cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
+    scores = np.concatenate([won, 1.0 - won])[:, None]  # of side a, then of side b
+    twice = out.on(out.subset, np.tile(out.clusters[held], 2))
+    totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
+    flat = np.zeros((len(totals), n * n))
+    flat[:, cells] = totals
+    table = flat.reshape(-1, n, n)
+    wins, losses = table.sum(axis=2), table.sum(axis=1)
+    rates, met = ratio(wins, wins + losses), np.flatnonzero(losses[0] + wins[0] > 0).tolist()
+    of_subject = {at: held & compared.with_subject(at) for at in met}
     for at, units in of_subject.items():
-        out.add("win_rate", wins.rates[:, at], units, a=name, at=compared.subjects[at])
-    if len(wins.subjects) > MAX_SUBJECTS:
+        out.add("win_rate", rates[:, at], units, a=name, at=compared.subjects[at])
+    if len(met) > MAX_SUBJECTS:
         return
-    why = why_undefined(wins.table[0])
-    for (at, units), strength in zip(of_subject.items(), wins.strengths.T, strict=True):
+    table = table[:, met][:, :, met]
+    why = why_undefined(table[0])
+    for (at, units), strength in zip(of_subject.items(), strengths(table).T, strict=True):
         out.add("strength", strength, units, reason=why, a=name, at=compared.subjects[at])
 
 
@@ -263,7 +241,7 @@ def _add_corrected_rates(
         about = About(a="humans", b=grader, at=compared.subjects[at])
         counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
-            why: Code = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
+            why = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
         found = out.resamples.interval(rates[:, at], labelled[1])
@@ -273,27 +251,3 @@ def _add_corrected_rates(
         within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by annotators"
         out.add("win_rate_ppi", within, counts, **about)
-
-
-def _add_ranked_alike(
-    out: Writer, compared: Compared, grader: str, people: Array, graded: Array
-) -> None:
-    """Add how alike humans and a grader rank the subjects."""
-    if not (held := compared.known & ~np.isnan(people) & ~np.isnan(graded)).any():
-        return
-    both = [_Wins(out, compared, score, held) for score in (people, graded)]
-    n = len(both[0].subjects)
-    if n > MAX_SUBJECTS:
-        return
-    first, second = (wins.strengths for wins in both)
-    unsolved = (why_undefined(w.table[0]) for w in both if np.isnan(w.strengths[0]).any())
-    undefined = next(unsolved, None)
-    about = About(a="humans", b=grader)
-    if n < MIN_SUBJECTS or undefined:
-        out.add(ALIKE, np.nan, held, reason=undefined or "too_few_subjects", **about)
-        return
-    exact = ""
-    if n <= MAX_EXACT:
-        exact = f"exact p {exact_p(spearman, first[0], second[0]):.4g}"
-    about["note"] = join_notes(f"{n} subjects", exact)
-    out.add(ALIKE, spearman(first, second), held, **about)

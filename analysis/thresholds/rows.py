@@ -30,8 +30,8 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import is_tied, majority_codes
 from evenhand.analysis.agreement.pairs import KappaMeans
-from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import count_labels, ratio
 from evenhand.analysis.labels.encoding import (
     cluster_codes,
     combine_readings,
@@ -44,7 +44,7 @@ from evenhand.analysis.labels.encoding import (
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -377,13 +377,13 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         view.add(statistic, figure, units, **of)
 
     if len(np.unique(verdicts)) < 2:
-        reason: Code = "no_variation" if units[0] else "no_pairable_units"
+        reason = "no_variation" if units[0] else "no_pairable_units"
         for objective in OBJECTIVES:
             add("threshold", Interval.undefined(reason), objective)
         return
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
-    origin: Code = "declared_threshold" if is_declared else "default_threshold"
+    origin = "declared_threshold" if is_declared else "default_threshold"
     usual = "the declared one" if is_declared else "the default"
     tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
     shown = {default: list(AT_THRESHOLD)}
@@ -456,91 +456,36 @@ def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
     return np.unique(place, return_inverse=True)[1].reshape(-1)
 
 
-@dataclass(frozen=True)
-class BinnedGaps:
-    """Gaps between shares and probabilities in bins: share affirmative minus mean probability,
-    `gap` (bins,), and the share of the units in each bin, `weight` (bins,). `influence` (clusters,
-    bins) is the contribution of each cluster to the error of a gap, as often as it counts,
-    `variance` (bins,) that of the gap; in a bin of a single cluster all of the gap.
+def squared_calibration_error(
+    positive: Array,
+    affirmed: Array,
+    clusters: Codes,
+    counts: Array | None = None,
+    bins: int | None = None,
+) -> float:
+    """The mean squared gap, in bins, of the share affirmative and the mean probability, minus its
+    bias, the variance of the gaps: free of what chance adds, below 0 by chance.
+
+    Takes probabilities, 0 or 1, and the clusters, each (units,); `counts` (clusters,) is how often
+    each cluster counts, 1 unless given. The variance of a gap in a bin of a single cluster is all
+    of the gap.
     """
-
-    gap: Array
-    weight: Array
-    influence: Array
-    variance: Array
-
-    @classmethod
-    def of(
-        cls,
-        positive: Array,
-        affirmed: Array,
-        clusters: Codes,
-        n_clusters: int,
-        bins: int | None = None,
-        counts: Array | None = None,
-    ) -> BinnedGaps:
-        """Compute the gaps from probabilities, 0 or 1, and clusters numbered below `n_clusters`,
-        each (units,); `counts` (clusters,) is how often each cluster counts, 1 unless given.
-        """
-        place = equal_mass_bins(positive, bins)
-        shape = (n_clusters, int(place.max()) + 1)
-        cell = clusters * shape[1] + place
-        units, apart = (
-            np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
-            for weights in (np.ones(len(place)), affirmed - positive)
-        )
-        frequency = np.ones((n_clusters, 1)) if counts is None else counts[:, None]
-        inside = (frequency * units).sum(axis=0)
-        gap = (frequency * apart).sum(axis=0) / inside
-        # Deviations from a mean are a little smaller than errors, the more so the fewer clusters.
-        clusters_in = (units > 0).sum(axis=0)
-        wider = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
-        influence = (apart - gap * units) / inside * wider
-        variance = np.where(clusters_in > 1, ((frequency * influence) ** 2).sum(axis=0), gap**2)
-        return cls(gap, inside / inside.sum(), influence, variance)
-
-    @property
-    def squared(self) -> float:
-        """The mean squared gap minus its bias, the variance of the gaps; below 0 by chance."""
-        return float(self.weight @ (self.gap**2 - self.variance))
-
-    @property
-    def error(self) -> float:
-        """Calibration error, the root of `squared`; 0 where the latter is below 0."""
-        return math.sqrt(max(0.0, self.squared))
-
-    def interval(self, resamples: Resamples, n_clusters: int) -> Interval:
-        """The error with its 95% interval, by inverting a test at every size of error.
-
-        The gaps' errors in the resamples are added to gaps of the same shape and every size; a size
-        is in the interval unless the mean squared gap seen is in its highest or lowest 2.5%. 0 is
-        tried like any other size, which percentiles of resamples cannot do. Where the squared error
-        is below 0 the upper bound is that of 0.
-        """
-        if n_clusters < MIN_CLUSTERS:
-            return Interval.point(self.error, Remark("too_few_clusters"))
-        if resamples.resamples == 0:
-            return Interval.point(self.error, Remark("not_resampled"))
-        errors = resamples.totals(self.influence)[1 : 1 + resamples.resamples]
-        chance = (errors**2) @ self.weight
-        if not chance.any():
-            return Interval.point(self.error, Remark("no_variation"))
-        seen = float(self.weight @ self.gap**2)
-        size = math.sqrt(seen)
-        shape = self.gap / size if size > 0 else np.ones(len(self.gap))
-        along = errors @ (self.weight * shape)
-        at_least = max(seen, seen - self.squared)
-        low = float(np.quantile(_sizes(seen, along, chance), 0.025))
-        high = float(np.quantile(_sizes(at_least, along, chance), 0.975))
-        return Interval(self.error, min(low, self.error), max(high, self.error))
-
-
-def _sizes(seen: float, along: Array, chance: Array) -> Array:
-    """The size of error that each resample's errors would turn into the mean square `seen`: the
-    larger solution of size^2 + 2 size x along + chance = seen; 0 where chance alone is more.
-    """
-    root = -along + np.sqrt(np.maximum(0.0, along**2 + seen - chance))
-    return np.asarray(np.where(chance < seen, root, 0.0))
+    place = equal_mass_bins(positive, bins)
+    shape = (int(clusters.max()) + 1, int(place.max()) + 1)
+    cell = clusters * shape[1] + place
+    frequency = np.ones((1, 1)) if counts is None else counts[: shape[0], None]
+    units, apart = (
+        np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
+        for weights in (np.ones(len(place)), affirmed - positive)
+    )
+    inside = (frequency * units).sum(axis=0)
+    gap = (frequency * apart).sum(axis=0) / inside
+    # Deviations from a mean are a little smaller than errors, the more so the fewer clusters.
+    clusters_in = (units > 0).sum(axis=0)
+    wider = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
+    influence = frequency * (apart - gap * units) / inside * wider
+    variance = np.where(clusters_in > 1, (influence**2).sum(axis=0), gap**2)
+    return float(inside @ (gap**2 - variance) / inside.sum())
 
 
 MAX_POINTS = 60
@@ -682,9 +627,8 @@ def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
         return resamples.interval(ratio(*sums.T), units[1])
 
     add("brier", brier(positive))
-    counts = resamples.weight
-    gaps = BinnedGaps.of(positive, affirmed, clusters, resamples.n_types, counts=counts)
-    add("ece", gaps.interval(resamples, units[1]))
+    squared = squared_calibration_error(positive, affirmed, clusters, resamples.weight)
+    add("ece", Interval.point(math.sqrt(max(0.0, squared))))
     better = recalibrated(positive, affirmed, clusters, weight)
     if better is not None:
         add("brier_recalibrated", brier(better), "", "isotonic, fitted on other clusters")
@@ -704,14 +648,12 @@ class ProbabilityScores:
 
     `brier` is the mean squared distance from the reference. `ece` is the calibration error, the
     root of the mean squared distance of probabilities and shares in bins of equal size, free of
-    what chance adds, with its 95% interval. `brier_recalibrated` is of probabilities put through an
-    isotonic curve that was fitted on other clusters, NaN where there is one cluster only.
+    what chance adds. `brier_recalibrated` is of probabilities put through an isotonic curve that
+    was fitted on other clusters, NaN where there is one cluster only.
     """
 
     brier: float
     ece: float
-    ece_low: float
-    ece_high: float
     brier_recalibrated: float
 
 
@@ -720,11 +662,10 @@ def score_probabilities(
     reference: Column[int],
     *,
     clusters: Column[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
 ) -> ProbabilityScores:
     """Brier score and calibration error of probabilities (units,) against verdicts (units,).
 
-    `clusters` (units,) are resampled, or else units; below five the error has no interval (NaN).
+    The errors of units in one of the `clusters` (units,), any hashable, may be correlated.
 
     >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
     >>> round(found.brier, 4), round(found.ece, 4)
@@ -735,11 +676,8 @@ def score_probabilities(
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every item, each between 0 and 1")
     of = cluster_codes(clusters, len(scores))
-    n = int(of.max()) + 1
-    error = BinnedGaps.of(scores, affirmed, of, n).interval(
-        (bootstrap or Bootstrap()).draw(np.ones(n)), n
-    )
+    squared = squared_calibration_error(scores, affirmed, of)
     better = recalibrated(scores, affirmed, of)
     after = np.nan if better is None else float(np.mean((better - affirmed) ** 2))
     brier = float(np.mean((scores - affirmed) ** 2))
-    return ProbabilityScores(brier, error.estimate, error.low, error.high, after)
+    return ProbabilityScores(brier, math.sqrt(max(0.0, squared)), after)

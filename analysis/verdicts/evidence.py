@@ -37,7 +37,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code, Note, Remark, says
+from evenhand.analysis.notes import Note, Remark, says
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.ceiling import CEILING
@@ -168,7 +168,7 @@ class Tuned(View):
         """The tuned threshold in use, or else the advised one."""
         return self.in_force or self.advised
 
-    def advises(self, *kinds: Code) -> bool:
+    def advises(self, *kinds: str) -> bool:
         """Return True if tuning advises one of these kinds: tuned, default, not_identifiable."""
         if self.in_force is not None:
             return "tuned" in kinds

@@ -12,7 +12,6 @@ import streamlit as st
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.report.charts import SERIES, SHAPES, Spec, chart_spec
 from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
@@ -27,8 +26,6 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     rater_page,
-    records,
-    show_chart,
     show_drawn,
     show_table,
 )
@@ -316,8 +313,6 @@ def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.Data
 
 # Progress of the labelling.
 
-_RUBRIC = {"type": "nominal", "title": None}
-
 
 @st.fragment(run_every="10s")
 def show_progress(study: Study) -> None:
@@ -379,15 +374,6 @@ def _agreement(study: Study, half_width: float) -> None:
     columns = "rubric who figure estimate low high n_units n_clusters note"
     main = main.assign(who=main["who"].replace(figures.report["names"]))
     show_table(main, caption, columns, folded=True, called=figures.report["names"])
-    st.header("As labels came in", anchor=False)
-    show_chart(over_time_chart(figures.over_time))
-    show_table(
-        figures.over_time,
-        "Annotators' kappa with 95% intervals, as labels came in",
-        "rubric until labels n_units estimate low high",
-        headings={"n_units": "Items labelled twice", "estimate": "Annotators' kappa"},
-        folded=True,
-    )
     for note in figures.report["study"]["notes"]:
         st.text(note)
 
@@ -440,29 +426,3 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
             )
         sentences.append(f"{row['rubric']}: {sentence}")
     return sentences
-
-
-def over_time_chart(course: pd.DataFrame) -> Spec:
-    """People's kappa by rubric, after each further share of their labels."""
-    kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
-    until: Spec = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
-    until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
-    rubric: Spec = {"field": "rubric", **_RUBRIC}
-    estimate = {"field": "estimate", **kappa}
-    interval = {"y": {"field": "low", **kappa}, "y2": {"field": "high"}}
-    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
-    shapes = rubric | {"scale": {"range": SHAPES}}
-    return chart_spec(
-        records(course.dropna(subset=["estimate"])),
-        {
-            "description": "Annotators' kappa with 95% intervals as labels came in; "
-            "the table has it all.",
-            "height": 320,
-            "encoding": {"x": until, "color": rubric | {"scale": {"range": SERIES}}},
-            "layer": [
-                {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": interval},
-                {"mark": {"type": "line"}, "encoding": {"y": estimate}},
-                {"mark": point, "encoding": {"y": estimate, "shape": shapes}},
-            ],
-        },
-    )

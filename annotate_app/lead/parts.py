@@ -33,7 +33,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.analysis.raters import QUALITY_COLUMNS
-from evenhand.analysis.report.charts import Datum, Spec, in_scheme, svg_in_scheme
+from evenhand.analysis.report.charts import svg_in_scheme
 from evenhand.annotate_app.html_texts import (
     block,
     drawn_block,
@@ -46,13 +46,7 @@ from evenhand.annotate_app.html_texts import (
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
-from evenhand.reporting.report import (
-    FORESTS_FILE,
-    OVER_TIME_FILE,
-    QUALITY_FILE,
-    counted_of,
-    study_figures,
-)
+from evenhand.reporting.report import FORESTS_FILE, QUALITY_FILE, counted_of, study_figures
 from evenhand.reporting.workers import StandBy, apart
 from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
@@ -155,11 +149,6 @@ class LiveFigures:
     def forests(self) -> Any:
         """The report's forest plots, a list of `svg`, `alt`, `caption`, `note`."""
         return json.loads((self.folder / FORESTS_FILE).read_text("utf-8"))
-
-    @cached_property
-    def over_time(self) -> pd.DataFrame:
-        """People's agreement as their labels came in (`analysis.raters.agreement_over_time`)."""
-        return self._table(OVER_TIME_FILE, _ESTIMATE, ("rubric",))
 
     def _table(self, name: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
         return pd.read_csv(
@@ -358,36 +347,20 @@ def _cell(
     return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
 
 
-# Charts of the lead's pages, in the look of the report's: the same frame, colours and drawings.
-
-
-def show_chart(spec: Spec) -> None:
-    """Draw a chart in all of the width. Its `description` is what screen readers hear."""
-    spoken = spec | {"config": spec["config"] | {"aria": True}}  # the report's pictures have an alt
-    st.vega_lite_chart(spec=in_scheme(spoken, _scheme()), width="stretch", theme=None)
+# The report's pictures, in the colours of the lead's pages.
 
 
 def show_drawn(charts: Sequence[Mapping[str, str]]) -> None:
     """Show pictures of the report (`svg`, `alt`, `caption`, `note`), as many in a row as fit."""
-    figures = []
+    figures, scheme = [], st.context.theme.type or "light"
     for chart in charts:
-        drawn = base64.b64encode(svg_in_scheme(chart["svg"], _scheme()).encode()).decode()
+        drawn = base64.b64encode(svg_in_scheme(chart["svg"], scheme).encode()).decode()
         caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
         figures.append(
             f'<figure><img src="data:image/svg+xml;base64,{drawn}" alt="{alt}">'
             f"<figcaption>{caption}<small>{note}</small></figcaption></figure>"
         )
     show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
-
-
-def records(frame: pd.DataFrame) -> list[Datum]:
-    """The rows of a table as a chart's data; None where a number is not known."""
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]
-
-
-def _scheme() -> str:
-    return st.context.theme.type or "light"
 
 
 # A unit as people read it: its texts under their labels, drawn as on the raters' page.

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Analysis
-    from evenhand.analysis.dataset import Dataset
 
 Counted = TypeVar("Counted")
 
@@ -118,7 +117,6 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
 # ---- the lead's pages ---------------------------------------------------------------------------
 
 QUALITY_FILE = "quality.csv"
-OVER_TIME_FILE = "over_time.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
 FORESTS_FILE = "forests.json"
 
@@ -126,10 +124,9 @@ FORESTS_FILE = "forests.json"
 def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
-    """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
-    agreement over time (`OVER_TIME_FILE`), where graders and people differ, the widest first
-    (`DISAGREEMENTS_FILE`), and the report's forest plots (`FORESTS_FILE`). `on_stage` is called
-    with the name of each stage.
+    """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), where graders
+    and people differ, the widest first (`DISAGREEMENTS_FILE`), and the report's forest plots
+    (`FORESTS_FILE`). `on_stage` is called with the name of each stage.
 
     The figures are those of the report, computed by this process alone and not verified against
     other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
@@ -141,17 +138,13 @@ def study_figures(
     from evenhand.analysis.report.sections.raters import widest_first
     from evenhand.analysis.report.source import READINGS, Source
     from evenhand.reporting.analysing import analyse_study, with_ids
-    from evenhand.reporting.load import from_study
 
     with open_study(folder) as study:
         on_stage(written("lead.stage_reading"))
         analysis, context = analyse_study(study, verify=False, look=False, on_stage=on_stage)
         new_folder(out)
         on_stage(written("lead.stage_raters"))
-        dataset = from_study(study)
-        write_table(study_quality(study, dataset), out / QUALITY_FILE)
-        on_stage(written("lead.stage_over_time"))
-        write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
+        write_table(study_quality(study), out / QUALITY_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     source = Source(analysis, context)
@@ -192,34 +185,12 @@ def count_look(folder: Path) -> None:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)
 
 
-def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
-    """`analysis.raters.agreement_over_time` of a study, without the raters who are excluded."""
-    from evenhand.analysis.raters import agreement_over_time
-
-    return agreement_over_time(
-        dataset.ratings,
-        {
-            name: scale
-            for name, scale in dataset.scales.items()
-            if (scale.part_of or name) in {rubric.name for rubric in study.asked_rubrics()}
-        },
-        units=dataset.units,
-        cluster=dataset.settings.cluster,
-        rubric_hashes=dataset.facts.rubric_hashes,
-        excluded=dataset.facts.excluded.keys(),
-        seed=dataset.seed,
-    )
-
-
-def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
-    """`analysis.raters.rater_quality` of a study, with a column `excluded`: the reason, or "".
-
-    `dataset` is the study's, if it is loaded already.
-    """
+def study_quality(study: Study) -> pd.DataFrame:
+    """`analysis.raters.rater_quality` of a study, with a column `excluded`: the reason, or ""."""
     from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 
-    dataset = dataset or from_study(study)
+    dataset = from_study(study)
     reasons = dataset.facts.excluded
     table = rater_quality(
         dataset.ratings,

@@ -1,16 +1,17 @@
 """Notes are text for people: any of them may be reworded, and nothing is decided otherwise."""
 
+import ast
 import json
+import re
 import string
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse, notes, rank_graders
-from evenhand.analysis.notes import TEXTS, WORDS, Code
+from evenhand.analysis.notes import TEXTS, WORDS
 from evenhand.analysis.report import ReportContext, render_table_text, write_report
 from tests.analysis.make import YES, ratings_of, study
 from tests.analysis.report.conftest import SCALE, tables
@@ -74,9 +75,25 @@ def _written(found: list[Analysis], folder: Path) -> list[str]:
     return out
 
 
-def test_every_code_has_a_text():
-    worded, codes = TEXTS.keys() | WORDS.keys(), set(get_args(Code))
-    assert {code for code in codes if "_" in code} <= worded <= codes
+def test_every_code_has_a_text_and_every_text_a_code():
+    """Codes are what remarks and reasons, and questions about them, name in the sources."""
+    named, words = set(), set()
+    for path in Path(notes.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words.add(node.value)
+            codes: list[ast.AST] = []
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                asks = name in {"Remark", "undefined", "says", "advises", "without"}
+                codes += node.args if asks else []
+                codes += [each.value for each in node.keywords if each.arg == "reason"]
+            found = (each for code in codes for each in ast.walk(code))
+            named |= {each.value for each in found if isinstance(each, ast.Constant)}
+    worded, named = TEXTS.keys() | WORDS.keys(), named & words
+    named = {each for each in named if re.fullmatch("[a-z]+(_[a-z]+)+", each)}
+    assert named <= worded <= words
+    assert len(named) > 40
     assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
 
 

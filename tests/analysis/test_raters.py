@@ -11,15 +11,13 @@ from sklearn.metrics import cohen_kappa_score
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.raters import (
     IDLE_SECONDS,
-    OVER_TIME_COLUMNS,
     QUALITY_COLUMNS,
-    agreement_over_time,
     median_interval,
     rater_quality,
 )
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
-from tests.analysis.make import ratings_of, row_of
+from tests.analysis.make import ratings_of
 
 YES_NO = {"": Scale("", ("y", "n"))}
 
@@ -189,48 +187,3 @@ def test_without_times_there_is_agreement_only():
 
     assert "rater_agreement" in statistics
     assert not {name for name in statistics if name.startswith("rater_") and "agr" not in name}
-
-
-CALM = {"calm": Scale("calm", ("y", "n"))}
-
-
-@pytest.fixture
-def ratings() -> pd.DataFrame:
-    """Two synthetic people, who agree by chance at first and wholly later."""
-    rng = np.random.default_rng(5)
-    first = rng.choice(["y", "n"], 120)
-    second = np.where(np.arange(120) < 60, rng.choice(["y", "n"], 120), first)
-    ratings = ratings_of({"ann": first, "ben": second}).sort_values(["unit_id", "rater_id"])
-    hours = [f"2026-03-{1 + n // 24:02d}T{n % 24:02d}:00:00+00:00" for n in range(120)]
-    return ratings.assign(rubric="calm", created_at=np.repeat(hours, 2)).reset_index(drop=True)
-
-
-def test_the_kappa_of_each_cut_is_that_of_the_labels_so_far(ratings):
-    found = agreement_over_time(ratings, CALM, cuts=4)
-    assert tuple(found.columns) == OVER_TIME_COLUMNS
-    assert found["labels"].tolist() == [60, 120, 180, 240]
-    assert found["n_units"].tolist() == [30, 60, 90, 120]
-    for end, kappa in zip(found["labels"], found["estimate"], strict=True):
-        table = ratings.iloc[:end].pivot_table(
-            index="unit_id", columns="rater_id", values="label", aggfunc="first"
-        )
-        assert kappa == pytest.approx(cohen_kappa_score(table["ann"], table["ben"]))
-    assert (found["low"] <= found["estimate"]).all()
-    assert found["estimate"].iloc[-1] > found["estimate"].iloc[1]
-
-
-def test_the_last_cut_is_the_reports_figure(ratings):
-    rows = analyse(ratings, None, CALM).results
-    kappa = row_of(rows, "cohen_kappa", "humans", "", at="", subset="all")["estimate"]
-    assert agreement_over_time(ratings, CALM)["estimate"].iloc[-1] == pytest.approx(kappa)
-
-
-def test_degenerate_labels(ratings):
-    alone = ratings[ratings["rater_id"] == "ann"]
-    assert agreement_over_time(alone, CALM)["estimate"].isna().all()
-    assert agreement_over_time(ratings, CALM, excluded=["ben"])["n_units"].max() == 0
-    same = ratings.assign(label="y")
-    assert math.isnan(agreement_over_time(same, CALM)["estimate"].iloc[-1])
-    assert agreement_over_time(ratings.iloc[:0], CALM).empty
-    assert agreement_over_time(ratings.assign(created_at=""), CALM).empty
-    assert len(agreement_over_time(ratings.iloc[:2], CALM)) == 2  # fewer labels than cuts

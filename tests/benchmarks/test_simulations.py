@@ -388,8 +388,6 @@ def test_studies_are_simulated_as_they_are_said_to_be() -> None:
     worth = ratings["label"].map({"A": 1.0, "tie": 0.5, "B": 0.0})
     people = ratings["rater_kind"] == "human"
     assert worth[people].mean() == pytest.approx(truth["win_rate"][0], abs=0.02)
-    by_order = worth[people].groupby(ratings["order"]).mean()
-    assert by_order["ab"] - by_order["ba"] == pytest.approx(truth["order_gain"][0], abs=0.03)
     assert truth["strength"][0] < 0.8  # qualities that vary, and ties, bring win rates together
 
 

@@ -131,9 +131,6 @@ def test_votes_are_checked_and_rank_the_models(tmp_path: Path, rng: np.random.Ge
         assert rate["n_clusters"] == 80
     strengths = [row(results, "strength", "humans", at=each)["estimate"] for each in MODELS]
     assert np.argsort(strengths).tolist() == np.argsort(QUALITY).tolist()
-    alike = row(results, "strength_spearman", "humans", "gpt4_pair")
-    assert alike["estimate"] > 0.9
-    assert abs(row(results, "order_gain", "humans")["estimate"]) < 0.1
     assert [each["grader"] for each in found.verdicts] == ["gpt4_pair"]
 
 
@@ -161,7 +158,6 @@ def test_votes_become_a_study(here: Path, rng: np.random.Generator) -> None:
     results = results_of(here / "study")
     best = row(results, "win_rate", "humans", at="gpt-4")
     assert best["low"] > 0.6
-    assert row(results, "strength_spearman", "humans", "winner")["estimate"] > 0.8
     assert list(verdicts_of(here / "study")) == ["winner"]
     page = (here / "study" / "report" / "report.md").read_text("utf-8")
     assert "Annotators prefer gpt-4 most: its win rate is" in page

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from evenhand.analysis import distributions as named
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
-from evenhand.analysis.notes import Code
 from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report import charts
 from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, traced
@@ -227,7 +226,7 @@ _TITLES = {
     for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
 _HEADS = [written(f"thresholds.{e}") for e in ("at_default", "tuned", "at_tuned", "held_out_gain")]
-_KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
+_KINDS: tuple[str, ...] = ("tuned", "default", "not_identifiable")
 """Kinds of recommendations, each with its words over a panel."""
 _CHOSEN = ("threshold", "threshold_recommended")
 _BEST, _DEFAULT = "best", "default"

@@ -11,8 +11,7 @@ from functools import partial
 from itertools import chain, product
 from operator import attrgetter
 
-from evenhand.analysis.labels.encoding import ALL_RATERS
-from evenhand.analysis.labels.matrix import AFFIRMATIVE, BINARY
+from evenhand.analysis.labels.matrix import AFFIRMATIVE
 from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED
 from evenhand.analysis.people.disagreements import COVERAGE, GraderDisagreement
 from evenhand.analysis.people.slices import BALANCED, SIDE_KAPPA
@@ -45,7 +44,6 @@ from evenhand.study.tables.ratings import pieces
 from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
-_WITH_EXCLUDED = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Shares of the largest count: one category often holds most, and the errors matter."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
@@ -75,7 +73,6 @@ def layers(figures: RubricFigures) -> Part:
             *tables,
             *([] if listed_all else [Paragraph(written("raters.not_listed"))]),
             *figures.table("raters.work", [(rater, (rater, "")) for rater in workers]),
-            *_exclusions(figures),
         ],
     )
 
@@ -95,21 +92,6 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
         some = in_pieces("report.coverage", grader=least.grader, share=least)
         answers.append(some if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
     return [sentences(*answers)]
-
-
-def _exclusions(figures: RubricFigures) -> list[Block]:
-    """People among themselves and every grader with them; empty where no rater is excluded."""
-    rows: list[RowPlace] = []
-    for main, everyone in _WITH_EXCLUDED.items():
-        everybody = figures.select(figures.usual(main), everyone)
-        compared = [(e.grader or "humans", e.key) for e in everybody if e.rater == "humans"]
-        for title, subset in (("without", main), ("with", everyone)):
-            binary = subset.endswith(BINARY)
-            name = written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}")
-            who = ((rater_title(rater), key._replace(subset=subset)) for rater, key in compared)
-            rows += [(name, None), *who]
-    tables = figures.table("exclusions.caption", rows)
-    return [Paragraph(written("exclusions.about")), *tables] if tables else []
 
 
 def pair_layers(figures: RubricFigures) -> Part:

@@ -116,31 +116,22 @@ def preference_layers(figures: RubricFigures) -> Part:
         found = (each for each in figures.select(statistic) if each.rater in raters)
         rows += [(entry_for(statistic).name, None), *sorted(distinct(found, "at"))]
     by_rater = figures.table("preference.caption", rows, _by_raters(raters))
-    alike = figures.table("preference.alike", [(grader, ("humans", grader)) for grader in graders])
     return Part(
         answers=_preferred(figures, graders),
-        folded=[*by_rater, *alike, *_corrected(figures, graders)],
+        folded=[*by_rater, *_corrected(figures, graders)],
         about=[written("preference.strength")],
     )
 
 
 def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]:
-    """Name the subject that each rater prefers; rank correlations; the gain of being first."""
+    """Name the subject that each rater prefers."""
     answers: list[list[object]] = []
     for rater in ("humans", *graders):
         for best in defined(figures.select("win_rate", raters=(rater, "")))[:1]:
             whose = "preference_people" if rater == "humans" else "preference_grader"
             about = {"grader": rater, "subject": best.at, "rate": best}
             answers.append(in_pieces(f"report.{whose}", **about))
-    for grader in graders:
-        rho = figures.get("strength_spearman", "humans", grader)
-        if rho and rho.reason:
-            why = rho.reason.words
-            answers.append(in_pieces("report.preference_not_alike", grader=grader, why=why))
-        elif rho:
-            answers.append(in_pieces("report.preference_alike", grader=grader, rho=rho))
-    gains = figures.select("order_gain")
-    return [*answers, *(in_pieces("report.preference_order", gain=gain) for gain in gains)]
+    return answers
 
 
 def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:

@@ -164,7 +164,7 @@ def test_expected_disagreement_by_the_names_of_coefficients():
     assert ordered.disagreement("weighted_kappa_linear") == pytest.approx(linear)
     quadratic = 2 * (0.5 * 0.25 * 0.25 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.25)
     assert ordered.disagreement("weighted_kappa_quadratic") == pytest.approx(quadratic)
-    for name in ("human_ceiling_difference", "consensus_kappa"):
+    for name in ("human_ceiling_difference", "intra_rater_kappa"):
         assert ordered.disagreement(name) == pytest.approx(linear)
         assert Chance(shares, "quadratic").disagreement(name) == pytest.approx(quadratic)
     assert nominal.disagreement("human_ceiling_difference") == nominal.disagreement("scott_pi")

@@ -6,15 +6,14 @@ Excluded raters: out of every main figure, and beside them in rows of their own.
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.labels.encoding import ALL_RATERS, Readings, combine_readings
+from evenhand.analysis.labels.encoding import Readings, combine_readings
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
-from tests.analysis.make import analyse_labels, ratings_of, row_of, rows_of
+from tests.analysis.make import analyse_labels, ratings_of, rows_of
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
@@ -112,40 +111,18 @@ def analysis():
     )
 
 
-def of_people(results: pd.DataFrame, subset: str) -> float:
-    return float(row_of(results, "cohen_kappa", "humans", "", subset=subset)["estimate"])
-
-
-def test_main_figures_leave_them_out_and_others_count_them(analysis):
-    kappa = {
-        (a, b): cohen_kappa_score(list(LABELS[a]), list(LABELS[b]))
-        for a, b in (("ann", "ben"), ("ann", "bad"), ("ben", "bad"))
-    }
-    assert of_people(analysis.results, "all") == pytest.approx(kappa["ann", "ben"])
-    assert of_people(analysis.results, ALL_RATERS) == pytest.approx(sum(kappa.values()) / 3)
-    subsets = set(analysis.results["subset"])
-    assert {ALL_RATERS, f"{ALL_RATERS}|binary"} < subsets
-    assert "bad" not in {*analysis.results["rater_a"], *analysis.results["rater_b"]}
-
-
 def test_main_figures_are_those_of_an_analysis_without_them(analysis):
     kept = {rater: labels for rater, labels in LABELS.items() if rater != "bad"}
     plain = analyse(ratings_of(kept, graders=["grader"]), None, [SCALE], resamples=200)
-    main = analysis.results[~analysis.results["subset"].str.startswith(ALL_RATERS)]
-    pd.testing.assert_frame_equal(main.reset_index(drop=True), plain.results)
+    pd.testing.assert_frame_equal(analysis.results, plain.results)
     assert analysis.verdicts == plain.verdicts
 
 
 @pytest.mark.slow
-def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
-    assert analysis.notes == [
-        f"Excluded: 1 of 3 annotators, with 60 ratings (bad: {REASON}). "
-        "The rows of the subset 'raters=all' include them."
-    ]
+def test_the_report_says_who_and_why(analysis, tmp_path):
+    assert analysis.notes == [f"Excluded: 1 of 3 annotators, with 60 ratings (bad: {REASON})."]
     write_report(analysis, ReportContext("study"), tmp_path)
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Without the excluded annotators" in page
-    assert "With the excluded annotators" in page
     assert "failed &lt;b&gt;both&lt;/b&gt; checks" in page
     assert "<b>both" not in page
 

@@ -237,7 +237,7 @@ def test_both_parts_are_resampled(rng):
 
 @pytest.mark.slow
 def test_what_only_graders_saw_disturbs_nothing_else(rng):
-    """Ceiling, pairs of raters, consensus and thresholds rest on the labelled units."""
+    """Ceiling, pairs of raters and thresholds rest on the labelled units."""
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
     ratings, units = study(rng, graders, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
@@ -254,7 +254,7 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng):
     ) | people.isin(["g", "k", "models", "all", ""])
     compared = labelled[~graders_only]
     same = everything.loc[compared.index]
-    assert {"human_ceiling_difference", "consensus_kappa", "cohen_kappa"} <= set(
+    assert {"human_ceiling_difference", "cohen_kappa"} <= set(
         compared.index.get_level_values("statistic")
     )
     for column in ("n_units", "n_clusters", "estimate"):

@@ -54,7 +54,7 @@ def folder(make_study) -> Path:
 
 
 @pytest.mark.slow
-def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, run: Run):
+def test_a_crowds_faults_are_named_and_the_report_leaves_them_out(folder, tmp_path, run: Run):
     said = run.ok("quality", folder, "--out", tmp_path / "quality.csv")
     table = read_table(tmp_path / "quality.csv").set_index("rater_id")
     assert set(table.index[table["flagged"] != ""]) == FAULTS.keys()
@@ -64,13 +64,7 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, r
     for rater in FAULTS:
         run.ok("exclude", folder, rater, "--reason", table.loc[rater, "reason"])
     run.ok("report", folder, "--out", tmp_path / "report")
-    results = read_table(tmp_path / "report" / "results.csv")
-    people = results.query(
-        "statistic == 'weighted_kappa_linear' and rater_a == 'humans' and rater_b == ''"
-    ).set_index("subset")["estimate"]
-    assert float(people["all"]) > float(people["raters=all"]) + 0.1
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
-    assert "With the excluded annotators" in page
     assert "Excluded: 5 of 13 annotators" in page
     assert "takes 1" in page  # the reason, in the notes
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
