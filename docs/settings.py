@@ -55,7 +55,7 @@ def _usual(field: FieldInfo) -> str:
         return "needed"
     value = field.get_default(call_default_factory=True)
     if value in ((), {}, "", None):
-        return "none"
+        return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
