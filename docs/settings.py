@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_origin
+from typing import get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -15,9 +15,6 @@ from evenhand.study.settings.study_toml import StudyConfig
 
 PAGE = Path(__file__).with_name("study-settings.md")
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
-
-_HEADINGS: dict[Any, str] = {tuple: "[[{}]]", dict: '[{}."NAME"]'}
-"""Headings of sections that may occur several times."""
 
 
 def settings_table() -> str:
@@ -28,7 +25,7 @@ def settings_table() -> str:
         if section is None:
             lines.append(_line("", name, field))
         else:
-            heading = _HEADINGS.get(get_origin(field.annotation), "[{}]").format(name)
+            heading = f"{name}.NAME." if get_origin(field.annotation) is dict else f"{name}."
             lines += [_line(heading, key, each) for key, each in keys_of(section).items()]
     return "\n".join(lines)
 
@@ -42,9 +39,8 @@ def renewed(page: str) -> str:
 
 def _line(heading: str, key: str, field: FieldInfo) -> str:
     """Return a row of the table: a key or table of a section, its meaning and its default."""
-    place = f"{heading} {key}".strip()
-    if get_origin(field.annotation) is dict:
-        place = f"[{heading.strip('[]')}.{key}]" if heading else f"[{key}]"
+    table = get_origin(field.annotation) is dict and not heading
+    place = f"[{key}]" if table else f"{heading}{key}"
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     example = f": {extra['example']}" if "example" in extra else ""
     return f"| `{place}` | {field.description}{example} | {extra.get('usual') or _usual(field)} |"
@@ -55,7 +51,7 @@ def _usual(field: FieldInfo) -> str:
         return "needed"
     value = field.get_default(call_default_factory=True)
     if value in ((), {}, "", None):
-        return "none"
+        return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

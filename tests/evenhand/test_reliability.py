@@ -21,7 +21,7 @@ def functions_of(file: str) -> set[str]:
 def test_every_row_names_a_test() -> None:
     rows = [line for table in TABLES for line in table.splitlines()]
     assert len(TABLES) == 6
-    assert len(rows) > 80
+    assert len(rows) > 70
     assert [row for row in rows if not re.search(r"\| `test_\w+`(, `test_\w+`)* \|$", row)] == []
     assert {len(row.split(" | ")) for row in rows} == {3, 4}
 

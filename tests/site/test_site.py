@@ -129,7 +129,7 @@ def test_links_out_of_the_checkout_become_links_of_the_site(site):
 
 
 def test_diagrams_are_pictures(site):
-    assert re.search(r'src="pictures/diagram-\w+\.svg"', (site / "concepts.html").read_text())
+    assert re.search(r'src="pictures/diagram-\w+\.svg"', (site / "architecture.html").read_text())
 
 
 def test_examples_of_docstrings_become_blocks():
