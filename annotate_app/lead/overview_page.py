@@ -23,6 +23,7 @@ from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, plain, show
+from evenhand.annotate_app.lead.adjudication_page import show_least_agreed
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     latest,
@@ -429,6 +430,8 @@ def _agreement(study: Study, half_width: float) -> None:
     columns = "rubric who figure estimate low high n_units n_clusters note"
     main = main.assign(who=main["who"].replace(figures.report["names"]))
     show_table(main, caption, columns, folded=True, called=figures.report["names"])
+    _show_pairs(figures, study)
+    show_least_agreed(study)
     st.header("As labels came in", anchor=False)
     show_chart(over_time_chart(figures.over_time))
     show_table(
@@ -440,6 +443,26 @@ def _agreement(study: Study, half_width: float) -> None:
     )
     for note in figures.report["study"]["notes"]:
         st.text(note)
+
+
+def _show_pairs(figures: LiveFigures, study: Study) -> None:
+    """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
+    called = study.config.names
+    for rubric in figures.pairs["rubric"].unique():
+        rows = figures.pairs[figures.pairs["rubric"] == rubric]
+        raters = sorted({*rows["rater_a"], *rows["rater_b"]})
+        cells: dict[tuple[str, str], str] = {}
+        for a, b, n, kappa in rows.drop(columns="rubric").itertuples(index=False):
+            text = DASH if math.isnan(kappa) else f"{kappa:.2f}"
+            cells[a, b] = cells[b, a] = f"{text} ({n})"
+        table = [
+            {"who": f"{at}. {called.get(a, a)}"} | {b: cells.get((a, b), "") for b in raters}
+            for at, a in enumerate(raters, 1)
+        ]
+        heads = {"who": "Annotator"} | {rater: str(at) for at, rater in enumerate(raters, 1)}
+        caption = f"{called.get(rubric, rubric)}: kappa of every two annotators (items of both)"
+        with st.container(key=f"pairs-{rubric}"):
+            show_table(pd.DataFrame(table), caption, heads)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
@@ -496,7 +519,7 @@ def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
     kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
     until: Spec = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
-    until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
+    until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8, "format": "%-d %b %H:%M"}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}
     estimate = {"field": "estimate", **kappa}
     interval = {"y": {"field": "low", **kappa}, "y2": {"field": "high"}}

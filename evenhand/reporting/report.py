@@ -119,6 +119,7 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
 
 QUALITY_FILE = "quality.csv"
 OVER_TIME_FILE = "over_time.csv"
+PAIRS_FILE = "pairs.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
 FORESTS_FILE = "forests.json"
 
@@ -127,9 +128,9 @@ def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
     """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
-    agreement over time (`OVER_TIME_FILE`), where graders and people differ, the widest first
-    (`DISAGREEMENTS_FILE`), and the report's forest plots (`FORESTS_FILE`). `on_stage` is called
-    with the name of each stage.
+    agreement over time (`OVER_TIME_FILE`) and two by two (`PAIRS_FILE`), where graders and people
+    differ, the widest first (`DISAGREEMENTS_FILE`), and the report's forest plots
+    (`FORESTS_FILE`). `on_stage` is called with the name of each stage.
 
     The figures are those of the report, computed by this process alone and not verified against
     other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
@@ -151,7 +152,8 @@ def study_figures(
         dataset = from_study(study)
         write_table(study_quality(study, dataset), out / QUALITY_FILE)
         on_stage(written("lead.stage_over_time"))
-        write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
+        for file, table in agreement_so_far(study, dataset).items():
+            write_table(table, out / file)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     source = Source(analysis, context)
@@ -192,23 +194,30 @@ def count_look(folder: Path) -> None:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)
 
 
-def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
-    """`analysis.raters.agreement_over_time` of a study, without the raters who are excluded."""
-    from evenhand.analysis.raters import agreement_over_time
+def agreement_so_far(study: Study, dataset: Dataset) -> dict[str, pd.DataFrame]:
+    """The agreement of the people who are not excluded, over time and two by two, by file."""
+    from evenhand.analysis.raters import agreement_of_pairs, agreement_over_time
 
-    return agreement_over_time(
+    asked = {rubric.name for rubric in study.asked_rubrics()}
+    scales = {
+        name: scale for name, scale in dataset.scales.items() if (scale.part_of or name) in asked
+    }
+    over_time = agreement_over_time(
         dataset.ratings,
-        {
-            name: scale
-            for name, scale in dataset.scales.items()
-            if (scale.part_of or name) in {rubric.name for rubric in study.asked_rubrics()}
-        },
+        scales,
         units=dataset.units,
         cluster=dataset.settings.cluster,
         rubric_hashes=dataset.facts.rubric_hashes,
         excluded=dataset.facts.excluded.keys(),
         seed=dataset.seed,
     )
+    pairs = agreement_of_pairs(
+        dataset.ratings,
+        scales,
+        rubric_hashes=dataset.facts.rubric_hashes,
+        excluded=dataset.facts.excluded.keys(),
+    )
+    return {OVER_TIME_FILE: over_time, PAIRS_FILE: pairs}
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:

@@ -215,7 +215,10 @@ def test_a_unit_stays_with_its_person_and_can_be_taken_over(expert, served):
 
 
 def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
-    turn_to(page, "Adjudication")
+    with open_study(served.folder) as study:
+        unit = adjudication_queue(study)[-1].unit_id
+    page.goto(f"{served.url}items?item={unit}")
+    page.get_by_role("button", name="Adjudicate this item").first.click()
     shown(page)
     settled(page).keyboard.press("2")
     expect(page.locator(".option input:checked")).to_have_count(1)
@@ -226,7 +229,8 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
     page.evaluate(clicks, [store, leave])
     expect(page.get_by_role("combobox", name="Reason", exact=True)).to_be_visible()
     with open_study(served.folder) as study:
-        assert past_decisions(study, "lead")["reason"].tolist() == ["left at once"]
+        decided = past_decisions(study, "lead")[["unit_id", "reason"]]
+        assert decided.values.tolist() == [[unit, "left at once"]]
 
 
 # ---- managing -----------------------------------------------------------------------------------
