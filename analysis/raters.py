@@ -17,7 +17,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -155,9 +154,6 @@ def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
     return Interval(share, max(share - reach, 0.0), min(share + reach, 1.0))
 
 
-MOST_PAIRED = 40
-"""Above this many people a table of every two of them is too large to read."""
-PAIR_COLUMNS = ("rubric", "rater_a", "rater_b", "n_units", "estimate")
 OVER_TIME_COLUMNS = ("rubric", "until", "labels", "n_units", "estimate", "low", "high")
 CUTS = 6
 """Points in time on a rubric: a few are enough to see a line."""
@@ -185,8 +181,14 @@ def agreement_over_time(
     """
     import pandas as pd
 
-    people = _people_in(ratings, excluded)
-    people = people[people["created_at"] != ""].sort_values("created_at", kind="stable")
+    ratings = validate_ratings(ratings, "ratings")
+    people = ratings[
+        (ratings["rater_kind"] == "human")
+        & (ratings["label"] != "")
+        & (ratings["created_at"] != "")
+        & ~ratings["rater_id"].isin(list(excluded))
+    ]
+    people = people.sort_values("created_at", kind="stable")
     rows = []
     for name, scale in scales.items():
         accepted = None if rubric_hashes is None else rubric_hashes.get(name)
@@ -207,46 +209,6 @@ def agreement_over_time(
             until = given["created_at"].iloc[-1]
             rows.append((name, until, end, n_units, interval.estimate, interval.low, interval.high))
     return pd.DataFrame(rows, columns=list(OVER_TIME_COLUMNS))
-
-
-def _people_in(ratings: DataFrame, excluded: Collection[str]) -> DataFrame:
-    """The labels of people who are not excluded."""
-    ratings = validate_ratings(ratings, "ratings")
-    counts = (ratings["rater_kind"] == "human") & ~ratings["rater_id"].isin(list(excluded))
-    return ratings[counts & (ratings["label"] != "")]
-
-
-def agreement_of_pairs(
-    ratings: DataFrame,
-    scales: Mapping[str, Scale],
-    *,
-    rubric_hashes: Mapping[str, Collection[str]] | None = None,
-    excluded: Collection[str] = (),
-) -> DataFrame:
-    """The kappa of every two people on the items that both labelled, by the kappa that the report
-    decides by.
-
-    `PAIR_COLUMNS`: a row for each rubric and two people with such items (`n_units`); NaN where
-    kappa is not defined. Rubrics with more than `MOST_PAIRED` people are left out.
-    """
-    import pandas as pd
-
-    people, rows = _people_in(ratings, excluded), []
-    for name, scale in scales.items():
-        accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-        given, _ = one_version(people[people["rubric"] == name], name, accepted)
-        if given.empty or given["rater_id"].nunique() > MOST_PAIRED:
-            continue
-        labels, frequency = encode(combine_readings(given, scale), scale).folded()
-        coded, kappa = labels.on_categories(), scale.deciding_kappa
-        shared = Resamples(frequency, 0, np.random.default_rng(SEED), weight=labels.weight)
-        means = KappaMeans(coded, shared, [kappa])
-        for a, b in combinations(range(len(coded.raters)), 2):
-            both = coded.labelled[:, [a, b]].all(axis=1)
-            if n := int(frequency[coded.clusters[both]].sum()):
-                value = float(means.among((a, b))[kappa].values[0])
-                rows.append((name, coded.raters[a], coded.raters[b], n, value))
-    return pd.DataFrame(rows, columns=list(PAIR_COLUMNS))
 
 
 @dataclass(frozen=True)

@@ -334,10 +334,10 @@ def _with_agreement(study: Study) -> pd.DataFrame:
 def show_least_agreed(study: Study) -> None:
     """The items on which annotators agree least; nothing where they agree on all."""
     table = _with_agreement(study).sort_values("agreement", kind="stable")
-    if not (differing := table[table["agreement"] < 1].head(_FEW)).empty:
-        table = differing.assign(votes=differing["votes"].map(_by_rater))
-        columns, ways = "item_id rubric votes", {"item_id": item_page}
-        show_table(table, "Items with the least agreement", columns, ways=ways)
+    table = table[table["agreement"] < 1].head(_FEW)
+    if len(table):
+        table, ways = table.assign(votes=table["votes"].map(_by_rater)), {"item_id": item_page}
+        show_table(table, "Items with the least agreement", "item_id rubric votes", ways=ways)
 
 
 def _by_rater(labels: Mapping[str, object]) -> str:

@@ -37,7 +37,7 @@ from evenhand.annotate_app.lead.parts import (
 )
 from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
-from evenhand.reporting.report import count_look
+from evenhand.reporting.report import agreement_of_pairs, count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.claims import oversight
@@ -413,6 +413,8 @@ def show_agreement(study: Study) -> None:
 def _agreement(study: Study, half_width: float) -> None:
     require(study, "lead")
     figures = latest_figures(study)
+    _show_pairs(study)
+    show_least_agreed(study)
     if figures is None:
         return
     verdicts = _verdicts(figures)
@@ -430,8 +432,6 @@ def _agreement(study: Study, half_width: float) -> None:
     columns = "rubric who figure estimate low high n_units n_clusters note"
     main = main.assign(who=main["who"].replace(figures.report["names"]))
     show_table(main, caption, columns, folded=True, called=figures.report["names"])
-    _show_pairs(figures, study)
-    show_least_agreed(study)
     st.header("As labels came in", anchor=False)
     show_chart(over_time_chart(figures.over_time))
     show_table(
@@ -445,24 +445,21 @@ def _agreement(study: Study, half_width: float) -> None:
         st.text(note)
 
 
-def _show_pairs(figures: LiveFigures, study: Study) -> None:
+def _show_pairs(study: Study) -> None:
     """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
-    called = study.config.names
-    for rubric in figures.pairs["rubric"].unique():
-        rows = figures.pairs[figures.pairs["rubric"] == rubric]
-        raters = sorted({*rows["rater_a"], *rows["rater_b"]})
-        cells: dict[tuple[str, str], str] = {}
-        for a, b, n, kappa in rows.drop(columns="rubric").itertuples(index=False):
-            text = DASH if math.isnan(kappa) else f"{kappa:.2f}"
-            cells[a, b] = cells[b, a] = f"{text} ({n})"
+    called, pairs = study.config.names, latest(study, agreement_of_pairs)
+    for rubric in pairs["rubric"].unique():
+        cells = {}
+        for _, a, b, n, kappa in pairs[pairs["rubric"] == rubric].itertuples(index=False):
+            cells[a, b] = cells[b, a] = f"{DASH if math.isnan(kappa) else f'{kappa:.2f}'} ({n})"
+        raters = {rater: str(at) for at, rater in enumerate(sorted({a for a, _ in cells}), 1)}
         table = [
-            {"who": f"{at}. {called.get(a, a)}"} | {b: cells.get((a, b), "") for b in raters}
-            for at, a in enumerate(raters, 1)
+            {"": f"{at}. {called.get(a, a)}"} | {b: cells.get((a, b), "") for b in raters}
+            for a, at in raters.items()
         ]
-        heads = {"who": "Annotator"} | {rater: str(at) for at, rater in enumerate(raters, 1)}
         caption = f"{called.get(rubric, rubric)}: kappa of every two annotators (items of both)"
         with st.container(key=f"pairs-{rubric}"):
-            show_table(pd.DataFrame(table), caption, heads)
+            show_table(pd.DataFrame(table), caption, {"": "Annotator"} | raters)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:

@@ -48,7 +48,6 @@ from evenhand.lazy import pd
 from evenhand.reporting.report import (
     FORESTS_FILE,
     OVER_TIME_FILE,
-    PAIRS_FILE,
     QUALITY_FILE,
     counted_of,
     study_figures,
@@ -160,11 +159,6 @@ class LiveFigures:
     def over_time(self) -> pd.DataFrame:
         """People's agreement as their labels came in (`analysis.raters.agreement_over_time`)."""
         return self._table(OVER_TIME_FILE, _ESTIMATE, ("rubric",))
-
-    @cached_property
-    def pairs(self) -> pd.DataFrame:
-        """The agreement of every two people (`analysis.raters.agreement_of_pairs`)."""
-        return self._table(PAIRS_FILE, ("estimate",), ("rubric", "rater_a", "rater_b"))
 
     def _table(self, name: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> pd.DataFrame:
         return pd.read_csv(

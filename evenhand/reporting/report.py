@@ -12,21 +12,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.workers import workers
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
+from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.files import atomic_write, is_root, new_folder
 from evenhand.study.tables.formats import write_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
 
@@ -119,7 +120,6 @@ def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
 
 QUALITY_FILE = "quality.csv"
 OVER_TIME_FILE = "over_time.csv"
-PAIRS_FILE = "pairs.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
 FORESTS_FILE = "forests.json"
 
@@ -128,9 +128,9 @@ def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
     """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
-    agreement over time (`OVER_TIME_FILE`) and two by two (`PAIRS_FILE`), where graders and people
-    differ, the widest first (`DISAGREEMENTS_FILE`), and the report's forest plots
-    (`FORESTS_FILE`). `on_stage` is called with the name of each stage.
+    agreement over time (`OVER_TIME_FILE`), where graders and people differ, the widest first
+    (`DISAGREEMENTS_FILE`), and the report's forest plots (`FORESTS_FILE`). `on_stage` is called
+    with the name of each stage.
 
     The figures are those of the report, computed by this process alone and not verified against
     other libraries: for a report to decide on, use `evenhand report`. Raises InputError where
@@ -152,8 +152,7 @@ def study_figures(
         dataset = from_study(study)
         write_table(study_quality(study, dataset), out / QUALITY_FILE)
         on_stage(written("lead.stage_over_time"))
-        for file, table in agreement_so_far(study, dataset).items():
-            write_table(table, out / file)
+        write_table(agreement_so_far(study, dataset), out / OVER_TIME_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     source = Source(analysis, context)
@@ -194,30 +193,49 @@ def count_look(folder: Path) -> None:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)
 
 
-def agreement_so_far(study: Study, dataset: Dataset) -> dict[str, pd.DataFrame]:
-    """The agreement of the people who are not excluded, over time and two by two, by file."""
-    from evenhand.analysis.raters import agreement_of_pairs, agreement_over_time
+def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
+    """`analysis.raters.agreement_over_time` of a study, without the raters who are excluded."""
+    from evenhand.analysis.raters import agreement_over_time
 
-    asked = {rubric.name for rubric in study.asked_rubrics()}
-    scales = {
-        name: scale for name, scale in dataset.scales.items() if (scale.part_of or name) in asked
-    }
-    over_time = agreement_over_time(
+    return agreement_over_time(
         dataset.ratings,
-        scales,
+        {
+            name: scale
+            for name, scale in dataset.scales.items()
+            if (scale.part_of or name) in {rubric.name for rubric in study.asked_rubrics()}
+        },
         units=dataset.units,
         cluster=dataset.settings.cluster,
         rubric_hashes=dataset.facts.rubric_hashes,
         excluded=dataset.facts.excluded.keys(),
         seed=dataset.seed,
     )
-    pairs = agreement_of_pairs(
-        dataset.ratings,
-        scales,
-        rubric_hashes=dataset.facts.rubric_hashes,
-        excluded=dataset.facts.excluded.keys(),
-    )
-    return {OVER_TIME_FILE: over_time, PAIRS_FILE: pairs}
+
+
+MOST_PAIRED = 40
+"""Above this many annotators a table of every two of them is too large to read."""
+
+
+def agreement_of_pairs(study: Study) -> pd.DataFrame:
+    """The kappa of every two annotators on the `n_units` items that both labelled, weighted where
+    the options have an order: `rubric, a, b, n_units, kappa`, NaN where it is not defined.
+
+    Numbers and sets of options are left out, and rubrics with more than `MOST_PAIRED` annotators.
+    """
+    from evenhand.analysis.agreement import coefficients as c
+
+    table, rows = final_labels(study), []
+    for name, rubric in study.rubrics.items():
+        given, kind = pd.DataFrame([*table[table["rubric"] == name]["labels"]]), rubric.kind
+        if not kind.listed or not kind.is_single or len(given.columns) > MOST_PAIRED:
+            continue
+        weighting = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
+        weights = c.agreement_weights(len(kind.keys), weighting)
+        for a, b in combinations(sorted(map(str, given)), 2):
+            both = c.confusion_matrix(given[a], given[b], categories=kind.keys)
+            if n := int(both.sum()):
+                rows.append((name, a, b, n, float(c.kappas(both, weights))))
+    return pd.DataFrame(rows, columns=["rubric", "a", "b", "n_units", "kappa"])
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from evenhand.analysis.raters import (
     IDLE_SECONDS,
     OVER_TIME_COLUMNS,
     QUALITY_COLUMNS,
-    agreement_of_pairs,
     agreement_over_time,
     median_interval,
     rater_quality,
@@ -212,25 +211,26 @@ def test_the_kappa_of_each_cut_is_that_of_the_labels_so_far(ratings):
     assert found["labels"].tolist() == [60, 120, 180, 240]
     assert found["n_units"].tolist() == [30, 60, 90, 120]
     for end, kappa in zip(found["labels"], found["estimate"], strict=True):
-        table = ratings.iloc[:end].pivot(index="unit_id", columns="rater_id", values="label")
+        table = ratings.iloc[:end].pivot_table(
+            index="unit_id", columns="rater_id", values="label", aggfunc="first"
+        )
         assert kappa == pytest.approx(cohen_kappa_score(table["ann"], table["ben"]))
     assert (found["low"] <= found["estimate"]).all()
     assert found["estimate"].iloc[-1] > found["estimate"].iloc[1]
-    (pair,) = agreement_of_pairs(ratings, CALM).itertuples(index=False)
-    assert pair[1:] == ("ann", "ben", 120, pytest.approx(kappa))
-    rows = analyse(ratings, None, CALM).results  # and it is the report's figure
-    row = row_of(rows, "cohen_kappa", "humans", "", at="", subset="all")
-    assert row["estimate"] == pytest.approx(kappa)
+
+
+def test_the_last_cut_is_the_reports_figure(ratings):
+    rows = analyse(ratings, None, CALM).results
+    kappa = row_of(rows, "cohen_kappa", "humans", "", at="", subset="all")["estimate"]
+    assert agreement_over_time(ratings, CALM)["estimate"].iloc[-1] == pytest.approx(kappa)
 
 
 def test_degenerate_labels(ratings):
     alone = ratings[ratings["rater_id"] == "ann"]
     assert agreement_over_time(alone, CALM)["estimate"].isna().all()
     assert agreement_over_time(ratings, CALM, excluded=["ben"])["n_units"].max() == 0
-    assert agreement_of_pairs(ratings, CALM, excluded=["ben"]).empty
     same = ratings.assign(label="y")
-    for function in (agreement_over_time, agreement_of_pairs):
-        assert math.isnan(function(same, CALM)["estimate"].iloc[-1])
+    assert math.isnan(agreement_over_time(same, CALM)["estimate"].iloc[-1])
     assert agreement_over_time(ratings.iloc[:0], CALM).empty
     assert agreement_over_time(ratings.assign(created_at=""), CALM).empty
     assert len(agreement_over_time(ratings.iloc[:2], CALM)) == 2  # fewer labels than cuts
