@@ -117,6 +117,7 @@ def read_decision(sent: Any) -> Sent | None:
 _RULES = WORDS["rules"]
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
+_ASKED = ("unit", "rubric")
 
 
 @dataclass
@@ -145,6 +146,8 @@ def show_adjudication(study: Study) -> None:
         "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
     )
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
+    if who.role == "lead" and all(name in st.query_params for name in _ASKED):
+        desk.revised = (st.query_params.pop(_ASKED[0]), st.query_params.pop(_ASKED[1]))
     try:
         case = _opened(study, who, desk, rule, rubric)
     except InputError as error:
@@ -348,11 +351,10 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
     """Draw an item as annotators saw it, and the way to its adjudication."""
     show(heading(study.rubrics[rubric].title))
     show(unit_blocks(study, unit, rubric))
-    if is_labelled and st.button("Adjudicate this item", key=_token((unit, rubric))):
-        desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
-        desk.revised = (unit, rubric)
-        title = "Adjudication"
-        st.switch_page(st.Page(lambda: None, title=title, url_path=place_of(title)))
+    if is_labelled:  # a link: Streamlit switches from no page whose fields are in its address
+        page = st.Page(lambda: None, title=(title := "Adjudication"), url_path=place_of(title))
+        asked = dict(zip(_ASKED, (unit, rubric), strict=True))
+        st.page_link(page, label="Adjudicate this item", query_params=asked)
 
 
 # Units on which graders and people differ, one by one, for the lead to decide who is wrong.

@@ -218,7 +218,7 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
     with open_study(served.folder) as study:
         unit = adjudication_queue(study)[-1].unit_id
     page.goto(f"{served.url}items?item={unit}")
-    page.get_by_role("button", name="Adjudicate this item").first.click()
+    page.get_by_role("link", name="Adjudicate this item").first.click()
     shown(page)
     settled(page).keyboard.press("2")
     expect(page.locator(".option input:checked")).to_have_count(1)
