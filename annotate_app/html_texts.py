@@ -166,8 +166,13 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
     elif nodes := tree_of(block, display):
         inside, look = _html(nodes, reader), "evenhand-drawn"
     elif block.turns:
+        last = block.turns[-1]
+        is_rated = block.kind == "response" and len(block.turns) > 1 and last.role == "assistant"
+        judged = last if is_rated else None  # marked as on the raters' page
         inside = "".join(
-            f'<div class="evenhand-turn">{label_above(turn_label(turn, reader))}'
+            f'<div class="evenhand-turn{" evenhand-judged" if turn is judged else ""}">'
+            f"{label_above(turn_label(turn, reader))}"
+            f"{label_above(reader.say('panel.last_turn')) if turn is judged else ''}"
             f'<div dir="auto">{html.escape(turn.text)}</div></div>'
             for turn in block.turns
         )

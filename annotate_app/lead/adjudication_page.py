@@ -33,7 +33,9 @@ from evenhand.annotate_app.lead.parts import (
     unit_blocks,
 )
 from evenhand.annotate_app.logins import place_of, require
+from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option, Rule
@@ -72,7 +74,7 @@ _mount = component(
     "evenhand_decider",
     html=(_HERE / "decider.html").read_text("utf-8"),
     css=(_HERE / "decider.css").read_text("utf-8"),
-    js=(_HERE / "decider.js").read_text("utf-8"),
+    js='const TYPESETTER = "";\n' + app_files("panel/formulas.js", "lead/decider.js"),
 )
 
 
@@ -213,6 +215,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
                 show(block(text))
         data = {
             "token": _token(case.key),
+            "typesetter": typesetter()[0],
             "options": option_rows(kind.choices("None of these")),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
@@ -278,7 +281,7 @@ def _token(parts: Key | About) -> str:
 
 # Every item with its labels, from the table of final labels that is exported.
 
-_MOST_ITEMS = 50
+_MOST_ITEMS, _FEW = 50, 10
 _DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
 
 
@@ -293,14 +296,9 @@ def show_items(study: Study) -> None:
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
     with_graders = st.toggle("Show graders' labels")
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
-    items_table = latest(study, final_labels)
+    items_table = _with_agreement(study)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
-    items_table = items_table.assign(
-        given=items_table["labels"].map(_by_rater),
-        flags=[flags[key] for key in keys],
-        agreement=[max(each.values(), default=0) for each in items_table["votes"]]
-        / items_table["n_labels"],
-    )
+    items_table = items_table.assign(flags=[flags[key] for key in keys])
     if with_graders:
         graded = latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
@@ -329,7 +327,23 @@ def show_items(study: Study) -> None:
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
 
 
-def _by_rater(labels: Mapping[str, str]) -> str:
+def _with_agreement(study: Study) -> pd.DataFrame:
+    """The final labels, with who gave which and the share of the commonest label."""
+    table = latest(study, final_labels)
+    most = [max(each.values(), default=0) for each in table["votes"]]
+    return table.assign(given=table["labels"].map(_by_rater), agreement=most / table["n_labels"])
+
+
+def show_least_agreed(study: Study) -> None:
+    """The items on which annotators agree least; nothing where they agree on all."""
+    table = _with_agreement(study).sort_values("agreement", kind="stable")
+    table = table[table["agreement"] < 1].head(_FEW)
+    if len(table):
+        table, ways = table.assign(votes=table["votes"].map(_by_rater)), {"item_id": item_page}
+        show_table(table, "Items with the least agreement", "item_id rubric votes", ways=ways)
+
+
+def _by_rater(labels: Mapping[str, object]) -> str:
     return "; ".join(f"{rater}: {label}" for rater, label in sorted(labels.items()))
 
 
@@ -373,6 +387,7 @@ def show_disagreements(study: Study) -> None:
     earlier = {_about(each): each for each in sorted_so_far(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
+        show_least_agreed(study)
         return
     chosen = _chosen(study.config.names, disagreements, earlier)
     left = sum(_about(each) not in earlier for each in disagreements)
@@ -445,7 +460,7 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
     people = people_text(study, shown.unit_id, shown.rubric)
     options = rubric.kind.listed
-    names = {option.key: f"{option.key}: {option.name}" for option in options}
+    names = {option.key: rubric.kind.title_of(option.key) for option in options}
     reasons = quoted_remarks(study, [shown]).get(unit, {})
     show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)

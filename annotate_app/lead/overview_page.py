@@ -22,6 +22,7 @@ from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, plain, show
+from evenhand.annotate_app.lead.adjudication_page import show_least_agreed
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
     latest,
@@ -34,7 +35,7 @@ from evenhand.annotate_app.lead.parts import (
 )
 from evenhand.annotate_app.logins import place_of, require
 from evenhand.lazy import pd
-from evenhand.reporting.report import count_look
+from evenhand.reporting.report import agreement_of_pairs, count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.claims import oversight
@@ -362,6 +363,8 @@ def show_agreement(study: Study) -> None:
 def _agreement(study: Study, half_width: float) -> None:
     require(study, "lead")
     figures = latest_figures(study)
+    _show_pairs(study)
+    show_least_agreed(study)
     if figures is None:
         return
     verdicts = _verdicts(figures)
@@ -390,6 +393,23 @@ def _agreement(study: Study, half_width: float) -> None:
     )
     for note in figures.report["study"]["notes"]:
         st.text(note)
+
+
+def _show_pairs(study: Study) -> None:
+    """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
+    called, pairs = study.config.names, latest(study, agreement_of_pairs)
+    for rubric in pairs["rubric"].unique():
+        cells = {}
+        for _, a, b, n, kappa in pairs[pairs["rubric"] == rubric].itertuples(index=False):
+            cells[a, b] = cells[b, a] = f"{DASH if math.isnan(kappa) else f'{kappa:.2f}'} ({n})"
+        raters = {rater: str(at) for at, rater in enumerate(sorted({a for a, _ in cells}), 1)}
+        table = [
+            {"": f"{at}. {called.get(a, a)}"} | {b: cells.get((a, b), "") for b in raters}
+            for a, at in raters.items()
+        ]
+        caption = f"{called.get(rubric, rubric)}: kappa of every two annotators (items of both)"
+        with st.container(key=f"pairs-{rubric}"):
+            show_table(pd.DataFrame(table), caption, {"": "Annotator"} | raters)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
@@ -446,7 +466,7 @@ def over_time_chart(course: pd.DataFrame) -> Spec:
     """People's kappa by rubric, after each further share of their labels."""
     kappa = {"type": "quantitative", "title": "annotators' kappa", "scale": {"zero": False}}
     until: Spec = {"field": "until", "type": "temporal", "title": "labels until (UTC)"}
-    until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8}}
+    until |= {"scale": {"type": "utc"}, "axis": {"tickCount": 8, "format": "%-d %b %H:%M"}}
     rubric: Spec = {"field": "rubric", **_RUBRIC}
     estimate = {"field": "estimate", **kappa}
     interval = {"y": {"field": "low", **kappa}, "y2": {"field": "high"}}

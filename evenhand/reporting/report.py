@@ -12,21 +12,22 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.workers import workers
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
+from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.files import atomic_write, is_root, new_folder
 from evenhand.study.tables.formats import write_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
 
@@ -209,6 +210,32 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
         excluded=dataset.facts.excluded.keys(),
         seed=dataset.seed,
     )
+
+
+MOST_PAIRED = 40
+"""Above this many annotators a table of every two of them is too large to read."""
+
+
+def agreement_of_pairs(study: Study) -> pd.DataFrame:
+    """The kappa of every two annotators on the `n_units` items that both labelled, weighted where
+    the options have an order: `rubric, a, b, n_units, kappa`, NaN where it is not defined.
+
+    Numbers and sets of options are left out, and rubrics with more than `MOST_PAIRED` annotators.
+    """
+    from evenhand.analysis.agreement import coefficients as c
+
+    table, rows = final_labels(study), []
+    for name, rubric in study.rubrics.items():
+        given, kind = pd.DataFrame([*table[table["rubric"] == name]["labels"]]), rubric.kind
+        if not kind.listed or not kind.is_single or len(given.columns) > MOST_PAIRED:
+            continue
+        weighting = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
+        weights = c.agreement_weights(len(kind.keys), weighting)
+        for a, b in combinations(sorted(map(str, given)), 2):
+            both = c.confusion_matrix(given[a], given[b], categories=kind.keys)
+            if n := int(both.sum()):
+                rows.append((name, a, b, n, float(c.kappas(both, weights))))
+    return pd.DataFrame(rows, columns=["rubric", "a", "b", "n_units", "kappa"])
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
