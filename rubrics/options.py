@@ -462,8 +462,8 @@ class LabelKind:
 
     def title_of(self, label: str) -> str:
         """Return a label as adjudicators read it."""
-        name = self.names[label] if self.is_choice else label
-        return label if name == label else f"{label}: {name}"
+        name = self.name_of(label) or label
+        return name if name.casefold() == label.casefold() else f"{label}: {name}"
 
     def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
         """Return different labels in their order, without what is none."""

@@ -22,6 +22,7 @@ from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
 from evenhand.annotate_app.lead.parts import (
     WORDS,
+    PageLink,
     counted,
     item_page,
     latest,
@@ -32,8 +33,7 @@ from evenhand.annotate_app.lead.parts import (
     to_the_minute,
     unit_blocks,
 )
-from evenhand.annotate_app.logins import place_of, require
-from evenhand.annotate_app.payload import app_files, typesetter
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
@@ -74,7 +74,7 @@ _mount = component(
     "evenhand_decider",
     html=(_HERE / "decider.html").read_text("utf-8"),
     css=(_HERE / "decider.css").read_text("utf-8"),
-    js='const TYPESETTER = "";\n' + app_files("panel/formulas.js", "lead/decider.js"),
+    js=(_HERE / "decider.js").read_text("utf-8"),
 )
 
 
@@ -146,8 +146,9 @@ def show_adjudication(study: Study) -> None:
         "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
     )
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
-    if who.role == "lead" and all(name in st.query_params for name in _ASKED):
-        desk.revised = (st.query_params.pop(_ASKED[0]), st.query_params.pop(_ASKED[1]))
+    unit, of = (st.query_params.pop(name, "") for name in _ASKED)
+    if unit and who.role == "lead":
+        desk.revised = unit, of
     try:
         case = _opened(study, who, desk, rule, rubric)
     except InputError as error:
@@ -215,7 +216,6 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
                 show(block(text))
         data = {
             "token": _token(case.key),
-            "typesetter": typesetter()[0],
             "options": option_rows(kind.choices("None of these")),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
@@ -336,14 +336,13 @@ def _with_agreement(study: Study) -> pd.DataFrame:
 
 def show_least_agreed(study: Study) -> None:
     """The items on which annotators agree least; nothing where they agree on all."""
-    table = _with_agreement(study).sort_values("agreement", kind="stable")
-    table = table[table["agreement"] < 1].head(_FEW)
+    table = _with_agreement(study).query("agreement < 1").sort_values("agreement", kind="stable")
     if len(table):
-        table, ways = table.assign(votes=table["votes"].map(_by_rater)), {"item_id": item_page}
-        show_table(table, "Items with the least agreement", "item_id rubric votes", ways=ways)
+        caption, ways = "Items with the least agreement", {"item_id": item_page}
+        show_table(table.head(_FEW), caption, "item_id rubric given", ways=ways)
 
 
-def _by_rater(labels: Mapping[str, object]) -> str:
+def _by_rater(labels: Mapping[str, str]) -> str:
     return "; ".join(f"{rater}: {label}" for rater, label in sorted(labels.items()))
 
 
@@ -352,9 +351,8 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
     show(heading(study.rubrics[rubric].title))
     show(unit_blocks(study, unit, rubric))
     if is_labelled:  # a link: Streamlit switches from no page whose fields are in its address
-        page = st.Page(lambda: None, title=(title := "Adjudication"), url_path=place_of(title))
         asked = dict(zip(_ASKED, (unit, rubric), strict=True))
-        st.page_link(page, label="Adjudicate this item", query_params=asked)
+        PageLink("Adjudication", "Adjudicate this item", asked).show()
 
 
 # Units on which graders and people differ, one by one, for the lead to decide who is wrong.
@@ -459,19 +457,18 @@ def _chosen(
 def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
     people = people_text(study, shown.unit_id, shown.rubric)
-    options = rubric.kind.listed
-    names = {option.key: rubric.kind.title_of(option.key) for option in options}
+    options, title_of = rubric.kind.listed, rubric.kind.title_of
     reasons = quoted_remarks(study, [shown]).get(unit, {})
     show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
     with grader:
         name = study.config.names.get(shown.grader, shown.grader)
-        show(items([(name, [names.get(shown.label, shown.label)])]))
+        show(items([(name, [title_of(shown.label)])]))
         for reply in quoted_replies(study, [shown]).get(_about(shown), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
     with humans:
         given = sorted(shown.people.items())
-        show(items((who, [names.get(of, of), reasons.get(who, "")]) for who, of in given))
+        show(items((who, [title_of(label), reasons.get(who, "")]) for who, label in given))
 
     def marked_by(raters: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(raters))
@@ -480,7 +477,7 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     show(marked_blocks(study, people.blocks, marks, marked_by))
     with st.expander("The rubric"):
         st.text(people.question)
-        show(items((names[option.key], [option.description]) for option in options))
+        show(items((title_of(option.key), [option.description]) for option in options))
         if not options:
             st.text(f"Answer: {rubric.kind.permitted}")
 

@@ -17,25 +17,6 @@ class Decider {
 
   destroy() {
     this.hearing.abort();
-    this.formulas?.disconnect();
-  }
-
-  // The item is drawn beside this part, before it or after it; each formula is typeset once.
-  drawFormulas(path) {
-    const draw = () => {
-      for (const formula of document.querySelectorAll(".evenhand-drawn .formula:not([data-seen])")) {
-        formula.dataset.seen = "";
-        typeset(formula, formula.textContent);
-      }
-    };
-    formulasLeft = MOST_FORMULAS;
-    import(new URL(path, document.baseURI)).then((module) => {
-      typesetter = module.default;
-      if (this.hearing.signal.aborted) return;
-      this.formulas ??= new MutationObserver(draw);
-      this.formulas.observe(document.body, { childList: true, subtree: true });
-      draw();
-    }, () => {});
   }
 
   update({ data, setTriggerValue }) {
@@ -53,7 +34,6 @@ class Decider {
       this.find("#reason").value = "";
       this.find("#reason").blur();
       this.complain("");
-      this.drawFormulas(data.typesetter);
     }
     if (data.complaint) this.complain(data.complaint);
   }
@@ -167,7 +147,7 @@ function optionView({ key, name, description, digit }, several) {
   const option = element("label", "option");
   const radio = element("input");
   Object.assign(radio, { type: several ? "checkbox" : "radio", name: "option", value: key });
-  option.append(radio, element("kbd", "", digit), element("span", "name", name === key ? key : `${key}: ${name}`));
+  option.append(radio, element("kbd", "", digit), element("span", "name", name.toLowerCase() === key.toLowerCase() ? name : `${key}: ${name}`));
   if (!digit) option.querySelector("kbd").hidden = true;
   if (description) option.append(element("span", "description", description));
   return option;

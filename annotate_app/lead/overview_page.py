@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -21,10 +21,11 @@ from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, plain, show
+from evenhand.annotate_app.html_texts import block, show
 from evenhand.annotate_app.lead.adjudication_page import show_least_agreed
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
+    PageLink,
     latest,
     latest_figures,
     rater_page,
@@ -33,7 +34,7 @@ from evenhand.annotate_app.lead.parts import (
     show_drawn,
     show_table,
 )
-from evenhand.annotate_app.logins import place_of, require
+from evenhand.annotate_app.logins import require
 from evenhand.lazy import pd
 from evenhand.reporting.report import agreement_of_pairs, count_look
 from evenhand.reporting.workers import apart
@@ -53,23 +54,7 @@ from evenhand.study.session.sessions import Costs, costs, grader_costs
 from evenhand.study.workspace import hours_since_backup
 from evenhand.texts import DASH, written
 
-# Links from one of the lead's pages to another, with what is to be chosen there; and tiles, whose
-# number leads to the rows that it counts.
-
-
-@dataclass(frozen=True)
-class PageLink:
-    """A sentence or number that leads to the page with this title. `chosen` are the values that
-    fields take there, by their keys; such a field is bound to the address.
-    """
-
-    title: str
-    text: str
-    chosen: Mapping[str, str] = field(default_factory=dict)
-
-    def show(self) -> None:
-        page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
-        st.page_link(page, label=plain(self.text), query_params=self.chosen)
+# Tiles, whose number leads to the rows that it counts.
 
 
 @dataclass(frozen=True)
@@ -397,19 +382,18 @@ def _agreement(study: Study, half_width: float) -> None:
 
 def _show_pairs(study: Study) -> None:
     """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
-    called, pairs = study.config.names, latest(study, agreement_of_pairs)
-    for rubric in pairs["rubric"].unique():
-        cells = {}
-        for _, a, b, n, kappa in pairs[pairs["rubric"] == rubric].itertuples(index=False):
-            cells[a, b] = cells[b, a] = f"{DASH if math.isnan(kappa) else f'{kappa:.2f}'} ({n})"
-        raters = {rater: str(at) for at, rater in enumerate(sorted({a for a, _ in cells}), 1)}
-        table = [
-            {"": f"{at}. {called.get(a, a)}"} | {b: cells.get((a, b), "") for b in raters}
-            for a, at in raters.items()
-        ]
-        caption = f"{called.get(rubric, rubric)}: kappa of every two annotators (items of both)"
+    called = study.config.names
+    for rubric, found in latest(study, agreement_of_pairs).groupby("rubric", sort=False):
+        pairs = zip(found["kappa"], found["n_units"], strict=True)
+        cells = [f"{DASH if math.isnan(kappa) else f'{kappa:.2f}'} ({n})" for kappa, n in pairs]
+        table = found.assign(cell=cells).pivot(index="a", columns="b", values="cell").fillna("")
+        heads = {rater: str(at) for at, rater in enumerate(table.columns, 1)}
+        table[""] = [f"{heads[rater]}. {called.get(rater, rater)}" for rater in table.index]
+        caption = (
+            f"{called.get(str(rubric), rubric)}: kappa of every two annotators (items of both)"
+        )
         with st.container(key=f"pairs-{rubric}"):
-            show_table(pd.DataFrame(table), caption, {"": "Annotator"} | raters)
+            show_table(table, caption, {"": "Annotator"} | heads)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:

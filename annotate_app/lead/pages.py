@@ -18,12 +18,11 @@ from evenhand.annotate_app.lead.adjudication_page import (
 )
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import (
-    PageLink,
     show_agreement,
     show_overview,
     show_progress,
 )
-from evenhand.annotate_app.lead.parts import stand_by
+from evenhand.annotate_app.lead.parts import PageLink, stand_by
 from evenhand.annotate_app.lead.raters_page import (
     show_accounts,
     show_export,
@@ -47,6 +46,7 @@ from evenhand.annotate_app.logins import (
     present_place,
     require,
 )
+from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -58,9 +58,10 @@ from evenhand.texts import written
 _marker = component(
     "evenhand_marker",
     html="<span hidden></span>",
-    js=Path(__file__).with_name("marker.js").read_text("utf-8"),
+    js=f"const TYPESETTER = new URL('{typesetter()[0]}', document.baseURI);\n"
+    + app_files("panel/formulas.js", "lead/marker.js"),
 )
-"""Marks the page's entry among those beside it, and the entry in the navigation above it."""
+"""Marks the page's entry among those beside it, and that above it; typesets formulas."""
 
 
 @dataclass(frozen=True)

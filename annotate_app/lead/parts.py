@@ -22,7 +22,7 @@ import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -39,11 +39,13 @@ from evenhand.annotate_app.html_texts import (
     drawn_block,
     drawn_blocks,
     marked_block,
+    plain,
     show,
     show_complaint,
     side_by_side,
 )
 from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.logins import place_of
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.reporting.report import (
@@ -330,6 +332,24 @@ def to_the_minute(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
+# Links from one of the lead's pages to another, with what is to be chosen there.
+
+
+@dataclass(frozen=True)
+class PageLink:
+    """A sentence or number that leads to the page with this title. `chosen` are the values that
+    fields take there, by their keys; such a field is bound to the address.
+    """
+
+    title: str
+    text: str
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    def show(self) -> None:
+        page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
+        st.page_link(page, label=plain(self.text), query_params=self.chosen)
+
+
 def item_page(unit: str) -> str:
     """Return the address of the page on one item, from any of the lead's pages."""
     return f"items?item={quote(unit, safe='')}"
@@ -351,8 +371,8 @@ def _cell(
         return f'<td class="number">{DASH}</td>'
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     name = called.get(str(value), str(value))
-    plain = to_the_minute(name) if spec == _TO_THE_MINUTE else name
-    text = html.escape(format(value, spec) if is_number else plain)
+    shown = to_the_minute(name) if spec == _TO_THE_MINUTE else name
+    text = html.escape(format(value, spec) if is_number else shown)
     if way is not None:
         text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
     return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
 
 Counted = TypeVar("Counted")
+_MOST_PAIRED = 40
+"""Above this many annotators a table of every two is too large to read."""
 
 
 def report_study(
@@ -212,29 +213,25 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
     )
 
 
-MOST_PAIRED = 40
-"""Above this many annotators a table of every two of them is too large to read."""
-
-
 def agreement_of_pairs(study: Study) -> pd.DataFrame:
-    """The kappa of every two annotators on the `n_units` items that both labelled, weighted where
-    the options have an order: `rubric, a, b, n_units, kappa`, NaN where it is not defined.
-
-    Numbers and sets of options are left out, and rubrics with more than `MOST_PAIRED` annotators.
+    """Return Cohen's kappa of every two annotators on the `n_units` items that both labelled,
+    weighted where options have an order: `rubric, a, b, n_units, kappa`, NaN if undefined, each two
+    both ways round. Numbers, sets of options and more than `_MOST_PAIRED` annotators are left out.
     """
-    from evenhand.analysis.agreement import coefficients as c
+    from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
-    table, rows = final_labels(study), []
+    final, rows = final_labels(study), []
     for name, rubric in study.rubrics.items():
-        given, kind = pd.DataFrame([*table[table["rubric"] == name]["labels"]]), rubric.kind
-        if not kind.listed or not kind.is_single or len(given.columns) > MOST_PAIRED:
+        labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
+        raters, q = sorted(map(str, labels)), len(keys)
+        if not rubric.kind.listed or not rubric.kind.is_single or len(raters) > _MOST_PAIRED:
             continue
-        weighting = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
-        weights = c.agreement_weights(len(kind.keys), weighting)
-        for a, b in combinations(sorted(map(str, given)), 2):
-            both = c.confusion_matrix(given[a], given[b], categories=kind.keys)
-            if n := int(both.sum()):
-                rows.append((name, a, b, n, float(c.kappas(both, weights))))
+        given = (labels[raters].to_numpy()[..., None] == keys).reshape(len(labels), -1).astype(int)
+        tables = (given.T @ given).reshape(len(raters), q, len(raters), q).swapaxes(1, 2)
+        level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
+        n, found = tables.sum((2, 3)), kappas(tables, agreement_weights(q, level))
+        pairs = zip(*n.nonzero(), strict=True)
+        rows += [(name, raters[a], raters[b], n[a, b], found[a, b]) for a, b in pairs if a != b]
     return pd.DataFrame(rows, columns=["rubric", "a", "b", "n_units", "kappa"])
 
 

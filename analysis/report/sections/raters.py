@@ -419,13 +419,12 @@ def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple
     for name, text in texts.items():
         side = name.rpartition(" ")[2]
         passages = [] if name in whole else passages_of(text)
-        column = columns[side if side in columns else ""]
+        parts = []
         for at, (said, source, rest) in enumerate(passages, 1):
-            title = f"{name}, {at} of {len(passages)}{' - ' * bool(source)}{source[:200]}"
             about = f"\n{json.dumps(rest, ensure_ascii=False)}" if rest else ""
-            column.append((title, said + about))
-        if not passages:
-            column.append((name, text))
+            title = f"{name}, {at} of {len(passages)}{' - ' * bool(source)}{source[:200]}"
+            parts.append((title, said + about))
+        columns[side if side in columns else ""] += parts or [(name, text)]
     return tuple(tuple(column) for column in columns.values() if column)
 
 
