@@ -88,8 +88,9 @@ class Sent:
     passes: bool = False
 
 
-def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
-    """The options as the page draws them, each with the digit that chooses it, if there is one.
+def option_rows(options: Sequence[Option], given: Sequence[str] = ()) -> list[dict[str, str]]:
+    """The options as the page draws them, each with the digit that chooses it, if there is one, and
+    how often it was `given`.
 
     Options whose keys are digits have these; else the first nine are numbered.
     """
@@ -99,7 +100,8 @@ def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
     for place, option in enumerate(options, start=1):
         digit = option.key if have_digits else str(place)
         texts = {"key": option.key, "name": option.name, "description": option.description}
-        rows.append(texts | {"digit": digit if digit in digits else ""})
+        votes = written("lead.votes", count=given.count(option.key)) if option.key in given else ""
+        rows.append(texts | {"digit": digit if digit in digits else "", "votes": votes})
     return rows
 
 
@@ -201,10 +203,9 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         show(heading("Item"), marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
-        counts = (
-            f"{kind.title_of(label)} ({given.count(label)})" for label in kind.in_order(set(given))
-        )
-        st.text("Annotators chose: " + "; ".join(counts))
+        if not kind.listed:
+            counts = (f"{label} ({given.count(label)})" for label in kind.in_order(set(given)))
+            st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:
@@ -214,9 +215,10 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
                 at = to_the_minute(row["created_at"])
                 text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
                 show(block(text))
+        chosen = [key for label in given for key in kind.parts(label) or [label]]
         data = {
             "token": _token(case.key),
-            "options": option_rows(kind.choices("None of these")),
+            "options": option_rows(kind.choices("None of these"), chosen),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
             "reasons": list(WORDS["usual_reasons"].values()),
@@ -334,12 +336,12 @@ def _with_agreement(study: Study) -> pd.DataFrame:
     return table.assign(given=table["labels"].map(_by_rater), agreement=most / table["n_labels"])
 
 
-def show_least_agreed(study: Study) -> None:
+def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     """The items on which annotators agree least; nothing where they agree on all."""
     table = _with_agreement(study).query("agreement < 1").sort_values("agreement", kind="stable")
     if len(table):
         caption, ways = "Items with the least agreement", {"item_id": item_page}
-        show_table(table.head(_FEW), caption, "item_id rubric given", ways=ways)
+        show_table(table.head(_FEW), caption, "item_id rubric given", ways=ways, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:

@@ -337,19 +337,12 @@ def show_progress(study: Study) -> None:
 _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
 
-def show_agreement(study: Study) -> None:
-    wanted = st.number_input(
-        "Wanted half-width of an interval of kappa", 0.01, 0.5, 0.05, 0.01, key="half_width"
-    )
-    _agreement(study, wanted)
-
-
 @st.fragment(run_every="3s")
-def _agreement(study: Study, half_width: float) -> None:
+def show_agreement(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     _show_pairs(study)
-    show_least_agreed(study)
+    show_least_agreed(study, folded=figures is not None)
     if figures is None:
         return
     verdicts = _verdicts(figures)
@@ -358,6 +351,7 @@ def _agreement(study: Study, half_width: float) -> None:
         st.text(written("lead.no_agreement"))
         return
     st.header("Precision so far", anchor=False)
+    half_width = st.number_input("Wanted half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     for sentence in enough(main, half_width, noun):
         st.text(sentence)
@@ -382,18 +376,19 @@ def _agreement(study: Study, half_width: float) -> None:
 
 def _show_pairs(study: Study) -> None:
     """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
-    called = study.config.names
-    for rubric, found in latest(study, agreement_of_pairs).groupby("rubric", sort=False):
-        pairs = zip(found["kappa"], found["n_units"], strict=True)
-        cells = [f"{DASH if math.isnan(kappa) else f'{kappa:.2f}'} ({n})" for kappa, n in pairs]
-        table = found.assign(cell=cells).pivot(index="a", columns="b", values="cell").fillna("")
-        heads = {rater: str(at) for at, rater in enumerate(table.columns, 1)}
-        table[""] = [f"{heads[rater]}. {called.get(rater, rater)}" for rater in table.index]
-        caption = (
-            f"{called.get(str(rubric), rubric)}: kappa of every two annotators (items of both)"
-        )
-        with st.container(key=f"pairs-{rubric}"):
-            show_table(table, caption, {"": "Annotator"} | heads)
+    called, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
+    if len(pairs):
+        st.header("Kappa of every two annotators (items of both)", anchor=False)
+    with st.container(key="pairs"):
+        for rubric, found in pairs.groupby("rubric", sort=False):
+            cells = [
+                f'<b style="--at: {max(kappa, 0):.0%}">{kappa:.2f}</b> ({n:,})'
+                for kappa, n in zip(found["kappa"], found["n_units"], strict=True)
+            ]
+            table = found.assign(cell=cells).pivot(index="a", columns="b", values="cell").fillna("")
+            heads = {rater: str(at) for at, rater in enumerate(table.columns, 1)}
+            table[""] = [f"{heads[rater]}. {called.get(rater, rater)}" for rater in table.index]
+            show_table(table, titles[str(rubric)], {"": "Annotator"} | heads, drawn=heads)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:

@@ -292,7 +292,7 @@ def show_table(
     ways, title = ways or {}, html.escape(caption)
     names = dict.fromkeys(("rater_id", "rubric"), called or {})
     if isinstance(columns, str):
-        titles, formats = headings or {}, _FORMATS
+        titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     rows = [
@@ -372,7 +372,7 @@ def _cell(
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     name = called.get(str(value), str(value))
     shown = to_the_minute(name) if spec == _TO_THE_MINUTE else name
-    text = html.escape(format(value, spec) if is_number else shown)
+    text = html.escape(format(value, spec or ",") if is_number else shown)
     if way is not None:
         text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
     return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"
