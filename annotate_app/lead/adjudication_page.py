@@ -35,7 +35,6 @@ from evenhand.annotate_app.lead.parts import (
 )
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
-from evenhand.lazy import pd
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option, Rule
@@ -119,7 +118,6 @@ def read_decision(sent: Any) -> Sent | None:
 _RULES = WORDS["rules"]
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
-_ASKED = ("unit", "rubric")
 
 
 @dataclass
@@ -148,7 +146,7 @@ def show_adjudication(study: Study) -> None:
         "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
     )
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
-    unit, of = (st.query_params.pop(name, "") for name in _ASKED)
+    unit, of = (st.query_params.pop(name, "") for name in ("unit", "rubric"))
     if unit and who.role == "lead":
         desk.revised = unit, of
     try:
@@ -283,7 +281,7 @@ def _token(parts: Key | About) -> str:
 
 # Every item with its labels, from the table of final labels that is exported.
 
-_MOST_ITEMS, _FEW = 50, 10
+_MOST_ITEMS = 50
 _DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
 
 
@@ -298,9 +296,10 @@ def show_items(study: Study) -> None:
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
     with_graders = st.toggle("Show graders' labels")
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
-    items_table = _with_agreement(study)
+    items_table = latest(study, final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
-    items_table = items_table.assign(flags=[flags[key] for key in keys])
+    given = items_table["labels"].map(_by_rater)
+    items_table = items_table.assign(given=given, flags=[flags[key] for key in keys])
     if with_graders:
         graded = latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
@@ -329,19 +328,14 @@ def show_items(study: Study) -> None:
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
 
 
-def _with_agreement(study: Study) -> pd.DataFrame:
-    """The final labels, with who gave which and the share of the commonest label."""
-    table = latest(study, final_labels)
-    most = [max(each.values(), default=0) for each in table["votes"]]
-    return table.assign(given=table["labels"].map(_by_rater), agreement=most / table["n_labels"])
-
-
 def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     """The items on which annotators agree least; nothing where they agree on all."""
-    table = _with_agreement(study).query("agreement < 1").sort_values("agreement", kind="stable")
+    table = latest(study, final_labels).query("agreement < 1")
+    table = table.sort_values("agreement", kind="stable").head(10)
+    table = table.assign(given=table["labels"].map(_by_rater))
     if len(table):
         caption, ways = "Items with the least agreement", {"item_id": item_page}
-        show_table(table.head(_FEW), caption, "item_id rubric given", ways=ways, folded=folded)
+        show_table(table, caption, "item_id rubric given", ways=ways, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
@@ -353,8 +347,8 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
     show(heading(study.rubrics[rubric].title))
     show(unit_blocks(study, unit, rubric))
     if is_labelled:  # a link: Streamlit switches from no page whose fields are in its address
-        asked = dict(zip(_ASKED, (unit, rubric), strict=True))
-        PageLink("Adjudication", "Adjudicate this item", asked).show()
+        asked = {"unit": unit, "rubric": rubric}
+        PageLink("Adjudication", "Adjudicate this item →", asked).show()
 
 
 # Units on which graders and people differ, one by one, for the lead to decide who is wrong.

@@ -170,11 +170,6 @@ def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
     return figures.report["verdicts"] if figures else []
 
 
-def is_unseen(verdict: Verdict) -> bool:
-    """Return True if the verdict is open because it was not asked for on these labels."""
-    return verdict["next"] is not None and verdict["next"]["kind"] == "look"
-
-
 # ---- the next step ------------------------------------------------------------------------------
 
 
@@ -200,7 +195,8 @@ def next_step(
         return PageLink("Progress", written("cockpit.wait"))
     if "adjudication" in to_do:
         return to_do["adjudication"]
-    if any(map(is_unseen, verdicts)):
+    # Open because a verdict was not asked for on these labels.
+    if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
     could_decide = any(
         verdict["verdict"] == "inconclusive" and verdict["more_clusters"] for verdict in verdicts
@@ -353,6 +349,7 @@ def show_agreement(study: Study) -> None:
     st.header("Precision so far", anchor=False)
     half_width = st.number_input("Wanted half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
+    main["rubric"] = main["rubric"].replace(_titles(study))
     for sentence in enough(main, half_width, noun):
         st.text(sentence)
     st.header("Agreement", anchor=False)
@@ -377,18 +374,17 @@ def show_agreement(study: Study) -> None:
 def _show_pairs(study: Study) -> None:
     """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
     called, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
-    if len(pairs):
+    if pairs:
         st.header("Kappa of every two annotators (items of both)", anchor=False)
     with st.container(key="pairs"):
-        for rubric, found in pairs.groupby("rubric", sort=False):
-            cells = [
-                f'<b style="--at: {max(kappa, 0):.0%}">{kappa:.2f}</b> ({n:,})'
-                for kappa, n in zip(found["kappa"], found["n_units"], strict=True)
-            ]
-            table = found.assign(cell=cells).pivot(index="a", columns="b", values="cell").fillna("")
-            heads = {rater: str(at) for at, rater in enumerate(table.columns, 1)}
-            table[""] = [f"{heads[rater]}. {called.get(rater, rater)}" for rater in table.index]
-            show_table(table, titles[str(rubric)], {"": "Annotator"} | heads, drawn=heads)
+        for rubric, (raters, n, kappa) in pairs.items():
+            heads = {str(at): str(at) for at in range(1, len(raters) + 1)}
+            rows = [{"": f"{at}. {called.get(name, name)}"} for at, name in enumerate(raters, 1)]
+            for a, b in zip(*n.nonzero(), strict=True):
+                drawn = f'<b style="--at: {max(kappa[a, b], 0):.0%}">{kappa[a, b]:.2f}</b>'
+                rows[a][str(b + 1)] = f"{drawn} ({n[a, b]:,})" if a != b else ""
+            table = pd.DataFrame(rows, columns=["", *heads]).fillna("")
+            show_table(table, titles[rubric], {"": "Annotator"} | heads, drawn=heads)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:

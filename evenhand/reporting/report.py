@@ -29,6 +29,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.dataset import Dataset
+    from evenhand.analysis.types import Array
 
 Counted = TypeVar("Counted")
 _MOST_PAIRED = 40
@@ -213,26 +214,25 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
     )
 
 
-def agreement_of_pairs(study: Study) -> pd.DataFrame:
-    """Return Cohen's kappa of every two annotators on the `n_units` items that both labelled,
-    weighted where options have an order: `rubric, a, b, n_units, kappa`, NaN if undefined, each two
-    both ways round. Numbers, sets of options and more than `_MOST_PAIRED` annotators are left out.
+def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:
+    """Return for each rubric its annotators (n), on how many items every two met (n, n), and their
+    Cohen's kappa there (n, n), weighted where options have an order, NaN if undefined. Numbers,
+    sets of options and rubrics of more than `_MOST_PAIRED` annotators are left out.
     """
     from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
-    final, rows = final_labels(study), []
+    final, pairs = final_labels(study), {}
     for name, rubric in study.rubrics.items():
         labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
-        raters, q = sorted(map(str, labels)), len(keys)
-        if not rubric.kind.listed or not rubric.kind.is_single or len(raters) > _MOST_PAIRED:
-            continue
-        given = (labels[raters].to_numpy()[..., None] == keys).reshape(len(labels), -1).astype(int)
-        tables = (given.T @ given).reshape(len(raters), q, len(raters), q).swapaxes(1, 2)
-        level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
-        n, found = tables.sum((2, 3)), kappas(tables, agreement_weights(q, level))
-        pairs = zip(*n.nonzero(), strict=True)
-        rows += [(name, raters[a], raters[b], n[a, b], found[a, b]) for a, b in pairs if a != b]
-    return pd.DataFrame(rows, columns=["rubric", "a", "b", "n_units", "kappa"])
+        raters, n, q = sorted(map(str, labels)), labels.shape[1], len(keys)
+        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= _MOST_PAIRED:
+            given = labels[raters].to_numpy()[..., None] == keys  # (items, n, q)
+            flat = given.reshape(-1, n * q).astype(int)
+            tables = (flat.T @ flat).reshape(n, q, n, q).swapaxes(1, 2)
+            level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
+            kappa = kappas(tables, agreement_weights(q, level))
+            pairs[name] = raters, tables.sum((2, 3)), kappa
+    return pairs
 
 
 def study_quality(study: Study, dataset: Dataset | None = None) -> pd.DataFrame:
