@@ -24,10 +24,10 @@ from evenhand.annotate_app.lead.parts import (
     WORDS,
     PageLink,
     counted,
-    item_page,
     latest,
     latest_figures,
     marked_blocks,
+    page_of,
     people_text,
     show_table,
     to_the_minute,
@@ -88,8 +88,7 @@ class Sent:
 
 
 def option_rows(options: Sequence[Option], given: Sequence[str] = ()) -> list[dict[str, str]]:
-    """The options as the page draws them, each with the digit that chooses it, if there is one, and
-    how often it was `given`.
+    """The options as drawn, each with the digit that chooses it, if any, and how often it was given.
 
     Options whose keys are digits have these; else the first nine are numbered.
     """
@@ -262,8 +261,7 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     columns = "number created_at rubric label reason done_by"
     headings = {"number": "No.", "label": "Decision"}
     show_table(past, "Decisions so far, the latest first", columns, headings=headings)
-    revisable = past[past["done_by"] == who.name].to_dict("records")
-    rows = {row["number"]: row for row in revisable}
+    rows = {row["number"]: row for row in past[past["done_by"] == who.name].to_dict("records")}
     with st.form("revise", border=False, clear_on_submit=True):
         number = st.selectbox("Revise a decision of yours", list(rows), index=None,
             format_func=lambda n: f"No. {n}: {rows[n]['label']} on {rows[n]['rubric']}",
@@ -282,6 +280,7 @@ def _token(parts: Key | About) -> str:
 # Every item with its labels, from the table of final labels that is exported.
 
 _MOST_ITEMS = 50
+_TO_ITEM = {"item_id": partial(page_of, "Items", "item")}
 _DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
 
 
@@ -318,11 +317,11 @@ def show_items(study: Study) -> None:
     st.text(written("lead.items", count=len(items_table)))
     shown = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
     shown = shown.assign(decided_by=shown["decided_by"].replace("", "none").map(_DECIDED))
-    columns = "item_id rubric final_label decided_by n_labels given flags"
-    columns += " graders" if with_graders else ""
-    ways = {"item_id": item_page}
+    columns = (
+        f"item_id rubric final_label decided_by n_labels given flags{' graders' * with_graders}"
+    )
     with st.container(key="items"):
-        show_table(shown, "Items and their labels", columns, ways=ways)
+        show_table(shown, "Items and their labels", columns, ways=_TO_ITEM)
     if items_table["item_id"].nunique() == 1:
         for row in shown.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
@@ -332,10 +331,10 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     """The items on which annotators agree least; nothing where they agree on all."""
     table = latest(study, final_labels).query("agreement < 1")
     table = table.sort_values("agreement", kind="stable").head(10)
-    table = table.assign(given=table["labels"].map(_by_rater))
     if len(table):
-        caption, ways = "Items with the least agreement", {"item_id": item_page}
-        show_table(table, caption, "item_id rubric given", ways=ways, folded=folded)
+        table = table.assign(given=table["labels"].map(_by_rater))
+        caption, columns = "Items with the least agreement", "item_id rubric given"
+        show_table(table, caption, columns, ways=_TO_ITEM, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:

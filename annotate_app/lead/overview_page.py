@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -28,7 +29,7 @@ from evenhand.annotate_app.lead.parts import (
     PageLink,
     latest,
     latest_figures,
-    rater_page,
+    page_of,
     records,
     show_chart,
     show_drawn,
@@ -319,7 +320,7 @@ def show_progress(study: Study) -> None:
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names
-    ways = {"rater_id": rater_page}
+    ways = {"rater_id": partial(page_of, "Annotators", "one_rater")}
     show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways, called=called)
     totals = latest(study, grader_costs)
     if not totals.empty:
@@ -422,18 +423,11 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
-        within = f"{(row['high'] - row['low']) / 2:.2f}"
+        facts = {"rubric": row["rubric"], "within": (row["high"] - row["low"]) / 2}
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
-        if more is None:
-            sentence = "too few labels to say."
-        elif more == 0:
-            sentence = f"enough. Annotators' kappa is known to within {within}."
-        else:
-            sentence = (
-                f"label about {more} more {noun}s to know annotators' kappa to within "
-                f"{half_width:.2f}; it is known to within {within}."
-            )
-        sentences.append(f"{row['rubric']}: {sentence}")
+        facts |= {"more": more, "noun": noun, "wanted": half_width}
+        state = "unknown" if more is None else "more" if more else "enough"
+        sentences.append(written(f"lead.precision_{state}", **facts))
     return sentences
 
 

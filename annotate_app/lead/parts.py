@@ -350,18 +350,13 @@ class PageLink:
         st.page_link(page, label=plain(self.text), query_params=self.chosen)
 
 
-def item_page(unit: str) -> str:
-    """Return the address of the page on one item, from any of the lead's pages."""
-    return f"items?item={quote(unit, safe='')}"
+def page_of(title: str, field: str, value: str) -> str:
+    """Return the address of a page with a value in one field, from any of the lead's pages.
 
-
-def rater_page(rater: str) -> str:
-    """Return the address of the page on one rater, from any of the lead's pages.
-
-    >>> rater_page("a&b")
+    >>> page_of("Annotators", "one_rater", "a&b")
     'annotators?one_rater=a%26b'
     """
-    return f"annotators?one_rater={quote(rater, safe='')}"
+    return f"{place_of(title)}?{field}={quote(value, safe='')}"
 
 
 def _cell(

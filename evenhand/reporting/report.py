@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.types import Array
 
 Counted = TypeVar("Counted")
-_MOST_PAIRED = 40
-"""Above this many annotators a table of every two is too large to read."""
 
 
 def report_study(
@@ -217,7 +215,7 @@ def agreement_so_far(study: Study, dataset: Dataset) -> pd.DataFrame:
 def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:
     """Return for each rubric its annotators (n), on how many items every two met (n, n), and their
     Cohen's kappa there (n, n), weighted where options have an order, NaN if undefined. Numbers,
-    sets of options and rubrics of more than `_MOST_PAIRED` annotators are left out.
+    sets of options and rubrics of more than 40 annotators are left out.
     """
     from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
@@ -225,7 +223,9 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
     for name, rubric in study.rubrics.items():
         labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
         raters, n, q = sorted(map(str, labels)), labels.shape[1], len(keys)
-        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= _MOST_PAIRED:
+        if (
+            rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40
+        ):  # larger tables are too large to read
             given = labels[raters].to_numpy()[..., None] == keys  # (items, n, q)
             flat = given.reshape(-1, n * q).astype(int)
             tables = (flat.T @ flat).reshape(n, q, n, q).swapaxes(1, 2)

@@ -407,8 +407,7 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
 
 def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple[blocks.Texts, ...]:
     """A unit's texts under their names: those of a pair's sides in a column each, then others.
-    Passages are numbered, each under its source with what else is known of it, but in a `whole`
-    text.
+    Passages are numbered, under their sources with what is known of them, but in `whole` texts.
 
     >>> side_by_side({"Prompt a": "For?", "Prompt b": "Against?", "Topic": "Tax"})
     ((('Prompt a', 'For?'),), (('Prompt b', 'Against?'),), (('Topic', 'Tax'),))
