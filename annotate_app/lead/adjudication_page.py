@@ -88,7 +88,7 @@ class Sent:
 
 
 def option_rows(options: Sequence[Option], given: Sequence[str] = ()) -> list[dict[str, str]]:
-    """The options as drawn, each with the digit that chooses it, if any, and how often it was given.
+    """The options as drawn, each with its digit, if any, and how often it was `given`.
 
     Options whose keys are digits have these; else the first nine are numbered.
     """

@@ -223,9 +223,7 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
     for name, rubric in study.rubrics.items():
         labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
         raters, n, q = sorted(map(str, labels)), labels.shape[1], len(keys)
-        if (
-            rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40
-        ):  # larger tables are too large to read
+        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40:  # else too many to read
             given = labels[raters].to_numpy()[..., None] == keys  # (items, n, q)
             flat = given.reshape(-1, n * q).astype(int)
             tables = (flat.T @ flat).reshape(n, q, n, q).swapaxes(1, 2)
