@@ -110,11 +110,9 @@ def test_without_labels_there_is_neither(make_study: Callable[..., Study], tmp_p
     assert not (tmp_path / "live").exists()
 
 
-@pytest.mark.parametrize(("rubric", "keys", "weights"), [
-    ("refusal", "12345", "linear"),
-    ("even-handedness", "ABCDEF", None),
-])  # fmt: skip
-def test_every_two_annotators_have_the_kappa_of_another_library(make_study, rubric, keys, weights):
+@pytest.mark.parametrize("rubric", ["refusal", "even-handedness"])
+def test_every_two_annotators_have_the_kappa_of_another_library(make_study, rubric):
+    keys, weights = ("12345", "linear") if rubric == "refusal" else ("ABC", None)
     places = {"ann": "012012", "ben": "0120-1", "cleo": "2--1--", "dan": "-00---", "eve": "000---"}
     given = {
         rater: ["-" if place == "-" else keys[int(place)] for place in labels]
