@@ -113,8 +113,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     ]
     # The root is the raters' address; there, and at a page of another role, the first is shown.
     first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
-    shown_first = _shown(present, first)
-    hidden = [hidden_page(place, first.title, shown_first) for place in others]
+    hidden = [hidden_page(place, first.title, _shown(present, first)) for place in others]
     # Flat, as a screen reader finds no list in Streamlit's own groups; the style names them.
     chosen = st.navigation([*listed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
@@ -124,10 +123,11 @@ def show_pages(present: Callable[[], Study]) -> None:
                 st.switch_page(page)
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
-    synthetic = "\nSynthetic: responses or ratings in it are simulated"
+    name = study.config.name.replace(START, "A new study")
+    about = "\nSynthetic: responses or ratings in it are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
-        st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
+        st.text(f"{name}, as {who.name}{about}")
         st.button("Log out", on_click=_log_out, args=(study, LOGIN.held()), width="stretch")
     beside = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in beside if name != START]
