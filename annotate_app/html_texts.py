@@ -166,10 +166,13 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
     elif nodes := tree_of(block, display):
         inside, look = _html(nodes, reader), "evenhand-drawn"
     elif block.turns:
+        names = [(turn.role, turn_label(turn, reader)) for turn in block.turns]
+        if block.kind == "response" and names[1:] and names[-1][0] == "assistant":  # it is rated
+            names[-1] = "judged", f"{names[-1][1]} · {reader.say('panel.last_turn')}"
         inside = "".join(
-            f'<div class="evenhand-turn">{label_above(turn_label(turn, reader))}'
+            f'<div class="evenhand-turn {role}">{label_above(name)}'
             f'<div dir="auto">{html.escape(turn.text)}</div></div>'
-            for turn in block.turns
+            for turn, (role, name) in zip(block.turns, names, strict=True)
         )
     elif block.is_missing or not block.text.strip():
         why = "image_missing" if block.is_missing else f"empty_{block.kind}"

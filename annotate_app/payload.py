@@ -476,8 +476,9 @@ def panel_module() -> str:
     """The module: `MARKUP` and `STYLE` as strings, then the code."""
     style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
     texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
-    texts["TYPESETTER"] = f"./{Path(typesetter()[0]).name}"
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
+    name = Path(typesetter()[0]).name
+    lines.append(f"const TYPESETTER = new URL('{name}', import.meta.url);")
     return "\n".join([*lines, app_files(*code)])
 
 

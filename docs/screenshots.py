@@ -108,7 +108,7 @@ DRAWN = {
     "Annotators": "text=Annotators compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",
-    "Export": "text=Report as JSON",
+    "Export": "text=Report (JSON)",
 }
 """What is on a lead's page once its figures are, which are counted for a while."""
 FIGURES_PATIENCE = 600_000

@@ -462,7 +462,8 @@ class LabelKind:
 
     def title_of(self, label: str) -> str:
         """Return a label as adjudicators read it."""
-        return f"{label}: {self.names[label]}" if self.is_choice else label
+        name = self.name_of(label) or label
+        return name if name.casefold() == label.casefold() else f"{label}: {name}"
 
     def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
         """Return different labels in their order, without what is none."""

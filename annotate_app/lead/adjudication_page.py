@@ -22,17 +22,18 @@ from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
 from evenhand.annotate_app.lead.parts import (
     WORDS,
+    PageLink,
     counted,
-    item_page,
     latest,
     latest_figures,
     marked_blocks,
+    page_of,
     people_text,
     show_table,
     to_the_minute,
     unit_blocks,
 )
-from evenhand.annotate_app.logins import place_of, require
+from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
@@ -86,8 +87,8 @@ class Sent:
     passes: bool = False
 
 
-def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
-    """The options as the page draws them, each with the digit that chooses it, if there is one.
+def option_rows(options: Sequence[Option], given: Sequence[str] = ()) -> list[dict[str, str]]:
+    """The options as drawn, each with its digit, if any, and how often it was `given`.
 
     Options whose keys are digits have these; else the first nine are numbered.
     """
@@ -97,7 +98,8 @@ def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:
     for place, option in enumerate(options, start=1):
         digit = option.key if have_digits else str(place)
         texts = {"key": option.key, "name": option.name, "description": option.description}
-        rows.append(texts | {"digit": digit if digit in digits else ""})
+        votes = written("lead.votes", count=given.count(option.key)) if option.key in given else ""
+        rows.append(texts | {"digit": digit if digit in digits else "", "votes": votes})
     return rows
 
 
@@ -115,7 +117,6 @@ def read_decision(sent: Any) -> Sent | None:
 _RULES = WORDS["rules"]
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
-_ASKED = ("unit", "rubric")
 
 
 @dataclass
@@ -144,8 +145,9 @@ def show_adjudication(study: Study) -> None:
         "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
     )
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
-    if who.role == "lead" and all(name in st.query_params for name in _ASKED):
-        desk.revised = (st.query_params.pop(_ASKED[0]), st.query_params.pop(_ASKED[1]))
+    unit, of = (st.query_params.pop(name, "") for name in ("unit", "rubric"))
+    if unit and who.role == "lead":
+        desk.revised = unit, of
     try:
         case = _opened(study, who, desk, rule, rubric)
     except InputError as error:
@@ -198,10 +200,9 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         show(heading("Item"), marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
-        counts = (
-            f"{kind.title_of(label)} ({given.count(label)})" for label in kind.in_order(set(given))
-        )
-        st.text("Annotators chose: " + "; ".join(counts))
+        if not kind.listed:
+            counts = (f"{label} ({given.count(label)})" for label in kind.in_order(set(given)))
+            st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:
@@ -211,9 +212,10 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
                 at = to_the_minute(row["created_at"])
                 text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
                 show(block(text))
+        chosen = [key for label in given for key in kind.parts(label) or [label]]
         data = {
             "token": _token(case.key),
-            "options": option_rows(kind.choices("None of these")),
+            "options": option_rows(kind.choices("None of these"), chosen),
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
             "reasons": list(WORDS["usual_reasons"].values()),
@@ -259,8 +261,7 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     columns = "number created_at rubric label reason done_by"
     headings = {"number": "No.", "label": "Decision"}
     show_table(past, "Decisions so far, the latest first", columns, headings=headings)
-    revisable = past[past["done_by"] == who.name].to_dict("records")
-    rows = {row["number"]: row for row in revisable}
+    rows = {row["number"]: row for row in past[past["done_by"] == who.name].to_dict("records")}
     with st.form("revise", border=False, clear_on_submit=True):
         number = st.selectbox("Revise a decision of yours", list(rows), index=None,
             format_func=lambda n: f"No. {n}: {rows[n]['label']} on {rows[n]['rubric']}",
@@ -279,6 +280,7 @@ def _token(parts: Key | About) -> str:
 # Every item with its labels, from the table of final labels that is exported.
 
 _MOST_ITEMS = 50
+_TO_ITEM = {"item_id": partial(page_of, "Items", "item")}
 _DECIDED, _ORDERS = WORDS["decided"], WORDS["orders"]
 
 
@@ -295,12 +297,8 @@ def show_items(study: Study) -> None:
     flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
     items_table = latest(study, final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
-    items_table = items_table.assign(
-        given=items_table["labels"].map(_by_rater),
-        flags=[flags[key] for key in keys],
-        agreement=[max(each.values(), default=0) for each in items_table["votes"]]
-        / items_table["n_labels"],
-    )
+    given = items_table["labels"].map(_by_rater)
+    items_table = items_table.assign(given=given, flags=[flags[key] for key in keys])
     if with_graders:
         graded = latest(study, grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
@@ -319,14 +317,24 @@ def show_items(study: Study) -> None:
     st.text(written("lead.items", count=len(items_table)))
     shown = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
     shown = shown.assign(decided_by=shown["decided_by"].replace("", "none").map(_DECIDED))
-    columns = "item_id rubric final_label decided_by n_labels given flags"
-    columns += " graders" if with_graders else ""
-    ways = {"item_id": item_page}
+    columns = (
+        f"item_id rubric final_label decided_by n_labels given flags{' graders' * with_graders}"
+    )
     with st.container(key="items"):
-        show_table(shown, "Items and their labels", columns, ways=ways)
+        show_table(shown, "Items and their labels", columns, ways=_TO_ITEM)
     if items_table["item_id"].nunique() == 1:
         for row in shown.to_dict("records"):
             _show_item(study, row["item_id"], row["rubric"], is_labelled=row["n_labels"] > 0)
+
+
+def show_least_agreed(study: Study, *, folded: bool = False) -> None:
+    """The items on which annotators agree least; nothing where they agree on all."""
+    table = latest(study, final_labels).query("agreement < 1")
+    table = table.sort_values("agreement", kind="stable").head(10)
+    if len(table):
+        table = table.assign(given=table["labels"].map(_by_rater))
+        caption, columns = "Items with the least agreement", "item_id rubric given"
+        show_table(table, caption, columns, ways=_TO_ITEM, folded=folded)
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
@@ -338,9 +346,8 @@ def _show_item(study: Study, unit: str, rubric: str, *, is_labelled: bool) -> No
     show(heading(study.rubrics[rubric].title))
     show(unit_blocks(study, unit, rubric))
     if is_labelled:  # a link: Streamlit switches from no page whose fields are in its address
-        page = st.Page(lambda: None, title=(title := "Adjudication"), url_path=place_of(title))
-        asked = dict(zip(_ASKED, (unit, rubric), strict=True))
-        st.page_link(page, label="Adjudicate this item", query_params=asked)
+        asked = {"unit": unit, "rubric": rubric}
+        PageLink("Adjudication", "Adjudicate this item →", asked).show()
 
 
 # Units on which graders and people differ, one by one, for the lead to decide who is wrong.
@@ -373,6 +380,7 @@ def show_disagreements(study: Study) -> None:
     earlier = {_about(each): each for each in sorted_so_far(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
+        show_least_agreed(study)
         return
     chosen = _chosen(study.config.names, disagreements, earlier)
     left = sum(_about(each) not in earlier for each in disagreements)
@@ -444,19 +452,18 @@ def _chosen(
 def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     rubric, unit = study.rubrics[shown.rubric], (shown.rubric, shown.unit_id)
     people = people_text(study, shown.unit_id, shown.rubric)
-    options = rubric.kind.listed
-    names = {option.key: f"{option.key}: {option.name}" for option in options}
+    options, title_of = rubric.kind.listed, rubric.kind.title_of
     reasons = quoted_remarks(study, [shown]).get(unit, {})
     show(heading(f"{shown.unit_id}, {rubric.title}"))
     grader, humans = st.columns(2)
     with grader:
         name = study.config.names.get(shown.grader, shown.grader)
-        show(items([(name, [names.get(shown.label, shown.label)])]))
+        show(items([(name, [title_of(shown.label)])]))
         for reply in quoted_replies(study, [shown]).get(_about(shown), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
     with humans:
         given = sorted(shown.people.items())
-        show(items((who, [names.get(of, of), reasons.get(who, "")]) for who, of in given))
+        show(items((who, [title_of(label), reasons.get(who, "")]) for who, label in given))
 
     def marked_by(raters: Sequence[str]) -> str:
         return written("evidence.marked_by", who=", ".join(raters))
@@ -465,7 +472,7 @@ def _show_unit(study: Study, shown: GraderDisagreement) -> None:
     show(marked_blocks(study, people.blocks, marks, marked_by))
     with st.expander("The rubric"):
         st.text(people.question)
-        show(items((names[option.key], [option.description]) for option in options))
+        show(items((title_of(option.key), [option.description]) for option in options))
         if not options:
             st.text(f"Answer: {rubric.kind.permitted}")
 

@@ -143,11 +143,13 @@ class Decider {
   }
 }
 
-function optionView({ key, name, description, digit }, several) {
+function optionView({ key, name, description, digit, votes }, several) {
+  const isNamed = name.toLowerCase() === key.toLowerCase() || key === digit;
   const option = element("label", "option");
   const radio = element("input");
   Object.assign(radio, { type: several ? "checkbox" : "radio", name: "option", value: key });
-  option.append(radio, element("kbd", "", digit), element("span", "name", `${key}: ${name}`));
+  option.append(radio, element("kbd", "", digit), element("span", "name", isNamed ? name : `${key}: ${name}`));
+  if (votes) option.lastChild.append(element("span", "votes", votes));
   if (!digit) option.querySelector("kbd").hidden = true;
   if (description) option.append(element("span", "description", description));
   return option;

@@ -224,10 +224,9 @@ def _asked(
     given = left.text_area(_FIELDS["options"], height=130, placeholder=example)
     parted = [line.partition(":") for line in listed(given, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    levels: list[Literal["", "nominal", "ordinal"]] = ["", "nominal", "ordinal"]
-    level = right.selectbox(
-        _FIELDS["level"], levels, format_func=lambda level: level or "As the answers say"
-    )
+    levels: dict[Literal["", "nominal", "ordinal"], str] = {"": "If they are numbers in a row"}
+    levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
+    level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
     several = right.toggle(_FIELDS["several"])
     options = [name.strip() for name, _, _ in parted]
     described = {name.strip(): text.strip() for name, _, text in parted if text.strip()}

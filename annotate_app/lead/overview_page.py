@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -20,18 +21,20 @@ from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.ranking import deciding_keys
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, plain, show
+from evenhand.annotate_app.html_texts import block, show
+from evenhand.annotate_app.lead.adjudication_page import show_least_agreed
 from evenhand.annotate_app.lead.parts import (
     LiveFigures,
+    PageLink,
     latest,
     latest_figures,
-    rater_page,
+    page_of,
     show_drawn,
     show_table,
 )
-from evenhand.annotate_app.logins import place_of, require
+from evenhand.annotate_app.logins import require
 from evenhand.lazy import pd
-from evenhand.reporting.report import count_look
+from evenhand.reporting.report import agreement_of_pairs, count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.claims import oversight
@@ -49,23 +52,7 @@ from evenhand.study.session.sessions import Costs, costs, grader_costs
 from evenhand.study.workspace import hours_since_backup
 from evenhand.texts import DASH, written
 
-# Links from one of the lead's pages to another, with what is to be chosen there; and tiles, whose
-# number leads to the rows that it counts.
-
-
-@dataclass(frozen=True)
-class PageLink:
-    """A sentence or number that leads to the page with this title. `chosen` are the values that
-    fields take there, by their keys; such a field is bound to the address.
-    """
-
-    title: str
-    text: str
-    chosen: Mapping[str, str] = field(default_factory=dict)
-
-    def show(self) -> None:
-        page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
-        st.page_link(page, label=plain(self.text), query_params=self.chosen)
+# Tiles, whose number leads to the rows that it counts.
 
 
 @dataclass(frozen=True)
@@ -181,11 +168,6 @@ def _verdicts(figures: LiveFigures | None) -> list[Verdict]:
     return figures.report["verdicts"] if figures else []
 
 
-def is_unseen(verdict: Verdict) -> bool:
-    """Return True if the verdict is open because it was not asked for on these labels."""
-    return verdict["next"] is not None and verdict["next"]["kind"] == "look"
-
-
 # ---- the next step ------------------------------------------------------------------------------
 
 
@@ -211,7 +193,8 @@ def next_step(
         return PageLink("Progress", written("cockpit.wait"))
     if "adjudication" in to_do:
         return to_do["adjudication"]
-    if any(map(is_unseen, verdicts)):
+    # Open because a verdict was not asked for on these labels.
+    if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
     could_decide = any(
         verdict["verdict"] == "inconclusive" and verdict["more_clusters"] for verdict in verdicts
@@ -332,7 +315,7 @@ def show_progress(study: Study) -> None:
         return
     columns = "rater_id state answers skipped open median_seconds hours last_answer"
     called = study.config.names
-    ways = {"rater_id": rater_page}
+    ways = {"rater_id": partial(page_of, "Annotators", "one_rater")}
     show_table(raters, "By annotator", columns, headings={"open": "Open"}, ways=ways, called=called)
     totals = latest(study, grader_costs)
     if not totals.empty:
@@ -346,17 +329,12 @@ def show_progress(study: Study) -> None:
 _STATISTICS = ("observed_agreement", *DECIDING_KAPPAS, CEILING)
 
 
-def show_agreement(study: Study) -> None:
-    wanted = st.number_input(
-        "Wanted half-width of an interval of kappa", 0.01, 0.5, 0.05, 0.01, key="half_width"
-    )
-    _agreement(study, wanted)
-
-
 @st.fragment(run_every="3s")
-def _agreement(study: Study, half_width: float) -> None:
+def show_agreement(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
+    _show_pairs(study)
+    show_least_agreed(study, folded=figures is not None)
     if figures is None:
         return
     verdicts = _verdicts(figures)
@@ -365,7 +343,9 @@ def _agreement(study: Study, half_width: float) -> None:
         st.text(written("lead.no_agreement"))
         return
     st.header("Precision so far", anchor=False)
+    half_width = st.number_input("Wanted half-width of kappa's 95% CI", 0.01, 0.5, 0.05, 0.01)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
+    main["rubric"] = main["rubric"].replace(_titles(study))
     for sentence in enough(main, half_width, noun):
         st.text(sentence)
     st.header("Agreement", anchor=False)
@@ -376,6 +356,22 @@ def _agreement(study: Study, half_width: float) -> None:
     show_table(main, caption, columns, folded=True, called=figures.report["names"])
     for note in figures.report["study"]["notes"]:
         st.text(note)
+
+
+def _show_pairs(study: Study) -> None:
+    """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
+    called, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
+    if pairs:
+        st.header("Kappa of every two annotators (items of both)", anchor=False)
+    with st.container(key="pairs"):
+        for rubric, (raters, n, kappa) in pairs.items():
+            heads = {str(at): str(at) for at in range(1, len(raters) + 1)}
+            rows = [{"": f"{at}. {called.get(name, name)}"} for at, name in enumerate(raters, 1)]
+            for a, b in zip(*n.nonzero(), strict=True):
+                drawn = f'<b style="--at: {max(kappa[a, b], 0):.0%}">{kappa[a, b]:.2f}</b>'
+                rows[a][str(b + 1)] = f"{drawn} ({n[a, b]:,})" if a != b else ""
+            table = pd.DataFrame(rows, columns=["", *heads]).fillna("")
+            show_table(table, titles[rubric], {"": "Annotator"} | heads, drawn=heads)
 
 
 def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
@@ -413,16 +409,9 @@ def enough(main: pd.DataFrame, half_width: float, noun: str) -> list[str]:
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(DECIDING_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
-        within = f"{(row['high'] - row['low']) / 2:.2f}"
+        facts = {"rubric": row["rubric"], "within": (row["high"] - row["low"]) / 2}
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
-        if more is None:
-            sentence = "too few labels to say."
-        elif more == 0:
-            sentence = f"enough. Annotators' kappa is known to within {within}."
-        else:
-            sentence = (
-                f"label about {more} more {noun}s to know annotators' kappa to within "
-                f"{half_width:.2f}; it is known to within {within}."
-            )
-        sentences.append(f"{row['rubric']}: {sentence}")
+        facts |= {"more": more, "noun": noun, "wanted": half_width}
+        state = "unknown" if more is None else "more" if more else "enough"
+        sentences.append(written(f"lead.precision_{state}", **facts))
     return sentences

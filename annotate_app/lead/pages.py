@@ -18,12 +18,11 @@ from evenhand.annotate_app.lead.adjudication_page import (
 )
 from evenhand.annotate_app.lead.new_study_page import show_new_study
 from evenhand.annotate_app.lead.overview_page import (
-    PageLink,
     show_agreement,
     show_overview,
     show_progress,
 )
-from evenhand.annotate_app.lead.parts import stand_by
+from evenhand.annotate_app.lead.parts import PageLink, stand_by
 from evenhand.annotate_app.lead.raters_page import (
     show_accounts,
     show_export,
@@ -47,6 +46,7 @@ from evenhand.annotate_app.logins import (
     present_place,
     require,
 )
+from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -58,9 +58,10 @@ from evenhand.texts import written
 _marker = component(
     "evenhand_marker",
     html="<span hidden></span>",
-    js=Path(__file__).with_name("marker.js").read_text("utf-8"),
+    js=f"const TYPESETTER = new URL('{typesetter()[0]}', document.baseURI);\n"
+    + app_files("panel/formulas.js", "lead/marker.js"),
 )
-"""Marks the page's entry among those beside it, and the entry in the navigation above it."""
+"""Marks the page's entry among those beside it, and that above it; typesets formulas."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,6 @@ class _Page:
     roles: tuple[Role, ...] = ("lead",)
     is_listed: bool = True
     """False for a page that is reached from the others of its group."""
-
-    def show(self, study: Study) -> None:
-        """Draw the page. Raises InputError unless the visitor has one of its roles."""
-        require(study, *self.roles)
-        self.draw(study)
 
 
 PAGES = (
@@ -117,8 +113,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     ]
     # The root is the raters' address; there, and at a page of another role, the first is shown.
     first, others = permitted[0], {"", present_place()} - {page.url_path for page in listed}
-    shown_first = _shown(present, first)
-    hidden = [hidden_page(place, first.title, shown_first) for place in others]
+    hidden = [hidden_page(place, first.title, _shown(present, first)) for place in others]
     # Flat, as a screen reader finds no list in Streamlit's own groups; the style names them.
     chosen = st.navigation([*listed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
@@ -128,10 +123,11 @@ def show_pages(present: Callable[[], Study]) -> None:
                 st.switch_page(page)
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
-    synthetic = "\nSynthetic: responses or ratings in it are simulated"
+    name = study.config.name.replace(START, "A new study")
+    about = "\nSynthetic: responses or ratings in it are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
-        st.text(f"{study.config.name}, as {who.name}{synthetic if study.config.synthetic else ''}")
+        st.text(f"{name}, as {who.name}{about}")
         st.button("Log out", on_click=_log_out, args=(study, LOGIN.held()), width="stretch")
     beside = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in beside if name != START]

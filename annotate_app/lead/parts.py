@@ -22,7 +22,7 @@ import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -39,11 +39,13 @@ from evenhand.annotate_app.html_texts import (
     drawn_block,
     drawn_blocks,
     marked_block,
+    plain,
     show,
     show_complaint,
     side_by_side,
 )
 from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.logins import place_of
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.reporting.report import FORESTS_FILE, QUALITY_FILE, counted_of, study_figures
@@ -279,7 +281,7 @@ def show_table(
     ways, title = ways or {}, html.escape(caption)
     names = dict.fromkeys(("rater_id", "rubric"), called or {})
     if isinstance(columns, str):
-        titles, formats = headings or {}, _FORMATS
+        titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
     rows = [
@@ -319,18 +321,31 @@ def to_the_minute(stamp: str) -> str:
     return stamp[:16].replace("T", " ")
 
 
-def item_page(unit: str) -> str:
-    """Return the address of the page on one item, from any of the lead's pages."""
-    return f"items?item={quote(unit, safe='')}"
+# Links from one of the lead's pages to another, with what is to be chosen there.
 
 
-def rater_page(rater: str) -> str:
-    """Return the address of the page on one rater, from any of the lead's pages.
+@dataclass(frozen=True)
+class PageLink:
+    """A sentence or number that leads to the page with this title. `chosen` are the values that
+    fields take there, by their keys; such a field is bound to the address.
+    """
 
-    >>> rater_page("a&b")
+    title: str
+    text: str
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    def show(self) -> None:
+        page = st.Page(lambda: None, title=self.title, url_path=place_of(self.title))
+        st.page_link(page, label=plain(self.text), query_params=self.chosen)
+
+
+def page_of(title: str, field: str, value: str) -> str:
+    """Return the address of a page with a value in one field, from any of the lead's pages.
+
+    >>> page_of("Annotators", "one_rater", "a&b")
     'annotators?one_rater=a%26b'
     """
-    return f"annotators?one_rater={quote(rater, safe='')}"
+    return f"{place_of(title)}?{field}={quote(value, safe='')}"
 
 
 def _cell(
@@ -340,8 +355,8 @@ def _cell(
         return f'<td class="number">{DASH}</td>'
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     name = called.get(str(value), str(value))
-    plain = to_the_minute(name) if spec == _TO_THE_MINUTE else name
-    text = html.escape(format(value, spec) if is_number else plain)
+    shown = to_the_minute(name) if spec == _TO_THE_MINUTE else name
+    text = html.escape(format(value, spec or ",") if is_number else shown)
     if way is not None:
         text = f'<a href="{html.escape(way(str(value)))}">{text}</a>'
     return f'<td class="number">{text}</td>' if is_number else f"<td>{text}</td>"

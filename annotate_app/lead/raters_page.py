@@ -27,7 +27,7 @@ from evenhand.annotate_app.lead.parts import (
     latest_figures,
     listed,
     named,
-    rater_page,
+    page_of,
     show_table,
     to_the_minute,
     unit_blocks,
@@ -120,7 +120,9 @@ def _quality(study: Study, rater: str | None) -> None:
     if figures is None:
         return
     excluded, called = oversight(study.store).exclusions, study.config.names
-    table = flagged_first(figures.quality, excluded)
+    table = figures.quality  # flagged ones first, excluded ones last
+    turn = table["rater_id"].isin(list(excluded)) * 2 + (table["flagged"] == "")
+    table = table.loc[turn.sort_values(kind="stable").index]
     if rater is not None:
         table = table[table["rater_id"] == rater]
     states = latest(study, rater_progress).set_index("rater_id")["state"]
@@ -137,13 +139,6 @@ def _quality(study: Study, rater: str | None) -> None:
         show_table(table, title, columns, drawn=("rater_id", "kappa"))
 
 
-def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
-    """The raters whose work is flagged first, the excluded ones last."""
-    out = table["rater_id"].isin(list(excluded))
-    turn = out.astype(int) * 2 + (table["flagged"] == "").astype(int)
-    return table.loc[turn.sort_values(kind="stable").index]
-
-
 _CHIPS = WORDS["chips"]
 _CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
 
@@ -157,7 +152,7 @@ def _named(
     words = [*out, *(_CHIPS[flag].format_map(row) for flag in row["flagged"].split())]
     chips = "".join(f'<li dir="auto">{html.escape(each)}</li>' for each in words)
     name = html.escape(called.get(rater, rater))
-    link = f'<a href="{html.escape(rater_page(rater))}">{name}</a>'
+    link = f'<a href="{html.escape(page_of("Annotators", "one_rater", rater))}">{name}</a>'
     return f"{link}<ul>{chips}</ul>" if chips else link
 
 
@@ -502,8 +497,7 @@ def show_accounts(study: Study) -> None:
     show_outcome("disable")
     st.header("Accounts", anchor=False)
     if existing:
-        rows = [{"name": account.name, "role": account.role} for account in existing.values()]
-        show_table(pd.DataFrame(rows), "Who can log in", "name role")
+        show_table(pd.DataFrame([*existing.values()]), "Who can log in", "name role")
     else:
         st.text(written("lead.no_accounts"))
 

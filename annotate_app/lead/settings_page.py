@@ -637,10 +637,9 @@ def _right_answers(
     label, at = f"Right on {plain(rubric.title)}", key(f"expected.{rubric.name}")
     if not rubric.kind.listed:
         return listed(_line(label, ", ".join(keys), at))
-    names = {option.key: f"{option.key}: {option.name}" for option in rubric.options}
     return st.multiselect(
-        label, list(dict.fromkeys([*names, *keys])), keys, key=at,
-        format_func=lambda option: names.get(option, option),
+        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=at,
+        format_func=rubric.kind.title_of,
         placeholder="Not asked, or any answer will do",
     )  # fmt: skip
 

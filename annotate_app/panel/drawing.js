@@ -209,7 +209,7 @@ class DrawnPanel {
   // When the work goes on, by the reader's own clock.
   resumes() {
     const at = this.data.resumes;
-    return at && new Date(at).toLocaleString(this.data.language, { weekday: "long", hour: "numeric", minute: "2-digit" });
+    return at && new Date(at).toLocaleString(this.data.language, { weekday: "long", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   }
 
   // A reader hears where they are, and Tab leads to the first text.

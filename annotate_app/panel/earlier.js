@@ -49,7 +49,7 @@ class ListingPanel extends LookingPanel {
   pastView(row) {
     const { words } = this;
     const answer = row.skipped ? filled(words.skipped, { reason: row.answer }) : row.answer;
-    const at = row.at && new Date(row.at).toLocaleString(this.data.language, { dateStyle: "medium", timeStyle: "short" });
+    const at = row.at && new Date(row.at).toLocaleString(this.data.language, { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
     const part = (name, text) => element("span", { class: `past-${name}`, dir: "auto" }, text);
     const open = element(
       "button",

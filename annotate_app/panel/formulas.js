@@ -35,7 +35,7 @@ function typeset(place, source) {
     place.title = source;
   };
   if (typesetter) return draw();
-  import(new URL(TYPESETTER, import.meta.url)).then((module) => {
+  import(TYPESETTER).then((module) => {
     typesetter = module.default;
     draw();
   }, () => {});

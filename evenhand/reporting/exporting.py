@@ -79,7 +79,7 @@ def exported_final(study: Study) -> pd.DataFrame:
     """Return the final label of every item (`final_labels`), its votes as JSON, and the columns of
     the item; one that is called as ours are gets `_of_item`.
     """
-    final, units = final_labels(study).drop(columns="labels"), exported_units(study)
+    final, units = final_labels(study).drop(columns=["labels", "agreement"]), exported_units(study)
     final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
     units = units.rename(columns={"item_id": "item_id_of_item", "unit_id": "item_id"})
     return final.merge(units, "left", on="item_id", suffixes=("", "_of_item"))

@@ -16,18 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.workers import workers
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
+from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.files import atomic_write, is_root, new_folder
 from evenhand.study.tables.formats import write_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.analysis import Analysis
+    from evenhand.analysis.types import Array
 
 Counted = TypeVar("Counted")
 
@@ -183,6 +184,27 @@ def count_look(folder: Path) -> None:
 
     with open_study(folder) as study:
         look_numbers(study.store, looked_at(study, study.ratings()), record=True)
+
+
+def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:
+    """Return for each rubric its annotators (n), on how many items every two met (n, n), and their
+    Cohen's kappa there (n, n), weighted where options have an order, NaN if undefined. Numbers,
+    sets of options and rubrics of more than 40 annotators are left out.
+    """
+    from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
+
+    final, pairs = final_labels(study), {}
+    for name, rubric in study.rubrics.items():
+        labels, keys = pd.DataFrame([*final[final["rubric"] == name]["labels"]]), rubric.kind.keys
+        raters, n, q = sorted(map(str, labels)), labels.shape[1], len(keys)
+        if rubric.kind.listed and rubric.kind.is_single and 1 < n <= 40:  # else too many to read
+            given = labels[raters].to_numpy()[..., None] == keys  # (items, n, q)
+            flat = given.reshape(-1, n * q).astype(int)
+            tables = (flat.T @ flat).reshape(n, q, n, q).swapaxes(1, 2)
+            level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
+            kappa = kappas(tables, agreement_weights(q, level))
+            pairs[name] = raters, tables.sum((2, 3)), kappa
+    return pairs
 
 
 def study_quality(study: Study) -> pd.DataFrame:

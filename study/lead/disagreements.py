@@ -8,6 +8,7 @@ person's, and compared with everyone by the analysis.
 from __future__ import annotations
 
 import hashlib
+import math
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -267,10 +268,11 @@ FINAL_COLUMNS = ("item_id", "rubric", "final_label", "votes", "decided_by", "n_l
 
 
 def final_labels(study: Study) -> pd.DataFrame:
-    """Return `FINAL_COLUMNS` and `labels` of every item under every rubric that people label: those
-    of the sample in its order, then others with labels.
+    """Return `FINAL_COLUMNS`, `labels` and `agreement` of every item under every rubric that people
+    label: those of the sample in its order, then others with labels.
 
-    `labels` are those that count by rater, `votes` the raters by label. `final_label` is the latest
+    `labels` are those that count by rater, `votes` the raters by label, `agreement` the share of
+    the commonest, NaN without labels. `final_label` is the latest
     decision of an adjudicator, else the commonest label (as in the report), of numbers the median,
     the lower one of two; empty for a tie or without labels. A set of options is one label.
     """
@@ -289,8 +291,9 @@ def final_labels(study: Study) -> pd.DataFrame:
             label, by = "", "tie"
         if key in decided:
             label, by = decided[key], "adjudicator"
-        rows.append((*key, label, dict(votes), by, len(labels), labels))
-    return pd.DataFrame(rows, columns=[*FINAL_COLUMNS, "labels"])
+        agreement = most / len(labels) if labels else math.nan
+        rows.append((*key, label, dict(votes), by, len(labels), labels, agreement))
+    return pd.DataFrame(rows, columns=[*FINAL_COLUMNS, "labels", "agreement"])
 
 
 def grader_labels(study: Study) -> dict[Key, dict[str, str]]:

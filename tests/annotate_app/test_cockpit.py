@@ -217,7 +217,8 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
     page.evaluate(clicks, [store, leave])
     expect(page.get_by_role("combobox", name="Reason", exact=True)).to_be_visible()
     with open_study(served.folder) as study:
-        assert past_decisions(study, "lead")["reason"].tolist() == ["left at once"]
+        decided = past_decisions(study, "lead")[["unit_id", "reason"]]
+        assert decided.values.tolist() == [[unit, "left at once"]]
 
 
 # ---- managing -----------------------------------------------------------------------------------

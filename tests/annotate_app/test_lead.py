@@ -34,18 +34,18 @@ PAGES = {
     "Overview": "Ask for a verdict now",
     "Progress": "Places by rubric",
     "Agreement": "Precision so far",
-    "Items": "Its id leads to its texts.",
+    "Items": "Click an id to read the item.",
     "Annotators": "A page for one annotator",
-    "Flags": "Nobody has flagged an item.",
+    "Flags": "Nobody has flagged an item",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
-    "Texts": "What annotators read before the work.",
+    "Texts": "What annotators read before they start.",
     "Rubrics": "Annotators and graders read the same words",
-    "Training and checks": "What annotators go through before the work",
+    "Training and checks": "Practice and questions before annotators start",
     "New study": "What annotators rate",
     "Export": "Times and pay",
 }
@@ -225,7 +225,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
     report = download(page, "Report").decode()
     assert "<img" not in report
-    assert json.loads(download(page, "Report as JSON"))["schema"] == 1
+    assert json.loads(download(page, "Report (JSON)"))["schema"] == 1
     people[1].page.reload()  # it was there when the study was paused
     people[1].page.wait_for_selector(READY)
     people[1].answer("C")

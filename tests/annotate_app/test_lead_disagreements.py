@@ -111,3 +111,17 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, served, axe):
     page.get_by_role("button", name="Take back").click()
     expect(page.get_by_text("0 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
     assert [each[0] for each in held(served)] == ids[:1]
+
+
+def test_items_of_least_agreement_are_typeset_before_there_is_a_grader(
+    make_study, lead, serve_study
+):
+    folder = make_study(2, lambda n, side: f"So $x^{n}$.", raters_per_unit=2, display="markdown")
+    with open_study(folder) as study:
+        units = [f"p{n:04d}|{SUBJECT}" for n in (1, 2)]
+        with_labels(study, {"ann": "RL", "ben": "RR"}, "shorter", units=units)
+    page = lead(serve_study(folder), "Disagreements")
+    page.get_by_role("link", name=units[1]).click(timeout=180_000)
+    for after in ("Adjudicate this item →", "Flags"):
+        expect(page.locator("math")).to_have_count(2)
+        page.get_by_role("link", name=after, exact=True).click()

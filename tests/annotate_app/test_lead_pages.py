@@ -210,7 +210,6 @@ def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request
     app.text_input[0].set_value("P0001|").run()
     assert "evenhand-sides" in (drawn := html_of(app))  # the item as annotators saw it
     assert "Tie: no label" not in drawn
-    assert button(app, "Adjudicate this item")
 
 
 @pytest.mark.slow

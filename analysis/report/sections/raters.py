@@ -5,7 +5,8 @@ where graders and people differ most, with a page of all of them that can be sea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
@@ -40,6 +41,7 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.evidence import PART
+from evenhand.rubrics.rendering import passages_of
 from evenhand.study.tables.ratings import pieces
 from evenhand.texts import DASH, in_pieces, written
 
@@ -382,19 +384,28 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
         marked_here = [(rater, mark) for rater, mark in marks if mark.text == variable]
         marked[titles[variable]] = pieces(texts[titles[variable]], marked_here)
     about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
-    return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts), marked)
+    return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts, marked), marked)
 
 
-def side_by_side(texts: Mapping[str, str]) -> tuple[blocks.Texts, ...]:
+def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple[blocks.Texts, ...]:
     """A unit's texts under their names: those of a pair's sides in a column each, then others.
+    Passages are numbered, under their sources with what is known of them, but in `whole` texts.
 
     >>> side_by_side({"Prompt a": "For?", "Prompt b": "Against?", "Topic": "Tax"})
     ((('Prompt a', 'For?'),), (('Prompt b', 'Against?'),), (('Topic', 'Tax'),))
+    >>> side_by_side({"Sources": '[{"text": "Rain.", "source": "a.pdf"}, {"text": "Sun."}]'})
+    ((('Sources, 1 of 2 - a.pdf', 'Rain.'), ('Sources, 2 of 2', 'Sun.')),)
     """
     columns: dict[str, list[tuple[str, str]]] = {"a": [], "b": [], "": []}
     for name, text in texts.items():
         side = name.rpartition(" ")[2]
-        columns[side if side in columns else ""].append((name, text))
+        passages = [] if name in whole else passages_of(text)
+        parts = []
+        for at, (said, source, rest) in enumerate(passages, 1):
+            about = f"\n{json.dumps(rest, ensure_ascii=False)}" if rest else ""
+            title = f"{name}, {at} of {len(passages)}{' - ' * bool(source)}{source[:200]}"
+            parts.append((title, said + about))
+        columns[side if side in columns else ""] += parts or [(name, text)]
     return tuple(tuple(column) for column in columns.values() if column)
 
 

@@ -3,14 +3,17 @@ print, and the libraries that estimates are held against.
 """
 
 import json
+import math
 import multiprocessing
 import re
 from collections.abc import Callable
+from itertools import permutations
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 import evenhand as eh
 from evenhand.analysis import Analysis, Scale, analyse
@@ -22,6 +25,7 @@ from evenhand.reporting.report import (
     FORESTS_FILE,
     OVER_TIME_FILE,
     QUALITY_FILE,
+    agreement_of_pairs,
     print_pdf,
     report_study,
     study_figures,
@@ -104,6 +108,27 @@ def test_without_labels_there_is_neither(make_study: Callable[..., Study], tmp_p
         study_figures(study.folder, tmp_path / "live")
     assert not (tmp_path / "report").exists()
     assert not (tmp_path / "live").exists()
+
+
+@pytest.mark.parametrize("rubric", ["refusal", "even-handedness"])
+def test_every_two_annotators_have_the_kappa_of_another_library(make_study, rubric):
+    keys, weights = ("12345", "linear") if rubric == "refusal" else ("ABC", None)
+    places = {"ann": "012012", "ben": "0120-1", "cleo": "2--1--", "dan": "-00---", "eve": "000---"}
+    given = {
+        rater: ["-" if place == "-" else keys[int(place)] for place in labels]
+        for rater, labels in (places | {"gpt": "000000"}).items()
+    }
+    study = with_labels(make_study(subjects=("s1",)), given, rubric, graders=["gpt"])
+    raters, n, kappa = agreement_of_pairs(study)[rubric]
+    assert raters == [*places]
+    for (at, a), (to, b) in permutations(enumerate(raters), 2):
+        both = [pair for pair in zip(given[a], given[b], strict=True) if "-" not in pair]
+        assert n[at, to] == len(both)
+        if {a, b} in ({"cleo", "dan"}, {"dan", "eve"}):  # no item of both; one label alone
+            assert math.isnan(kappa[at, to])
+        else:
+            theirs = cohen_kappa_score(*zip(*both, strict=True), labels=[*keys], weights=weights)
+            assert kappa[at, to] == pytest.approx(theirs)
 
 
 def facts_in(folder: Path) -> dict[str, object]:
