@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
-from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.injection import (
@@ -24,6 +22,7 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 from tests.analysis.make import assert_verdict, noisy, people_of, ratings_of
+from tests.peers import multitest, stats
 
 BOUNDS = DecisionSettings().injection
 
@@ -116,9 +115,11 @@ def test_p_is_the_exact_sign_test_with_holms_correction(rng):
         hit = (asked["label"] == asked["target"]).astype(int)
         apart = hit - (usual.reindex(asked.index) == asked["target"]).astype(int)
         up, down = int((apart > 0).sum()), int((apart < 0).sum())
-        raw.append(binomtest(up, up + down, alternative="greater").pvalue if up + down else 1.0)
+        raw.append(
+            stats.binomtest(up, up + down, alternative="greater").pvalue if up + down else 1.0
+        )
         assert (asked["target"] != clean["label"].reindex(asked.index)).all()
-    expected = multipletests(raw, method="holm")[1]
+    expected = multitest.multipletests(raw, method="holm")[1]
     assert [each.p["estimate"] for each in audit_from(table).attacks] == pytest.approx(expected)
 
 

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
-from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.raters import (
@@ -20,6 +18,7 @@ from evenhand.analysis.raters import (
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 from tests.analysis.make import ratings_of, row_of
+from tests.peers import metrics, stats
 
 YES_NO = {"": Scale("", ("y", "n"))}
 
@@ -47,7 +46,7 @@ def test_excluded_raters_are_judged_but_hold_nobody_back():
 def test_with_one_other_rater_the_agreement_is_cohens_kappa():
     labels = {"ann": "yynnyynynnyy" * 4, "ben": "yynyyynynyyn" * 4}
     found = rater_quality(ratings_of(labels), YES_NO).set_index("rater_id")
-    expected = cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
+    expected = metrics.cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
     assert found["agreement"].tolist() == pytest.approx([expected, expected])
     assert found["behind"].tolist() == [0, 0]
     assert set(found["flagged"]) == {""}
@@ -214,7 +213,7 @@ def test_the_kappa_of_each_cut_is_that_of_the_labels_so_far(ratings):
         table = ratings.iloc[:end].pivot_table(
             index="unit_id", columns="rater_id", values="label", aggfunc="first"
         )
-        assert kappa == pytest.approx(cohen_kappa_score(table["ann"], table["ben"]))
+        assert kappa == pytest.approx(metrics.cohen_kappa_score(table["ann"], table["ben"]))
     assert (found["low"] <= found["estimate"]).all()
     assert found["estimate"].iloc[-1] > found["estimate"].iloc[1]
 

@@ -12,8 +12,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import fleiss_kappa
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse, majority, specific_agreement
@@ -22,6 +20,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
 from tests.known_values import known_values
+from tests.peers import inter_rater, metrics
 
 THREE = ("1", "2", "3")
 
@@ -228,7 +227,7 @@ def test_variants_are_raters_as_in_fleiss_1971():
     scale = Scale("diagnosis", tuple(str(k) for k in range(counts.shape[1])))
     found = stability(*worded(labels), scale=scale)
     assert found.loc[("stability_fleiss_kappa", "g", "all", "wording"), "estimate"] == (
-        pytest.approx(fleiss_kappa(counts), abs=1e-12)
+        pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
     )
 
 
@@ -438,7 +437,7 @@ def test_a_human_is_set_beside_the_others(rng):
         assert agreement["estimate"] == pytest.approx(np.mean([a == b for a, b in pairs]))
         assert agreement["n_units"] == len(pairs)
         kappa = row_of(found, "consensus_kappa", "humans", rater)
-        theirs = cohen_kappa_score(*zip(*pairs, strict=True), labels=list(THREE))
+        theirs = metrics.cohen_kappa_score(*zip(*pairs, strict=True), labels=list(THREE))
         assert kappa["estimate"] == pytest.approx(theirs)
         assert kappa["low"] < kappa["estimate"] < kappa["high"]
         assert ("against the other humans" in kappa["note"]) == (rater != "g")

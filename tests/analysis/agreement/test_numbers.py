@@ -4,8 +4,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.api import stats
-from statsmodels.formula.api import ols
 
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
@@ -25,6 +23,7 @@ from evenhand.analysis.writer import View
 from evenhand.errors import InputError
 from tests.analysis.make import matrix_of
 from tests.known_values import known_values
+from tests.peers import formula, sm
 
 POINTS = tuple(str(point) for point in range(101))
 
@@ -65,7 +64,7 @@ def test_mean_squares_are_those_of_an_analysis_of_variance():
     long = pd.DataFrame(
         {"y": x.ravel(), "unit": np.repeat(np.arange(30), 4), "rater": np.tile(np.arange(4), 30)}
     )
-    theirs = stats.anova_lm(ols("y ~ C(unit) + C(rater)", long).fit())["mean_sq"]
+    theirs = sm.stats.anova_lm(formula.ols("y ~ C(unit) + C(rater)", long).fit())["mean_sq"]
     ours = MeanSquares.of(
         np.array(30.0), x.sum(axis=0), (x.sum(axis=1) ** 2).sum(), np.array((x**2).sum())
     )

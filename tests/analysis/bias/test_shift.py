@@ -8,10 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from scipy.optimize import least_squares
 from scipy.special import ndtr, ndtri
-from scipy.stats import multivariate_normal
 
 from evenhand.analysis.bias import expected
 from evenhand.analysis.bias.audit import findings
@@ -30,6 +27,7 @@ from evenhand.analysis.bias.expected import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
 from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
+from tests.peers import optimize, sm, stats
 
 MANY = 60_000
 """Units, so that what is left of an estimate is its bias: a standard error of .005."""
@@ -295,7 +293,9 @@ def test_parts_are_values_or_fifths():
 @pytest.mark.parametrize("place", [-1.5, 0.0, 0.7])
 @pytest.mark.parametrize("correlation", [0.1, 0.6, 0.95])
 def test_the_correlation_is_that_of_scipy(place, correlation):
-    both = multivariate_normal([0, 0], [[1, correlation], [correlation, 1]]).cdf([place, place])
+    both = stats.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]]).cdf(
+        [place, place]
+    )
     found = expected._angle(np.array([[place]]), np.array([[both - ndtr(place) ** 2]]))
     assert np.sin(found[0, 0]) == pytest.approx(correlation, abs=2e-3)
 
@@ -570,7 +570,7 @@ def test_noise_is_that_of_a_general_fit(rng):
         square = np.exp(2.0 * (k - g * x))
         place, rho = ndtri(mean), square / (1.0 + square)
         both = [
-            multivariate_normal.cdf([z, z], cov=[[1.0, r], [r, 1.0]])
+            stats.multivariate_normal.cdf([z, z], cov=[[1.0, r], [r, 1.0]])
             for z, r in zip(place, rho, strict=True)
         ]
         return np.array(both) - mean**2
@@ -578,7 +578,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     def off(at: np.ndarray) -> np.ndarray:
         return (covariance(*at) - (two - mean**2)) / (mean * (1.0 - mean))
 
-    k, g = least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x
+    k, g = optimize.least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x
     assert g == pytest.approx(0.4, abs=0.1)
     assert found.rise[0, 0] == pytest.approx(g, abs=1e-4)
     assert found.covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)

@@ -6,7 +6,6 @@ Excluded raters: out of every main figure, and beside them in rows of their own.
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.encoding import ALL_RATERS, Readings, combine_readings
@@ -15,6 +14,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import analyse_labels, ratings_of, row_of, rows_of
+from tests.peers import metrics
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
@@ -118,7 +118,7 @@ def of_people(results: pd.DataFrame, subset: str) -> float:
 
 def test_main_figures_leave_them_out_and_others_count_them(analysis):
     kappa = {
-        (a, b): cohen_kappa_score(list(LABELS[a]), list(LABELS[b]))
+        (a, b): metrics.cohen_kappa_score(list(LABELS[a]), list(LABELS[b]))
         for a, b in (("ann", "ben"), ("ann", "bad"), ("ben", "bad"))
     }
     assert of_people(analysis.results, "all") == pytest.approx(kappa["ann", "ben"])

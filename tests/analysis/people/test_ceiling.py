@@ -6,15 +6,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis import Scale, alt_test
 from evenhand.analysis.agreement.coefficients import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.people.ceiling import human_ceiling
 from tests.analysis.make import analyse_labels, noisy, row_of, rows_of
+from tests.peers import metrics, multitest, stats
 
 TWO = ("1", "2")
 
@@ -22,7 +20,9 @@ TWO = ("1", "2")
 def _kappa(a: Sequence[str], b: Sequence[str], weights: str | None = None, q: int = 3) -> float:
     both = [(x, y) for x, y in zip(a, b, strict=True) if "-" not in (x, y)]
     labels = [str(k + 1) for k in range(q)]
-    return float(cohen_kappa_score(*zip(*both, strict=True), labels=labels, weights=weights))
+    return float(
+        metrics.cohen_kappa_score(*zip(*both, strict=True), labels=labels, weights=weights)
+    )
 
 
 @pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "linear")])
@@ -117,9 +117,9 @@ def _by_hand(
             won, lost = theirs >= mine - 1e-12, mine >= theirs - 1e-12
             wins.append(won)
             differences.append(float(lost) - float(won))
-        p.append(ttest_1samp(differences, epsilon, alternative="less").pvalue)
+        p.append(stats.ttest_1samp(differences, epsilon, alternative="less").pvalue)
         advantages.append(np.mean(wins))
-    rejected = multipletests(p, alpha=0.05, method="fdr_by")[0]
+    rejected = multitest.multipletests(p, alpha=0.05, method="fdr_by")[0]
     return float(np.mean(rejected)), float(np.mean(advantages))
 
 

@@ -13,7 +13,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import share_bounds
@@ -30,6 +29,7 @@ from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import ratings_of, row_of, rows_of, with_confidence
+from tests.peers import proportion
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
 NOMINAL = Scale("", tuple("12345"))
@@ -136,7 +136,7 @@ def test_coverage_is_of_what_people_labelled(results):
     assert row["n_units"] == 40
     assert row["note"] == "unscored: absent 5, refused 7, truncated 3"
     # Near Clopper and Pearson's bounds where units are clusters.
-    inner, outer = (proportion_confint(25, 40, method=how) for how in ("wilson", "beta"))
+    inner, outer = (proportion.proportion_confint(25, 40, method=how) for how in ("wilson", "beta"))
     assert outer[0] < row["low"] < inner[0] + 0.5 / 40
     assert inner[1] - 0.5 / 40 < row["high"] < outer[1]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import balanced_accuracy_score
 
 import evenhand as eh
 from benchmarks import slices
@@ -17,6 +16,7 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from tests.analysis.make import noisy, ratings_of, rows_of
+from tests.peers import metrics
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 MEANS = ["subject_score", "mean_ppi"]
@@ -248,7 +248,7 @@ def test_values_are_those_of_scikit_learn(rng):
         said, is_so = own["g"], own["ann"]
         subset = f"source={group}|binary"
         row = rows.loc[("group_balanced_accuracy", subset, "")]
-        assert row["estimate"] == pytest.approx(balanced_accuracy_score(is_so, said))
+        assert row["estimate"] == pytest.approx(metrics.balanced_accuracy_score(is_so, said))
 
 
 def test_a_known_weak_group_is_named(rng):

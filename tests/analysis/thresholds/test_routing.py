@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, binomtest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
@@ -17,6 +16,7 @@ from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promi
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import with_confidence
+from tests.peers import stats
 
 SCALE = Scale("tone", ("x", "y"))
 
@@ -167,7 +167,7 @@ def test_units_alone_have_the_exact_binomial_p(rng):
     for _ in range(20):
         kept, wrong = rng.random(80) < 0.7, rng.random(80) < 0.05
         k, n = int((kept & wrong).sum()), int(kept.sum())
-        assert test.p(kept, wrong) == pytest.approx(binomtest(k, n, 0.1, "less").pvalue)
+        assert test.p(kept, wrong) == pytest.approx(stats.binomtest(k, n, 0.1, "less").pvalue)
 
 
 @pytest.mark.parametrize("clusters", [20, 40, 100, 400])
@@ -178,7 +178,7 @@ def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allow
     test = AboveCut(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
     every = np.ones(3 * clusters, dtype=bool)
     passes = [test.passes(every, test.clusters < k) for k in range(clusters + 1)]
-    chance = binom.pmf(np.arange(clusters + 1), clusters, allowed) @ passes
+    chance = stats.binom.pmf(np.arange(clusters + 1), clusters, allowed) @ passes
     assert chance <= LEVEL
     assert passes[0] == (chance > 0) == (clusters > 60 or (allowed, clusters) == (0.1, 40))
     assert not passes[-1]
@@ -273,8 +273,8 @@ def test_how_many_more_would_do():
     seldom = promised_cut(np.linspace(1, 0, 80), wrong, np.arange(80), 0.9, LEVEL)
     assert math.isnan(seldom.cut)
     kept = math.ceil(80 * seldom.growth / 4)
-    passing = [k for k in range(kept) if binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
-    assert binom.cdf(max(passing), kept, 1 / 20) >= 0.8
+    passing = [k for k in range(kept) if stats.binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
+    assert stats.binom.cdf(max(passing), kept, 1 / 20) >= 0.8
 
 
 @pytest.mark.slow

@@ -11,8 +11,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
-from sklearn.model_selection import GroupKFold
 
 from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
@@ -40,18 +38,21 @@ from evenhand.analysis.thresholds.sweep import (
 )
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
+from tests.peers import metrics, model_selection
 
 
 def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
     """The second implementation: scikit-learn."""
     if name == "kappa":
-        return float(cohen_kappa_score(y, verdict, labels=[0, 1]))
+        return float(metrics.cohen_kappa_score(y, verdict, labels=[0, 1]))
     if name == "agreement":
         return float(np.mean(verdict == y))
     if name == "f1":
-        return float(f1_score(y, verdict, zero_division=0))
+        return float(metrics.f1_score(y, verdict, zero_division=0))
     if name == "youden":
-        return float(recall_score(y, verdict) + recall_score(y, verdict, pos_label=0) - 1)
+        return float(
+            metrics.recall_score(y, verdict) + metrics.recall_score(y, verdict, pos_label=0) - 1
+        )
     return 1 - abs(float(verdict.mean() - y.mean()))
 
 
@@ -117,7 +118,9 @@ def test_folds_are_those_of_scikit_learn(rng):
     """As even in size, whole in clusters, and ten of them."""
     clusters = rng.integers(0, 37, 300)
     own = folds(clusters)
-    theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]
+    theirs = [
+        len(test) for _, test in model_selection.GroupKFold(10).split(clusters, groups=clusters)
+    ]
     assert sorted(np.bincount(own)) == sorted(theirs)
     assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
     assert set(folds(np.zeros(5, dtype=np.intp))) == {0}
@@ -260,11 +263,11 @@ def test_threshold_rows(tuned, results):
     labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
     p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
     for threshold in (0.5, chosen):
-        expected = cohen_kappa_score(labels["hard"] == "y", p >= threshold)
+        expected = metrics.cohen_kappa_score(labels["hard"] == "y", p >= threshold)
         assert at.loc[("hard", repr(float(threshold))), "estimate"] == pytest.approx(expected)
     f1 = rows_of(results, "f1_at_threshold", "hard")
     best = rows.loc[("hard", "f1"), "estimate"]
-    expected = [f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
+    expected = [metrics.f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
     assert f1.set_index("at")["estimate"].loc[["0.5", repr(float(best))]].tolist() == expected
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
 from evenhand.analysis import Scale, StudyFacts, Verdict, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
@@ -16,6 +15,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import REALISTIC
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import assert_verdict, matrix_of, ratings_of, verdict_on
+from tests.peers import stats
 
 TWO = Scale("tone", ("1", "2"))
 QUICK = 10
@@ -79,7 +79,7 @@ def test_where_people_agree_more_labels_let_a_good_grader_pass():
     the level of a look, two of 200 are not.
     """
     level = level_of_look(1)
-    assert binom.cdf(1, 100, 0.05) > level > binom.cdf(2, 200, 0.05)
+    assert stats.binom.cdf(1, 100, 0.05) > level > stats.binom.cdf(2, 200, 0.05)
     truth = "12" * 50
     found = judged({"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)})
     assert found["verdict"] == "inconclusive"

@@ -5,9 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, get_args
 
-import anthropic.types
 import anyio
-import openai.types
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
@@ -82,6 +80,9 @@ def nested(path: str, value: object) -> dict[str, Any]:
 
 
 def test_no_field_of_either_sdk_is_unknown() -> None:
+    import anthropic.types
+    import openai.types
+
     assert set(fields_of(anthropic.types.Usage)) == set(CLAUDE_FIELDS)
     assert set(fields_of(openai.types.CompletionUsage)) == set(OPENAI_FIELDS)
 
