@@ -5,7 +5,8 @@ code for a missing label, a helper column - changes no verdict without a word.
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,11 @@ def verdict(table: object, **options: object) -> tuple[str, str]:
     return found["verdict"], found["sentence"]
 
 
+@pytest.fixture(scope="module")
+def usual(table: pd.DataFrame) -> tuple[str, str]:
+    return verdict(table)
+
+
 def with_cells(table: pd.DataFrame, column: str, change: Callable[[str], str], share: float):
     rows = np.random.default_rng(1).random(len(table)) < share
     return table.assign(**{column: table[column].where(~rows, table[column].map(change))})
@@ -49,27 +55,32 @@ LOOK_ALIKE = ("{}.", "{}_", "'{}'")
 CODES = ("99", "-", "?", "skip", "unknown", "None", "nan", "NULL", "n/a", "no answer", "garbage")
 
 
-@pytest.mark.parametrize("column", ["item", "ben", "gpt"])
-@pytest.mark.parametrize("form", UNSEEN)
-def test_what_nobody_sees_changes_nothing(table: pd.DataFrame, column: str, form: str) -> None:
-    usual = verdict(table)
+def drawn(*each: Sequence[object]) -> list[object]:
+    """Every combination, of which one in five is for the ordinary run."""
+    thorough = pytest.mark.thorough
+    return [
+        pytest.param(*values, marks=[thorough] * bool(number % 5))
+        for number, values in enumerate(product(*each))
+    ]
+
+
+@pytest.mark.parametrize(("form", "column"), drawn(UNSEEN, ["item", "ben", "gpt"]))
+def test_what_nobody_sees_changes_nothing(table, usual, form, column):
     assert verdict(with_cells(table, column, form.format, 0.5)) == usual
 
 
-@pytest.mark.parametrize("column", ["ben", "gpt"])
-@pytest.mark.parametrize("share", [0.02, 0.5])
-@pytest.mark.parametrize("form", [*LOOK_ALIKE, "capitals"])
-def test_another_spelling_is_asked_about(table, column, form, share):
+@pytest.mark.parametrize(
+    ("column", "share", "form"), drawn(["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
+)
+def test_another_spelling_is_asked_about(table, usual, column, form, share):
     change = str.upper if form == "capitals" else form.format
     spelled = with_cells(table, column, change, share)
     with pytest.raises(InputError, match="normalise=True"):
         verdict(spelled)
-    assert verdict(spelled, normalise=True) == verdict(table)
+    assert verdict(spelled, normalise=True) == usual
 
 
-@pytest.mark.parametrize("column", ["ben", "gpt"])
-@pytest.mark.parametrize("share", [0.02, 0.3])
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(("column", "share", "code"), drawn(["ben", "gpt"], [0.02, 0.3], CODES))
 def test_a_code_for_no_label_is_asked_about_or_reported(table, column, code, share):
     coded = with_cells(table, column, lambda _: code, share)
     blank = with_cells(table, column, lambda _: "", share)
@@ -81,7 +92,7 @@ def test_a_code_for_no_label_is_asked_about_or_reported(table, column, code, sha
     assert verdict(coded, missing=[code])[0] == verdict(blank)[0]
 
 
-def test_helper_columns_are_no_items(table: pd.DataFrame) -> None:
+def test_helper_columns_are_no_items(table, usual):
     people = table[["ann", "ben"]]
     helpers = table.assign(
         soft_label=[
@@ -96,14 +107,14 @@ def test_helper_columns_are_no_items(table: pd.DataFrame) -> None:
         label="good",
         order="ab",
     )
-    assert verdict(helpers) == verdict(table)
+    assert verdict(helpers) == usual
 
 
 @pytest.mark.parametrize("name", ["label", "order", "draw", "seconds", "copies", "rater_kind"])
-def test_names_with_a_meaning_of_their_own_may_be_raters(table: pd.DataFrame, name: str) -> None:
+def test_names_with_a_meaning_of_their_own_may_be_raters(table, usual, name):
     renamed = table.rename(columns={"ben": name})
     found = check(renamed, human=["ann", name], model="gpt", resamples=50).verdicts[0]
-    assert (found["verdict"], found["sentence"]) == verdict(table)
+    assert (found["verdict"], found["sentence"]) == usual
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "xlsx", "parquet", "dict", "frame"])
