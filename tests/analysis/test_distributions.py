@@ -152,9 +152,7 @@ def people(given: Array, number: int, names: Sequence[str] = NAMES) -> pd.DataFr
     return ratings_of({f"r{rater}": own for rater, own in enumerate(labels)})
 
 
-def grader(
-    name: str, stated: Array, *, probabilities: bool = True, names: Sequence[str] = NAMES
-) -> pd.DataFrame:
+def grader(name, stated, *, probabilities=True, names=NAMES):
     """A grader whose label is the likeliest of what it states, (units, q)."""
     rows = []
     for unit, each in enumerate(stated):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.injection import (
     EFFECT,
     FLIPS,
@@ -17,7 +17,7 @@ from evenhand.analysis.injection import (
 )
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
@@ -43,9 +43,7 @@ def table_of(**answers: str) -> pd.DataFrame:
     return frame.assign(rubric="r", rater_id="g", side="", probabilities=None)
 
 
-def rows_from(
-    table: pd.DataFrame, units: pd.DataFrame | None = None
-) -> dict[tuple[str, str], ResultRow]:
+def rows_from(table, units=None):
     rows, settings = ResultRows("r"), AnalysisSettings(resamples=200)
     add_injection_rows(rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1))
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
@@ -56,9 +54,7 @@ def audit_from(table: pd.DataFrame, units: pd.DataFrame | None = None) -> Audit:
     return audit
 
 
-def audited(
-    rng: np.random.Generator, units: int = 60, shares: dict[str, float] = SCALE, **grader: object
-) -> Audit:
+def audited(rng, units=60, shares=SCALE, **grader):
     return audit_from(*SyntheticGrader(**grader).audited(rng, units, shares))
 
 
@@ -238,9 +234,7 @@ YES_NO = Scale("r", tuple(TWO), affirmative=frozenset({"yes"}))
 GULLIBLE, STEADFAST = SyntheticGrader(obeys={"flattery": 0.5}), SyntheticGrader()
 
 
-def analysed(
-    rng: np.random.Generator, audited: SyntheticGrader | None, units: int = 100, **settings: object
-) -> Analysis:
+def analysed(rng, audited, units=100, **settings):
     """A grader `g` as good as three people, on 300 units of which so many were audited."""
     truth = (rng.random(300) < 0.5).astype(int)
     seen = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.95)}

@@ -320,6 +320,7 @@ def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
 # How often a good grader is refused on few units.
 
 
+@pytest.mark.slow
 def test_the_constant_grader_never_passes_and_the_good_one_is_not_refused_for_one_label() -> None:
     cell = few_units.Cell("latent", 10, 0.1, 3)
     (count,) = few_units.run_cell(cell, range(8), 20, 1).values()
@@ -452,6 +453,7 @@ def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis_of_scales(cell,
     assert any_passes(found) == any(passes(whole))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", ["linear", "quadratic"])
 def test_graders_of_the_scales_benchmark_lie_below_annotators_by_the_margin(ordered: str) -> None:
     """By another implementation of kappa, in other items."""

@@ -6,17 +6,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import formats
+from tests.cases import one_in
 from tests.exchange.foreign import FOREIGN, Foreign, advised, outcome, outcomes
 
-
-def _marks(file: Foreign) -> list[pytest.MarkDecorator]:
-    """Of the 90 mixed files, one in three is for the ordinary run."""
-    return [pytest.mark.thorough] * file.file.startswith(tuple(f"mixed_{n}" for n in "345678"))
+MIXED = [file for file in FOREIGN if file.file.startswith("mixed_")]
+OTHERS = [file for file in FOREIGN if file not in MIXED]
 
 
-@pytest.mark.parametrize(
-    "file", [pytest.param(each, id=each.file, marks=_marks(each)) for each in FOREIGN]
-)
+@pytest.mark.parametrize("file", [*OTHERS, *one_in(3, MIXED)], ids=lambda file: file.file)
 def test_a_foreign_file_is_read_rightly_or_refused(file: Foreign, tmp_path: Path) -> None:
     found = outcome(file, tmp_path)
     assert found.read == bool(file.right), found

@@ -425,9 +425,7 @@ def figures(study: Study, grader: str, statistic: str) -> list[float]:
     ]
 
 
-def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
-    improved,
-):
+def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(improved):
     study, found = improved
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
     assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"

@@ -237,9 +237,7 @@ def scale_of(keys: Sequence[str]) -> Rubric:
     return Rubric.model_validate(rubric | {"options": options, "level": "ordinal"})
 
 
-def reply_of(
-    model: dict[Spelling, float], chosen: Spelling, *, says_end: bool
-) -> dict[str, object]:
+def reply_of(model, chosen, *, says_end):
     """What a server returns that lists every token at every place of a chosen answer."""
     content = []
     for at, token in enumerate(chosen):

@@ -192,9 +192,7 @@ def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
 
-def worded(
-    labels: np.ndarray, rater: str = "g", subject: str = "s"
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def worded(labels, rater="g", subject="s"):
     """Ratings and units from labels (questions, wordings) of one grader; "" is no response."""
     rows = [
         (f"{subject}-{question}-{wording}", f"q{question:03d}", subject, f"w{wording}", label)
@@ -207,9 +205,7 @@ def worded(
     return ratings, units.drop(columns="label")
 
 
-def stability(
-    ratings: pd.DataFrame, units: pd.DataFrame, scale: Scale = LEVELS, **options: object
-) -> pd.DataFrame:
+def stability(ratings, units, scale=LEVELS, **options):
     options = {"variants": ["wording"], "resamples": 400} | options
     results = analyse(ratings, units, [scale], **options).results  # type: ignore[arg-type]
     return results[results["statistic"].str.startswith("stability")].set_index(

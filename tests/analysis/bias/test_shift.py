@@ -18,7 +18,6 @@ from evenhand.analysis.bias.expected import (
     Labelled,
     Noise,
     People,
-    Shift,
     Shifts,
     _Curves,
     beyond_expected,
@@ -48,9 +47,7 @@ def calls_of(values: np.ndarray) -> Calls:
     )
 
 
-def _shift(
-    people: np.ndarray, grader: np.ndarray, x: np.ndarray, resamples: int = 1, noisy: bool = False
-) -> Shift:
+def _shift(people, grader, x, resamples=1, noisy=False):
     calls = calls_of(np.column_stack([people, grader]).astype(float))
     drawn = Resamples(np.ones(len(x)), resamples, np.random.default_rng(1))
     found = Shifts(calls, x, drawn, noisy=noisy).of(people.shape[1])
@@ -59,16 +56,8 @@ def _shift(
 
 
 def seen(
-    n: int,
-    *,
-    gap: float = 1.0,
-    strict: float = 1.0,
-    noise: float = 0.8,
-    wider: float = 1.0,
-    bias: float = 0.0,
-    people: int = 3,
-    lenient: tuple[float, ...] = (0.0, 0.0, 0.0),
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n, *, gap=1.0, strict=1.0, noise=0.8, wider=1.0, bias=0.0, people=3, lenient=(0.0, 0.0, 0.0)
+):
     """Three people, a grader, and in which half a unit is; quality is normal, `gap` standard
     deviations higher in the second half. Synthetic.
     """
@@ -218,9 +207,7 @@ def test_people_who_agree_by_chance_leave_it_open():
     assert found.reason == "people_agree_by_chance"
 
 
-def _along(
-    strict: float, *, noisier: float = 1.0, wider: float = 1.0, bias: float = 0.0, people: int = 3
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _along(strict, *, noisier=1.0, wider=1.0, bias=0.0, people=3):
     """People, a grader and a length: noise of all and the spread of quality change with it."""
     rng = np.random.default_rng(12)
     x = 0.5 * rng.normal(size=MANY)

@@ -142,9 +142,7 @@ class PlainNull:
         self.weights = {p: w / size for p, w in grown.items()}
 
 
-def plain_lower(
-    counts: Counts, alpha: float, step: float = 0.25, steps: int = 80, kept: float = 1.0
-) -> float:
+def plain_lower(counts, alpha, step=0.25, steps=80, kept=1.0):
     null = PlainNull(counts, kept)
     if null.error_and_quantile(alpha)[0] < 1e-4:  # a saddle, from which no step leads
         return min(null.value(null.weights), null.estimate) - 2.0

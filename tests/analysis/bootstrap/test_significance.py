@@ -167,9 +167,7 @@ def test_one_sided_flips_of_fractions_are_drawn_and_of_ones_the_sign_test():
     assert sign_flip_above([]) == sign_flip_above([0.0, 0.0]) == 1.0
 
 
-def parts(
-    outcome: object, part: object, cluster: object = None, mass: object = None, **more: object
-) -> Parts:
+def parts(outcome, part, cluster=None, mass=None, **more):
     """Outcomes of one test, or of several in columns, each unit its own cluster unless given."""
     values = np.array(outcome, dtype=float)
     values = values[:, None] if values.ndim == 1 else values

@@ -93,9 +93,7 @@ def test_baselines_stand_beside_the_humans():
 FIVE = ("1", "2", "3", "4", "5")
 
 
-def _by_hand(
-    humans: list[list[str]], grader: list[str], epsilon: float, ordinal: bool
-) -> tuple[float, float]:
+def _by_hand(humans, grader, epsilon, ordinal):
     """Calderon, Reichart & Dror (2025), one unit and one annotator after the other."""
 
     def score(label: str, others: list[str]) -> float:

@@ -219,9 +219,7 @@ def test_bad_requests(sliced):
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
-def study(
-    rng: np.random.Generator, errors: dict[str, float], per_group: int = 150
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def study(rng, errors, per_group=150):
     """Three people who always agree, and a grader that errs with its group's probability."""
     groups = [group for group in errors for _ in range(per_group)]
     truth = rng.random(len(groups)) < 0.4

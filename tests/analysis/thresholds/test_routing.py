@@ -4,7 +4,6 @@ Cuts with a promise: published sample sizes, bets by enumeration, the order of t
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,9 +20,7 @@ from tests.peers import stats
 SCALE = Scale("tone", ("x", "y"))
 
 
-def graded(
-    said: Sequence[str], people: Sequence[str], confidence: Sequence[float], scale: Scale
-) -> pd.DataFrame:
+def graded(said, people, confidence, scale):
     """Two people who agree, and a grader that gives its label this probability."""
     labels = {"ann": people, "ben": people, "g": said}
     return with_confidence(labels, confidence, scale.categories).assign(rubric=scale.name)

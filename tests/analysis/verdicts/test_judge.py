@@ -33,13 +33,7 @@ FIVE = Scale("tone", ("1", "2", "3", "4", "5"), "ordinal")
 ABC = Scale("best", ("A", "B", "C"))
 
 
-def beside_people(
-    rng: np.random.Generator,
-    grader: float | list[str],
-    n: int = 400,
-    people: int = 3,
-    **settings: object,
-) -> Verdict:
+def beside_people(rng, grader, n=400, people=3, **settings):
     """The verdict on a grader that is right with this probability, or gives these labels, beside
     people who are right with .85.
     """

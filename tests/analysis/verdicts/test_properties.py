@@ -36,9 +36,7 @@ def units_of(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"unit_id": names, "cluster_id": clusters})
 
 
-def verdicts(
-    table: pd.DataFrame, units: pd.DataFrame | None = None, categories: tuple[str, ...] = CATEGORIES
-) -> dict[str, str]:
+def verdicts(table, units=None, categories=CATEGORIES):
     units = units_of(table) if units is None else units
     found = analyse(table, units, [Scale("", categories)], resamples=10)
     # Who repeats a person's labels is set beside the others only, once there is enough to tell.

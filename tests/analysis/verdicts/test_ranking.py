@@ -36,9 +36,7 @@ from tests.ratings_files import read_ratings
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
 
-def ranked(
-    rng: np.random.Generator, graders: dict[str, float], prices: dict[str, float], n: int = 400
-) -> Sequence[Candidate]:
+def ranked(rng, graders, prices, n=400):
     """The ranking of graders given by how often they are right, beside three people at .85."""
     truth = (rng.random(n) < 0.4).astype(int)
     labels = people_of(rng, truth, 0.85)

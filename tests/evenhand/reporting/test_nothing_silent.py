@@ -5,8 +5,7 @@ code for a missing label, a helper column - changes no verdict without a word.
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import evenhand as eh
 from evenhand import check
 from evenhand.errors import InputError
 from evenhand.study import open_study
+from tests.cases import one_in
 from tests.commands import python
 
 ITEMS = 120
@@ -55,22 +55,13 @@ LOOK_ALIKE = ("{}.", "{}_", "'{}'")
 CODES = ("99", "-", "?", "skip", "unknown", "None", "nan", "NULL", "n/a", "no answer", "garbage")
 
 
-def drawn(*each: Sequence[object]) -> list[object]:
-    """Every combination, of which one in five is for the ordinary run."""
-    thorough = pytest.mark.thorough
-    return [
-        pytest.param(*values, marks=[thorough] * bool(number % 5))
-        for number, values in enumerate(product(*each))
-    ]
-
-
-@pytest.mark.parametrize(("form", "column"), drawn(UNSEEN, ["item", "ben", "gpt"]))
+@pytest.mark.parametrize(("form", "column"), one_in(5, UNSEEN, ["item", "ben", "gpt"]))
 def test_what_nobody_sees_changes_nothing(table, usual, form, column):
     assert verdict(with_cells(table, column, form.format, 0.5)) == usual
 
 
 @pytest.mark.parametrize(
-    ("column", "share", "form"), drawn(["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
+    ("column", "share", "form"), one_in(5, ["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
 )
 def test_another_spelling_is_asked_about(table, usual, column, form, share):
     change = str.upper if form == "capitals" else form.format
@@ -80,7 +71,7 @@ def test_another_spelling_is_asked_about(table, usual, column, form, share):
     assert verdict(spelled, normalise=True) == usual
 
 
-@pytest.mark.parametrize(("column", "share", "code"), drawn(["ben", "gpt"], [0.02, 0.3], CODES))
+@pytest.mark.parametrize(("column", "share", "code"), one_in(5, ["ben", "gpt"], [0.02, 0.3], CODES))
 def test_a_code_for_no_label_is_asked_about_or_reported(table, column, code, share):
     coded = with_cells(table, column, lambda _: code, share)
     blank = with_cells(table, column, lambda _: "", share)
@@ -110,14 +101,19 @@ def test_helper_columns_are_no_items(table, usual):
     assert verdict(helpers) == usual
 
 
-@pytest.mark.parametrize("name", ["label", "order", "draw", "seconds", "copies", "rater_kind"])
+NAMES = ["rater_kind", "order", "draw", "label", "seconds", "copies"]
+
+
+@pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_names_with_a_meaning_of_their_own_may_be_raters(table, usual, name):
     renamed = table.rename(columns={"ben": name})
     found = check(renamed, human=["ann", name], model="gpt", resamples=50).verdicts[0]
     assert (found["verdict"], found["sentence"]) == usual
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "xlsx", "parquet", "dict", "frame"])
+@pytest.mark.parametrize(
+    "kind", one_in(3, ["xlsx", "csv", "tsv", "dict", "jsonl", "parquet", "frame"])
+)
 def test_every_kind_of_file_gives_the_same(table: pd.DataFrame, tmp_path: Path, kind: str) -> None:
     """Numbers with gaps, spaces and a capital where nobody minds, in every door."""
     labels = {"good": 1.0, "bad": 0.0, "mixed": 2.0}

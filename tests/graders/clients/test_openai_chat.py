@@ -210,13 +210,7 @@ def _five_at_most(call: Call) -> Reply | None:
         (lambda call: _without_max_tokens(call) or _without_logprobs(call), "", 9, [1, 2, 5, 17]),
     ],
 )
-def test_a_server_teaches_once_not_per_request(
-    bench,
-    refuses,
-    method,
-    lessons,
-    taught,
-):
+def test_a_server_teaches_once_not_per_request(bench, refuses, method, lessons, taught):
     refused: list[Call] = []
 
     def script(call: Call) -> Reply:

@@ -126,9 +126,7 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
     assert set(asked.values()) == {1}
 
 
-def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(
-    bench,
-):
+def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(bench):
     study = bench.study(pairs=3)
     old = study.rubrics["hedging"].hash
     with killed(BatchRun, "_collect_all"):

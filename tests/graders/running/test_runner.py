@@ -294,9 +294,7 @@ def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(bench: 
     assert bench.calls == []
 
 
-def test_a_unit_that_the_rubric_cannot_show_is_one_sentence_not_a_group_of_errors(
-    bench,
-):
+def test_a_unit_that_the_rubric_cannot_show_is_one_sentence_not_a_group_of_errors(bench):
     hedging = load_rubric("hedging")
     needs_topic = hedging.model_copy(
         update={
