@@ -45,7 +45,6 @@ def test_recalibration_is_that_of_scikit_learn(rng):
     y = (rng.random(200) < p**2).astype(float)
     clusters = np.repeat(np.arange(50), 4)
     found = recalibrated(p, y, clusters)
-    assert found is not None
     fold = folds(clusters)
     for each in range(10):
         test = fold == each

@@ -102,7 +102,6 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
     scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}), ordered=weights)
     labels = paired_labels(given, None, scale, VERSIONS)
     row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1)[0].get("drift", "before", "after")
-    assert row is not None
     means = []
     for grader in GRADERS:
         counts = [np.zeros((5, 5)) for _ in PEOPLE]
