@@ -159,9 +159,8 @@ def test_a_bias_comes_out_as_large_as_it_is():
     """
     people, grader, x = seen(MANY, gap=0.0, bias=0.5)
     _, fair, _ = seen(MANY, gap=0.0)
-    assert _shift(people, grader, x).values[0] == pytest.approx(
-        (grader - fair)[x == 1].mean(), abs=0.016
-    )
+    more = (grader - fair)[x == 1].mean()
+    assert _shift(people, grader, x).values[0] == pytest.approx(more, abs=0.016)
 
 
 def test_steps_of_a_directed_call_add_up():
@@ -276,9 +275,8 @@ def test_parts_are_values_or_fifths():
 @pytest.mark.parametrize("place", [-1.5, 0.0, 0.7])
 @pytest.mark.parametrize("correlation", [0.1, 0.6, 0.95])
 def test_the_correlation_is_that_of_scipy(place, correlation):
-    both = stats.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]]).cdf(
-        [place, place]
-    )
+    law = stats.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]])
+    both = law.cdf([place, place])
     found = expected._angle(np.array([[place]]), np.array([[both - ndtr(place) ** 2]]))
     assert np.sin(found[0, 0]) == pytest.approx(correlation, abs=2e-3)
 
@@ -552,10 +550,8 @@ def test_noise_is_that_of_a_general_fit(rng):
     def covariance(k: float, g: float) -> np.ndarray:
         square = np.exp(2.0 * (k - g * x))
         place, rho = ndtri(mean), square / (1.0 + square)
-        both = [
-            stats.multivariate_normal.cdf([z, z], cov=[[1.0, r], [r, 1.0]])
-            for z, r in zip(place, rho, strict=True)
-        ]
+        law = stats.multivariate_normal.cdf
+        both = [law([z, z], cov=[[1.0, r], [r, 1.0]]) for z, r in zip(place, rho, strict=True)]
         return np.array(both) - mean**2
 
     def off(at: np.ndarray) -> np.ndarray:

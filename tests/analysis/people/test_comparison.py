@@ -167,22 +167,15 @@ def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmod
         row, inside = rows.loc[f"{name}_majority"], majority == positive
         hits = int((own[inside] == positive).sum())
         n = int(inside.sum())
-        inner, outer = (
-            proportion.proportion_confint(hits, n, method=how) for how in ("wilson", "beta")
-        )
-        assert row["estimate"] == pytest.approx(
-            metrics.recall_score(majority, own, pos_label=positive), abs=1e-12
-        )
+        inner = proportion.proportion_confint(hits, n, method="wilson")
+        outer = proportion.proportion_confint(hits, n, method="beta")
+        theirs = metrics.recall_score(majority, own, pos_label=positive)
+        assert row["estimate"] == pytest.approx(theirs, abs=1e-12)
         assert outer[0] - 0.6 / n < row["low"] < inner[0] + 0.6 / n
         assert inner[1] - 0.6 / n < row["high"] < outer[1] + 0.6 / n
         assert row["n_units"] == inside.sum()
-        rate = found.verdicts[0]["rates"][name]
-        assert rate == {
-            "estimate": row["estimate"],
-            "low": row["low"],
-            "high": row["high"],
-            "n": inside.sum(),
-        }
+        figures = {each: row[each] for each in ("estimate", "low", "high")}
+        assert found.verdicts[0]["rates"][name] == figures | {"n": inside.sum()}
 
 
 def test_ties_are_left_out_and_counted():
@@ -211,9 +204,8 @@ def test_a_reference_takes_the_majoritys_place():
     found = eh.check(table, human=PEOPLE, reference="ann", **DECLARED)
     rows = rows_of(found)
     assert set(rows.index) == {"tpr_reference", "tnr_reference"}
-    assert rows.loc["tpr_reference", "estimate"] == metrics.recall_score(
-        table["ann"] == "yes", table["g"] == "yes"
-    )
+    theirs = metrics.recall_score(table["ann"] == "yes", table["g"] == "yes")
+    assert rows.loc["tpr_reference", "estimate"] == theirs
     assert set(found.verdicts[0]["rates"]) == {"tpr", "tnr"}
 
 

@@ -50,11 +50,8 @@ def halves() -> pd.DataFrame:
 
 def test_the_sure_half_is_trusted(halves):
     rows = routed(analysed(halves))
-    assert rows["estimate"].round(6).to_dict() == {
-        "routing_cut": 0.9,
-        "routing_share": 0.5,
-        "routing_agreement": 1.0,
-    }
+    figures = {"routing_cut": 0.9, "routing_share": 0.5, "routing_agreement": 1.0}
+    assert rows["estimate"].round(6).to_dict() == figures
     assert set(rows["at"]) == {"0.95"}
     assert rows.loc["routing_cut", "note"] == "wrong in at most 0.0251 of studies at this look"
     assert rows.loc["routing_agreement", "n_units"] == 150
@@ -75,9 +72,8 @@ def test_with_too_few_units_it_is_said_how_many_more():
     rows = routed(found)
     assert rows.index.tolist() == ["routing_cut"]
     [sentence] = render_routing_text(found)
-    assert sentence == (
-        "Routing, g on tone: no cut can promise 95% agreement with 50 items; label about 29 more."
-    )
+    told = "no cut can promise 95% agreement with 50 items; label about 29 more."
+    assert sentence == f"Routing, g on tone: {told}"
     # 72 units, none wrong, are the fewest at the first look's .025; .95^71 is above.
     more = int(sentence.split()[-2])
     assert 72 <= 50 + more < 72 * 1.2
@@ -133,9 +129,8 @@ def test_the_report_names_the_rows_of_its_sentence(halves, tmp_path):
     assert line.startswith("- g: trust labels with a confidence of 0.900 or more")
     rows = [dict(row) for row in found.results.astype(str).replace("nan", "").to_dict("records")]
     lines = [int(each) - 2 for each in line.split("rows ")[1].rstrip(")").split(", ")]
-    assert [rows[each]["statistic"] for each in lines] == [
-        f"routing_{what}" for what in ("cut", "share", "agreement")
-    ]
+    told = ["routing_cut", "routing_share", "routing_agreement"]
+    assert [rows[each]["statistic"] for each in lines] == told
 
 
 LEVEL = 0.05

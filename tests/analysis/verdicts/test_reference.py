@@ -62,8 +62,7 @@ def test_too_unequal_clusters_are_a_reason(rng):
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
     units["cluster_id"] = np.repeat([f"c{n}" for n in range(len(sizes))], sizes)
     (verdict,) = analyse(ratings, units, [TWO], **EXPERT).verdicts
-    words = "differ so much in size that they count as"
-    assert_verdict(verdict, "inconclusive", words)
+    assert_verdict(verdict, "inconclusive", "differ so much in size that they count as")
 
 
 def test_who_answers_too_rarely_is_not_promising(rng):
@@ -99,12 +98,10 @@ def test_figures_are_those_of_other_libraries(rng):
     assert kappa["low"] == pytest.approx(low, abs=0.015)
     sensitivity = row_of(found, "reference_sensitivity")
     hits, whole = n[1, 1], n[1].sum()
-    low, high = proportion.proportion_confint(
-        hits, whole, alpha=2 * level_of_look(1), method="beta"
-    )
-    assert (sensitivity["estimate"], sensitivity["low"], sensitivity["high"]) == pytest.approx(
-        (hits / whole, low, high), abs=0.005
-    )
+    alpha = 2 * level_of_look(1)
+    low, high = proportion.proportion_confint(hits, whole, alpha=alpha, method="beta")
+    figures = [sensitivity[name] for name in ("estimate", "low", "high")]
+    assert figures == pytest.approx([hits / whole, low, high], abs=0.005)
 
 
 def test_people_who_are_not_the_reference_do_not_count(rng):
