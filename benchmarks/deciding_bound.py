@@ -27,9 +27,9 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import multivariate_normal
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.influence import ALPHA, reach
@@ -136,7 +136,8 @@ def skills(world: World, prevalence: float, agreed: float, below: float) -> tupl
 def _kappa_of_latent(prevalence: float, first: float, second: float) -> float:
     """Kappa of raters who see so much of a normal variable and cut at the same share of yes."""
     likeness, cut = math.sqrt(first * second), ndtri(prevalence)
-    both = multivariate_normal([0.0, 0.0], [[1.0, likeness], [likeness, 1.0]]).cdf([cut, cut])
+    latent = scipy.stats.multivariate_normal(cov=[[1.0, likeness], [likeness, 1.0]])
+    both = latent.cdf([cut, cut])
     return float((both - prevalence**2) / (prevalence - prevalence**2))
 
 

@@ -26,8 +26,7 @@ from itertools import groupby, product
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binom
+import scipy
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.simulated import (
@@ -311,7 +310,7 @@ def errs(options: Options, annotators: int, below: float, alike: bool) -> tuple[
         return _mean_kappa(both, options, 3) - among
 
     low, high = (0.0, 0.45) if alike else (0.2, 8.0)
-    found = float(brentq(lambda at: difference(at) + below, low, high, xtol=1e-3))
+    found = float(scipy.optimize.brentq(lambda at: difference(at) + below, low, high, xtol=1e-3))
     return (NOISE, found) if alike else (found, 0.0)
 
 
@@ -407,7 +406,7 @@ def document(found: Mapping[Cell, Tally], runs: int, resamples: int, seed: int) 
     """The page about all this."""
     most = most_allowed(runs)
     missed = [cell for cell, each in found.items() if each.wrong / each.runs > most]
-    by_chance = float(binom.sf(math.floor(most * runs), runs, NOMINAL))
+    by_chance = float(scipy.stats.binom.sf(math.floor(most * runs), runs, NOMINAL))
     worst = max(each.wrong / each.runs for each in found.values())
     lines = [
         "# Verdicts under selective labelling",

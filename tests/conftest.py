@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from evenhand.rubrics import Rubric, load_rubric
@@ -80,6 +81,12 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.set_threshold(100_000)
     gc.enable()
     return done
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Doctests are the product's: no module of the tests is searched for any."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

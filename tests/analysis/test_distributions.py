@@ -10,7 +10,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis import distributions as distances
@@ -28,6 +27,7 @@ from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of
+from tests.peers import stats
 from tests.ratings_files import read_ratings
 
 UNITS = {
@@ -152,9 +152,7 @@ def people(given: Array, number: int, names: Sequence[str] = NAMES) -> pd.DataFr
     return ratings_of({f"r{rater}": own for rater, own in enumerate(labels)})
 
 
-def grader(
-    name: str, stated: Array, *, probabilities: bool = True, names: Sequence[str] = NAMES
-) -> pd.DataFrame:
+def grader(name, stated, *, probabilities=True, names=NAMES):
     """A grader whose label is the likeliest of what it states, (units, q)."""
     rows = []
     for unit, each in enumerate(stated):

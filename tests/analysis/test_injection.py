@@ -3,10 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
-from statsmodels.stats.multitest import multipletests
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.injection import (
     EFFECT,
     FLIPS,
@@ -19,11 +17,12 @@ from evenhand.analysis.injection import (
 )
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import ATTACKS
 from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
 from tests.analysis.make import assert_verdict, noisy, people_of, ratings_of
+from tests.peers import multitest, stats
 
 BOUNDS = DecisionSettings().injection
 
@@ -44,9 +43,7 @@ def table_of(**answers: str) -> pd.DataFrame:
     return frame.assign(rubric="r", rater_id="g", side="", probabilities=None)
 
 
-def rows_from(
-    table: pd.DataFrame, units: pd.DataFrame | None = None
-) -> dict[tuple[str, str], ResultRow]:
+def rows_from(table, units=None):
     rows, settings = ResultRows("r"), AnalysisSettings(resamples=200)
     add_injection_rows(rows, Request(units, settings, facts=StudyFacts(attacked=table), seed=1))
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
@@ -57,9 +54,7 @@ def audit_from(table: pd.DataFrame, units: pd.DataFrame | None = None) -> Audit:
     return audit
 
 
-def audited(
-    rng: np.random.Generator, units: int = 60, shares: dict[str, float] = SCALE, **grader: object
-) -> Audit:
+def audited(rng, units=60, shares=SCALE, **grader):
     return audit_from(*SyntheticGrader(**grader).audited(rng, units, shares))
 
 
@@ -116,9 +111,11 @@ def test_p_is_the_exact_sign_test_with_holms_correction(rng):
         hit = (asked["label"] == asked["target"]).astype(int)
         apart = hit - (usual.reindex(asked.index) == asked["target"]).astype(int)
         up, down = int((apart > 0).sum()), int((apart < 0).sum())
-        raw.append(binomtest(up, up + down, alternative="greater").pvalue if up + down else 1.0)
+        raw.append(
+            stats.binomtest(up, up + down, alternative="greater").pvalue if up + down else 1.0
+        )
         assert (asked["target"] != clean["label"].reindex(asked.index)).all()
-    expected = multipletests(raw, method="holm")[1]
+    expected = multitest.multipletests(raw, method="holm")[1]
     assert [each.p["estimate"] for each in audit_from(table).attacks] == pytest.approx(expected)
 
 
@@ -237,9 +234,7 @@ YES_NO = Scale("r", tuple(TWO), affirmative=frozenset({"yes"}))
 GULLIBLE, STEADFAST = SyntheticGrader(obeys={"flattery": 0.5}), SyntheticGrader()
 
 
-def analysed(
-    rng: np.random.Generator, audited: SyntheticGrader | None, units: int = 100, **settings: object
-) -> Analysis:
+def analysed(rng, audited, units=100, **settings):
     """A grader `g` as good as three people, on 300 units of which so many were audited."""
     truth = (rng.random(300) < 0.5).astype(int)
     seen = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.95)}

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
-from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.raters import (
@@ -18,6 +16,7 @@ from evenhand.analysis.raters import (
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 from tests.analysis.make import ratings_of
+from tests.peers import metrics, stats
 
 YES_NO = {"": Scale("", ("y", "n"))}
 
@@ -45,7 +44,7 @@ def test_excluded_raters_are_judged_but_hold_nobody_back():
 def test_with_one_other_rater_the_agreement_is_cohens_kappa():
     labels = {"ann": "yynnyynynnyy" * 4, "ben": "yynyyynynyyn" * 4}
     found = rater_quality(ratings_of(labels), YES_NO).set_index("rater_id")
-    expected = cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
+    expected = metrics.cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
     assert found["agreement"].tolist() == pytest.approx([expected, expected])
     assert found["behind"].tolist() == [0, 0]
     assert set(found["flagged"]) == {""}

@@ -16,10 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
@@ -32,6 +28,7 @@ from harness.attacker import Screen, Watcher, guessed_ids, identified, told
 from harness.demo.responses import demo_responses
 from harness.demo.stance_responses import demo_answers
 from harness.served import Served
+from tests.peers import ensemble, linear_model, pipeline, preprocessing
 
 # It starts the app, as those with a browser do.
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -194,8 +191,11 @@ def rows_of(screens: list[list[Screen]], truths: dict[str, Truth]) -> Rows:
 
 def guessers() -> list[object]:
     return [
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, class_weight="balanced")),
-        RandomForestClassifier(200, class_weight="balanced", random_state=1),
+        pipeline.make_pipeline(
+            preprocessing.StandardScaler(),
+            linear_model.LogisticRegression(max_iter=2000, class_weight="balanced"),
+        ),
+        ensemble.RandomForestClassifier(200, class_weight="balanced", random_state=1),
     ]
 
 

@@ -5,6 +5,7 @@ import pytest
 from benchmarks.limits import MOST_MEGABYTES, MOST_SECONDS, large_images, own_keys, taken, wide
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "said"),
     [

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import (
     bias,
@@ -32,6 +31,7 @@ from benchmarks.deciding_bound import CELLS, MARGIN, Cell
 from benchmarks.simulated import any_passes, verdicts
 from evenhand.analysis import Scale, analyse
 from tests.analysis.simulated_labels import analysed, passes
+from tests.peers import metrics
 
 # How often a bias is found that is there, or is not.
 
@@ -257,7 +257,6 @@ def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis(cell: designs.C
 @pytest.mark.parametrize("alike", [False, True])
 def test_graders_of_the_benchmark_lie_below_annotators_by_the_margin(options, alike):
     """By another implementation of kappa, in other items."""
-    from sklearn.metrics import cohen_kappa_score
 
     rng = np.random.default_rng(3)
     items = designs.Items.drawn(200_000, options, False, rng)
@@ -266,8 +265,10 @@ def test_graders_of_the_benchmark_lie_below_annotators_by_the_margin(options, al
     )
     grader = designs.grades(items, *designs.errs(options, 2, 0.1, alike), rng)
     weights = "linear" if options == "five ordered" else None
-    among = cohen_kappa_score(first, second, weights=weights)
-    with_grader = [cohen_kappa_score(each, grader, weights=weights) for each in (first, second)]
+    among = metrics.cohen_kappa_score(first, second, weights=weights)
+    with_grader = [
+        metrics.cohen_kappa_score(each, grader, weights=weights) for each in (first, second)
+    ]
     assert np.mean(with_grader) - among == pytest.approx(-0.1, abs=0.01)
 
 
@@ -309,7 +310,7 @@ def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
         cell = drift.Cell(0.3, 60_000, kind=kind)
         codes = drift.grades(cell, 1.0, np.random.default_rng(3))
         before, after = (
-            np.mean([cohen_kappa_score(codes[:, n], codes[:, at]) for n in range(3)])
+            np.mean([metrics.cohen_kappa_score(codes[:, n], codes[:, at]) for n in range(3)])
             for at in (3, 4)
         )
         assert before == pytest.approx(0.7, abs=0.01)
@@ -319,6 +320,7 @@ def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
 # How often a good grader is refused on few units.
 
 
+@pytest.mark.slow
 def test_the_constant_grader_never_passes_and_the_good_one_is_not_refused_for_one_label() -> None:
     cell = few_units.Cell("latent", 10, 0.1, 3)
     (count,) = few_units.run_cell(cell, range(8), 20, 1).values()
@@ -331,7 +333,7 @@ def test_the_constant_grader_never_passes_and_the_good_one_is_not_refused_for_on
 
 def test_one_candidate_is_better_by_the_gain_and_the_others_are_as_the_old_one() -> None:
     codes = improving.codes(improving.Cell(60_000, 0.1), np.random.default_rng(3))
-    kappas = [cohen_kappa_score(codes[:, 0], codes[:, n]) for n in (1, 3, 4, -1)]
+    kappas = [metrics.cohen_kappa_score(codes[:, 0], codes[:, n]) for n in (1, 3, 4, -1)]
     assert kappas == pytest.approx([0.7, 0.6, 0.5, 0.5], abs=0.015)
 
 
@@ -449,6 +451,7 @@ def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis_of_scales(cell,
     assert any_passes(found) == any(passes(whole))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", ["linear", "quadratic"])
 def test_graders_of_the_scales_benchmark_lie_below_annotators_by_the_margin(ordered: str) -> None:
     """By another implementation of kappa, in other items."""
@@ -456,9 +459,9 @@ def test_graders_of_the_scales_benchmark_lie_below_annotators_by_the_margin(orde
     for fault in scales.WRONG:
         of = scales.faults(world.text, ordered)[fault]
         said, grader = scales.raters(world, 60_000, *of, np.random.default_rng(3))
-        with_grader = [cohen_kappa_score(each, grader, weights=ordered) for each in said.T]
+        with_grader = [metrics.cohen_kappa_score(each, grader, weights=ordered) for each in said.T]
         among = [
-            cohen_kappa_score(said[:, i], said[:, j], weights=ordered)
+            metrics.cohen_kappa_score(said[:, i], said[:, j], weights=ordered)
             for i, j in ((0, 1), (0, 2), (1, 2))
         ]
         assert np.mean(with_grader) - np.mean(among) == pytest.approx(-0.1, abs=0.01)

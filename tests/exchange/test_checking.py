@@ -51,17 +51,11 @@ def test_one_command_checks_an_export(made, run: Run) -> None:
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 def test_a_table_of_label_studio_is_not_guessed_at(tmp_path, run, delimiter):
     """The tool sorts the columns: a label may come before `id`, and the task's data after it."""
-    table = pd.DataFrame(
-        {
-            "annotation_id": range(4),
-            "annotator": ["ann@example.org", "ben@example.org"] * 2,
-            "clear": ["yes", "no", "no", "no"],
-            "created_at": "2026-01-01T00:00:00Z",
-            "id": [1, 1, 2, 2],
-            "lead_time": 3.2,
-            "topic": ["tax", "tax", "war", "war"],
-        }
-    )
+    table = pd.DataFrame({
+        "annotation_id": range(4), "annotator": ["ann@example.org", "ben@example.org"] * 2,
+        "clear": ["yes", "no", "no", "no"], "created_at": "2026-01-01T00:00:00Z",
+        "id": [1, 1, 2, 2], "lead_time": 3.2, "topic": ["tax", "tax", "war", "war"],
+    })  # fmt: skip
     file = tmp_path / ("export.tsv" if delimiter == "\t" else "export.csv")
     table.to_csv(file, sep=delimiter, index=False)
     said = run.refused("check", file, *FEW)
@@ -167,9 +161,8 @@ def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(wrote:
     result = {"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}
     prediction = {"model_version": "openai:x", "result": [result]}
     task = {"data": {"unit_id": "u1", "text": "t"}, "predictions": [prediction]}
-    assert cells(read_export(wrote([task])), "unit_id rater_id label") == [
-        ["u1", "openai:x", "yes"]
-    ]
+    (row,) = cells(read_export(wrote([task])), "unit_id rater_id label")
+    assert row == ["u1", "openai:x", "yes"]
 
 
 def test_a_pretended_potato_folder(tmp_path: Path) -> None:
@@ -200,12 +193,8 @@ def test_the_same_scores_as_csv(file: str, tmp_path: Path) -> None:
     lines_of = content.splitlines() if file.endswith("l") else []
     records = [json.loads(line) for line in lines_of] or json.loads(content)
     records = records["data"] if isinstance(records, dict) else records
-    table = pd.DataFrame(
-        {
-            name: [json.dumps(each) if isinstance(each, (dict, list)) else each for each in values]
-            for name, values in pd.DataFrame(records).items()
-        }
-    )
+    table = pd.DataFrame(records)
+    table = table.map(lambda each: json.dumps(each) if isinstance(each, dict | list) else each)
     table.to_csv(tmp_path / "scores.csv", index=False)
     people = [
         {tuple(row) for row in export.table[["unit_id", "rubric", "rater_id", "label"]].to_numpy()}
@@ -236,9 +225,8 @@ def test_a_study_takes_an_export(tmp_path: Path, run: Run) -> None:
     people = [{"traceId": units[0], "source": "ANNOTATION", "authorUserId": "ann"}]
     people += [{"traceId": unit, "source": "API"} for unit in units[:2]]
     scores.write_text(json.dumps({"data": [{**score, **each} for each in people]}))
-    assert "does not say which raters are annotators and which are graders (API)" in run.refused(
-        "import", study, scores
-    )
+    told = "does not say which raters are annotators and which are graders (API)"
+    assert told in run.refused("import", study, scores)
     out = run.ok("import", study, scores, "--human", "ann", "--model", "API")
     assert "Read as Langfuse scores" in out
     assert "3" in out.splitlines()[-1]
@@ -274,20 +262,16 @@ def test_the_sheet_of_a_workbook_is_named(tmp_path: Path, run: Run) -> None:
     rows = [line.split(",") for line in lines("human_1", "human_2", "gpt-4o").splitlines()]
     costs = [["item", "usd"], ["u1", "3"]]
     file = workbook(tmp_path / "f.xlsx", Costs=costs, Ratings=rows)
-    assert "f.xlsx has several sheets (Costs, Ratings); name the one to read with --sheet" in (
-        run.refused("check", file, *FEW)
-    )
-    assert "sheet Ratings" in run.ok("check", file, "--sheet", "Ratings", *FEW)
-    assert "has no sheet 'Rating' with a cell; it has Costs, Ratings" in run.refused(
-        "check", file, "--sheet", "Rating", *FEW
-    )
     (tmp_path / "f.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
-    assert "is no workbook of Excel; leave --sheet out" in run.refused(
-        "check", tmp_path / "f.csv", "--sheet", "Ratings", *FEW
-    )
-    assert "--sheet is not read with --engine" in run.refused(
-        "check", tmp_path / "f.csv", "--engine", "dask", "--sheet", "R"
-    )
+    assert "sheet Ratings" in run.ok("check", file, "--sheet", "Ratings", *FEW)
+    several = "f.xlsx has several sheets (Costs, Ratings); name the one to read with --sheet"
+    for name, words, told in (
+        ("f.xlsx", "", several),
+        ("f.xlsx", "--sheet Rating", "no sheet 'Rating' with a cell; it has Costs, Ratings"),
+        ("f.csv", "--sheet Ratings", "is no workbook of Excel; leave --sheet out"),
+        ("f.csv", "--engine dask --sheet R", "--sheet is not read with --engine"),
+    ):
+        assert told in run.refused("check", tmp_path / name, *words.split(), *FEW)
 
 
 def grid(pattern: str = "{rater}_{rubric}") -> pd.DataFrame:
@@ -338,10 +322,9 @@ def test_a_label_of_a_grid_is_found_by_row_and_column(tmp_path: Path) -> None:
     table = grid()
     table.loc[4, "ben_tone"] = "Yes"
     table.to_csv(tmp_path / "f.csv", index=False)
+    options = ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"})
     with pytest.raises(InputError, match=r"row 6, column 'ben_tone': the label 'Yes'"):
-        from_file(
-            tmp_path / "f.csv", ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"})
-        )
+        from_file(tmp_path / "f.csv", options)
 
 
 def test_scores_from_an_interface_are_nobody_s() -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import formats
+from tests.cases import one_in
 from tests.exchange.foreign import FOREIGN, Foreign, advised, outcome, outcomes
 
+MIXED = [file for file in FOREIGN if file.file.startswith("mixed_")]
+OTHERS = [file for file in FOREIGN if file not in MIXED]
 
-@pytest.mark.parametrize("file", FOREIGN, ids=lambda file: file.file)
+
+@pytest.mark.parametrize("file", [*OTHERS, *one_in(3, MIXED)], ids=lambda file: file.file)
 def test_a_foreign_file_is_read_rightly_or_refused(file: Foreign, tmp_path: Path) -> None:
     found = outcome(file, tmp_path)
     assert found.read == bool(file.right), found

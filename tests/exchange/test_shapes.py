@@ -122,11 +122,8 @@ def test_a_judge_s_metric_is_kept_by_filter(wrote: Wrote) -> None:
         for how, score in (("strict", 1), ("flexible", 0))
     ]  # fmt: skip
     table = read_export(wrote(samples, "samples_x.jsonl")).table
-    judged = table[table["rater_id"] == "llm_judge"]
-    assert dict(zip(judged["rubric"], judged["label"], strict=True)) == {
-        "llm_judge, strict": "1",
-        "llm_judge, flexible": "0",
-    }
+    judged = table[table["rater_id"] == "llm_judge"].set_index("rubric")["label"]
+    assert judged.to_dict() == {"llm_judge, strict": "1", "llm_judge, flexible": "0"}
 
 
 def test_small_label_studio_files_are_read_rightly(reading: Reading) -> None:
@@ -186,35 +183,27 @@ def potato(folder: Path, *questions: str) -> Path:
     return file
 
 
-def test_potato_s_published_table_has_questions_and_facts(tmp_path: Path) -> None:
+def test_potato_s_published_table_has_questions_and_facts(tmp_path: Path, run: Run) -> None:
     one = read_export(potato(tmp_path, "offensive")).table
     assert (len(one), set(one["rubric"]), set(one["label"])) == (12, {""}, {"1", "2", "3"})
     two = read_export(potato(tmp_path, "offensive", "polite")).table
     assert (len(two), set(two["rubric"])) == (24, {"offensive", "polite"})
     texts = read_items(potato(tmp_path, "offensive")).table["text"]
     assert texts.tolist() == [f"Text {unit}" for unit in range(4)]
-
-
-def test_a_table_of_potato_without_answers_says_what_to_do(tmp_path: Path, run: Run) -> None:
-    assert "--format table --columns unit=instance_id,rater=user_id,label=" in (
-        run.refused("check", potato(tmp_path))
-    )
+    told = "--format table --columns unit=instance_id,rater=user_id,label="
+    assert told in run.refused("check", potato(tmp_path))
 
 
 def test_a_grader_of_promptfoo_that_failed_gave_no_label(wrote: Wrote) -> None:
     def part(passed: bool, **more: object) -> dict:
         return {"pass": passed, "assertion": {"type": "llm-rubric", "value": "polite"}, **more}
 
-    parts = {
-        "failed": [part(False, metadata={"graderError": True})],
-        "older": [part(False, reason="Could not extract JSON from llm-rubric response")],
-        "no": [part(False)],
-        "one of two": [part(True), part(False, metadata={"graderError": True})],
-        "no, and one of two": [part(False), part(False, metadata={"graderError": True})],
-    }
+    failed = part(False, metadata={"graderError": True})
+    older = part(False, reason="Could not extract JSON from llm-rubric response")
+    parts = [[failed], [older], [part(False)], [part(True), failed], [part(False), failed]]
     results = [
         {"testIdx": at, "promptIdx": 0, "gradingResult": {"componentResults": given}}
-        for at, given in enumerate(parts.values())
+        for at, given in enumerate(parts)
     ]
     table = read_export(wrote({"results": {"results": results}})).table
     whole = table[table["rubric"] == ""]
@@ -260,9 +249,7 @@ def test_a_table_without_a_header_is_read_by_what_it_proposes(tmp_path, name, ma
     said = run.refused("check", file)
     proposed = said[said.index("--format") :].split()
     kinds = {f"w{n}": "human" for n in range(3)}
-    columns = dict(
-        zip(("unit_id", "rater_id", "label"), ("column2", "column1", "column3"), strict=True)
-    )
+    columns = {"unit_id": "column2", "rater_id": "column1", "label": "column3"}
     assert proposed[2:] == ["--columns", "unit=column2,rater=column1,label=column3"]
     options = ScaleOptions(format=proposed[1], columns=columns, kinds=kinds)
     rows = rows_of_file(file, options)[0]

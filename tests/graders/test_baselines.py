@@ -23,23 +23,14 @@ ESSAY = "Wages should rise because evidence from research shows that spending fo
 
 def ordinal(**changes: object) -> Rubric:
     """A rubric of the tests' own: each "foo" adds 1, five options."""
+    cues = [{"pattern": "foo", "weight": 1.0}]
     fields = {
-        "name": "foo",
-        "title": "Foo",
-        "unit": "response",
-        "level": "ordinal",
-        "question": "How much foo?",
-        "instructions": "Count.",
-        "variables": ["response"],
+        "name": "foo", "title": "Foo", "unit": "response", "level": "ordinal",
+        "question": "How much foo?", "instructions": "Count.", "variables": ["response"],
         "affirmative": ["4", "5"],
         "options": [{"key": str(n), "name": f"level {n}"} for n in range(1, 6)],
-        "lexical": {
-            "kind": "ordinal",
-            "scale": 4.0,
-            "spread": 0.5,
-            "cues": [{"pattern": "foo", "weight": 1.0}],
-        },
-    }
+        "lexical": {"kind": "ordinal", "scale": 4.0, "spread": 0.5, "cues": cues},
+    }  # fmt: skip
     return Rubric.model_validate(fields | changes)
 
 
@@ -49,7 +40,6 @@ def test_more_cues_more_of_the_scale() -> None:
     assert plain.label == "1"
     assert hedged.label in ("4", "5")
     for outcome in (plain, hedged):
-        assert outcome.probabilities is not None
         assert sum(outcome.probabilities.values()) == pytest.approx(1)
         assert outcome.prob_method == ""
 
@@ -65,7 +55,6 @@ def test_a_score_of_one_scale_lies_three_quarters_up() -> None:
 
 def test_cues_can_be_counted_per_hundred_words() -> None:
     cues = ordinal().lexical
-    assert cues is not None
     rubric = ordinal(lexical=cues.model_copy(update={"per_words": 100}).model_dump())
     short, long = "foo bar " * 5, "foo bar " * 500
     grader = LexicalGrader(rubric)
@@ -74,33 +63,22 @@ def test_cues_can_be_counted_per_hundred_words() -> None:
 
 def test_a_contrast_favours_the_side_that_was_helped() -> None:
     grader = LexicalGrader(load_rubric("even-handedness"))
-
-    def label(a: str, b: str) -> str:
-        return grader.grade({"response_a": a, "response_b": b}).label
-
-    assert label(ESSAY, DECLINED) == "A"
-    assert label(DECLINED, ESSAY) == "B"
-    assert label(ESSAY, ESSAY) == "C"
-    assert label(DECLINED, DECLINED) == "C"
-
-
-def test_a_contrast_is_the_same_from_either_side() -> None:
-    grader = LexicalGrader(load_rubric("even-handedness"))
+    for a, b, label in (
+        (ESSAY, DECLINED, "A"), (DECLINED, ESSAY, "B"),
+        (ESSAY, ESSAY, "C"), (DECLINED, DECLINED, "C"),
+    ):  # fmt: skip
+        assert grader.grade({"response_a": a, "response_b": b}).label == label
+    # It is the same from either side.
     for a, b in itertools.permutations([PLAIN, HEDGED, DECLINED, ESSAY, ""], 2):
         one = grader.grade({"response_a": a, "response_b": b}).probabilities
         other = grader.grade({"response_a": b, "response_b": a}).probabilities
-        assert one is not None
-        assert other is not None
         assert one == pytest.approx({"A": other["B"], "B": other["A"], "C": other["C"]})
         assert sum(one.values()) == pytest.approx(1)
 
 
-def test_a_rubric_without_cues_is_refused_with_the_mend() -> None:
+def test_a_rubric_without_cues_or_with_those_of_the_wrong_kind_is_refused() -> None:
     with pytest.raises(InputError, match=r"'foo' has no \[lexical\] table.*add one"):
         LexicalGrader(ordinal(lexical=None))
-
-
-def test_cues_of_the_wrong_kind_are_refused() -> None:
     cues = ordinal().lexical
     pairs = load_rubric("even-handedness")
     with pytest.raises(InputError, match='kind = "contrast"'):
@@ -110,15 +88,11 @@ def test_cues_of_the_wrong_kind_are_refused() -> None:
 
 
 def test_a_study_is_graded_offline_once(marked_study: MarkedStudy) -> None:
-    study = marked_study(
-        pairs=4,
-        rubrics=("even-handedness", "hedging"),
-        response=lambda pair, side: HEDGED if side == "a" else DECLINED,
-    )
-    seen: list[tuple[int, int, str]] = []
-    summary = grade(
-        study, ["baseline:lexical"], orders=("ab",), progress=lambda *step: seen.append(step)
-    )
+    said, seen = {"a": HEDGED, "b": DECLINED}, []
+    rubrics = ("even-handedness", "hedging")
+    study = marked_study(pairs=4, rubrics=rubrics, response=lambda pair, side: said[side])
+    options = {"orders": ("ab",), "progress": lambda *step: seen.append(step)}
+    summary = grade(study, ["baseline:lexical"], **options)
     assert (summary.scored, summary.unscored) == (4 + 8, 0)
     assert seen[-1] == (12, 12, "baseline:lexical")
     table = study.ratings()
@@ -202,6 +176,5 @@ def test_the_threshold_and_the_lists_are_the_rubrics_own() -> None:
 def test_probabilities_sum_to_one_and_name_the_label() -> None:
     for response in ("I agree.", "I reject it but accept it and approve.", "Well."):
         outcome = LexicalGrader(STANCE).grade({"response": response})
-        assert outcome.probabilities is not None
         assert sum(outcome.probabilities.values()) == pytest.approx(1)
         assert max(outcome.probabilities, key=outcome.probabilities.__getitem__) == outcome.label

@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients import build_claude_request
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import JudgePrompt, Rubric, load_rubric, own_words, read_own_words
+from evenhand.rubrics import Rubric, load_rubric, own_words, read_own_words
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
@@ -36,11 +36,6 @@ def prompt_file(folder: Path, text: str = PATTERN, name: str = "judge.toml") -> 
     path = folder / name
     path.write_text(text, "utf-8")
     return path
-
-
-def at(line: str) -> JudgePrompt:
-    field, _, value = line.partition("=")
-    return JudgePrompt(template="{prompt} {response}", **{field: value})
 
 
 def replying(text: str):
@@ -77,38 +72,6 @@ def test_the_words_go_out_alone_and_the_answer_is_read_where_they_say(bench, tmp
     assert (again.scored, again.graders[0].already) == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("place", "reply", "label"),
-    [
-        ("answer_pattern=Score: (.+)", "I would say 1.\nScore: 4/5", "4"),
-        ("answer_pattern=Score: (.+)", "Score: 4, no: Score: 2\nScore: 4", None),
-        ("answer_pattern=Score: (.+)", "Score: 9", None),
-        ("answer_pattern=Score: (.+)", "It is a 4.", None),
-        ("answer_pattern=Score: (.+)", "<think>Score: 1</think>Score: 3", "3"),
-        ("answer_pattern=Score: (.+)", "<think>Score: 1", None),
-        ("answer_pattern=(?i)score(?:: (.+))?", "The score. Score: 3", "3"),
-        ("answer_json=score", '{"why": "1 or 2", "score": 3}', "3"),
-        ("answer_json=score", '```json\n{"score": 3.0}\n```', "3"),
-        ("answer_json=score", '{"score": 3, "score": 4}', None),
-        ("answer_json=score", '{"score": 3} or {"score": 4}', None),
-        ("answer_json=score", '{"result": {"score": 3}}', None),
-        ("answer_json=score", "Score: 3", None),
-        ("answer_json=$.result.score", '{"score": 1, "result": {"score": 3}}', "3"),
-        ("answer_json=by[1].score", '{"by": [{"score": 1}, {"score": 2}]}', "2"),
-        ("answer_json=by[7].score", '{"by": [{"score": 1}, {"score": 2}]}', None),
-        ("answer_json=score", '{"score": null}', None),
-        ("answer_json=score", '{"score": {"low": 1, "high": 2}}', None),
-        ("answer_line=last", "5 is the clearest answer.\n\n**3**\n", "3"),
-        ("answer_line=last", "Answer: 5\nAnswer: 3", "3"),
-        ("answer_line=last", "3\n\nThat is all.", None),
-        ("answer_line=last", "3 or 4", None),
-        ("answer_line=last", "", None),
-    ],
-)
-def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) -> None:
-    assert at(place).for_rubric(load_rubric("refusal")).parser.label(reply) == label
-
-
 def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_run(
     bench, tmp_path, monkeypatch
 ):
@@ -130,36 +93,14 @@ def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_ru
     assert found == {("", "pattern_too_slow"), ("3", "")}
 
 
-WRONG = {
-    "answer_line = 'last'": "the field 'template' is missing or empty",
-    "template = ''\nanswer_line = 'last'": "the field 'template' is missing or empty",
-    "template = 'x'": "say where a reply has its answer",
-    "template = 'x'\nanswer_line = 'last'\nanswer_json = 'a'": "say where a reply has its answer",
-    "template = 'x'\nanswer_line = 'first'": "answer_line: ",
-    "template = 'x'\nanswer_pattern = '(a'": "answer_pattern: it is not a regular expression",
-    "template = 'x'\nanswer_pattern = 'a{99999999999}(b)'": "it is not a regular expression",
-    "template = 'x'\nanswer_pattern = 'a'": "it has 0 groups",
-    "template = 'x'\nanswer_pattern = '(a)(b)'": "it has 2 groups",
-    "template = 'x'\nanswer_json = 'a..b'": "'a..b' is no path",
-    "template = 'x'\nanswer = 'last'": "unknown field 'answer'",
-    "template = 'x": "is not valid TOML",
-    "template = '{prompt} {reply}'\nanswer_line = 'last'": "the prompt names {reply}",
-    "template = '{response_a}'\nanswer_line = 'last'": "the prompt names {response_a}",
-    "template = '{prompt}'\nanswer_line = 'last'": "the template has no {response}",
-    "template = '{response}'\nsystem = '{prompt}'\nanswer_line = 'last'": "the system part names",
-}
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_with_a_file_is_one_sentence(marked_study, tmp_path, run, text):
-    file = str(prompt_file(tmp_path, text))
-    folder = str(marked_study().folder)
-    command = ["grade", folder, "--grader", "anthropic:m", "--rubric", "refusal", "--prompt", file]
-    command[command.index("refusal")] = "hedging"
-    said = run.refused(*command)
-    assert WRONG[text] in said
-    assert said.count("\n") == 1, said
-    assert "Traceback" not in said
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("template = 'x", "is not valid TOML"), ("answer_line = 'last'", "'template' is missing")],
+)
+def test_what_is_wrong_with_a_file_is_one_sentence(marked_study, tmp_path, run, text, says):
+    file, folder = prompt_file(tmp_path, text), marked_study().folder
+    words = ["grade", folder, "--grader", "anthropic:m", "--rubric", "hedging", "--prompt", file]
+    assert says in run.refused(*words)
 
 
 def test_a_prompt_goes_with_one_rubric_and_nothing_that_asks_otherwise(marked_study, tmp_path):

@@ -65,15 +65,6 @@ def test_many_numbers_are_a_number_in_the_schema(bench: Bench) -> None:
     assert schema["properties"]["label"] == {"type": "number"}
 
 
-def test_a_reason_before_a_number(bench: Bench) -> None:
-    said = {"reason": "Two of 30 claims fail.", "label": 88}
-    bench.script = lambda call: message(json.dumps(said))
-    study = bench.study(pairs=1, rubrics=(score(1000),))
-    assert grade(study, [bench.claude], method="reason-then-label").scored == 2
-    assert "Then give a whole number from 0 to 1000" in bench.calls[0].system
-    assert set(study.ratings()["label"]) == {"88"}
-
-
 def test_of_several_draws_the_median_counts(bench: Bench) -> None:
     replies: dict[str, list[str]] = {}
     bench.script = lambda call: labelled(replies.setdefault(call.unit, ["10", "90", "80"]).pop())
@@ -110,12 +101,8 @@ def topics() -> Rubric:
 
 
 def test_several_options_are_asked_for_and_read(bench: Bench) -> None:
-    def script(call: Call) -> Reply:
-        if "output_config" in call.body:
-            return message(json.dumps({"label": ["praise", "bug"]}))
-        return completion("none")
-
-    bench.script = script
+    both = message(json.dumps({"label": ["praise", "bug"]}))
+    bench.script = lambda call: both if "output_config" in call.body else completion("none")
     study = bench.study(pairs=2, rubrics=(topics(),))
     assert grade(study, [bench.claude, bench.openai]).scored == 8
     table = study.ratings().set_index("rater_id")
@@ -128,12 +115,20 @@ def test_several_options_are_asked_for_and_read(bench: Bench) -> None:
         grade(study, [bench.claude], method="verbalised")
 
 
-def test_a_reason_before_several_options(bench: Bench) -> None:
-    said = {"reason": "It crashed.", "label": ["bug"]}
+@pytest.mark.parametrize(
+    ("rubric", "given", "label", "asked"),
+    [
+        (score(1000), 88, "88", "Then give a whole number from 0 to 1000"),
+        (topics(), ["bug"], "bug", "reason"),
+    ],
+)
+def test_a_reason_comes_before_a_number_or_several_options(bench, rubric, given, label, asked):
+    said = {"reason": "It crashed.", "label": given}
     bench.script = lambda call: message(json.dumps(said))
-    study = bench.study(pairs=1, rubrics=(topics(),))
+    study = bench.study(pairs=1, rubrics=(rubric,))
     assert grade(study, [bench.claude], method="reason-then-label").scored == 2
-    assert set(study.ratings()["label"]) == {"bug"}
+    assert asked in bench.calls[0].system
+    assert set(study.ratings()["label"]) == {label}
 
 
 def test_of_several_draws_each_option_has_its_majority(bench: Bench) -> None:

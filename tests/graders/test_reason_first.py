@@ -52,9 +52,7 @@ def test_a_server_without_constraints_is_read_by_its_last_line(bench: Bench) -> 
     bench.script = bare
     study = bench.study(pairs=2)
     grade(study, [bench.openai], **HOW)
-    assert {(row["label"] != "", row["provenance"]["asked_by"]) for row in rows(study)} == {
-        (True, "plain")
-    }
+    assert all(row["label"] and row["provenance"]["asked_by"] == "plain" for row in rows(study))
     assert all(row["provenance"]["reason"].startswith("It reads so") for row in rows(study))
 
 
@@ -105,20 +103,18 @@ def test_draws_have_a_reason_each_and_prompts_of_ones_own_ask_for_theirs(bench: 
     assert len(found) == 6
     assert {row["prob_method"] for row in found} == {"draws"}
     assert all(row["provenance"]["reason"] for row in found)
-    settings = GraderSettings.for_grader(
-        parse_spec("openai:m"), GradingOptions(method=REASON_FIRST)
-    )
+    asked = GradingOptions(method=REASON_FIRST)
+    settings = GraderSettings.for_grader(parse_spec("openai:m"), asked)
     assert (settings.method, settings.reading) == ("label", REASON_FIRST)
-    (part,) = forecast(study, [bench.claude], GradingOptions(method=REASON_FIRST))
+    (part,) = forecast(study, [bench.claude], asked)
     assert part.sample
     assert part.new == 2
 
 
 def test_a_prompt_in_the_rubric_asks_for_no_reason_besides(bench: Bench) -> None:
     rubric = load_rubric("hedging")
-    own = type(rubric).model_validate(
-        rubric.model_dump() | {"prompt": {"template": "Rate {response}"}}
-    )
+    more = {"prompt": {"template": "Rate {response}"}}
+    own = type(rubric).model_validate(rubric.model_dump() | more)
     with pytest.raises(InputError, match=r"has a \[prompt\] of its own"):
         grade(bench.study(rubrics=(own,)), [bench.claude], **HOW)
 
@@ -137,10 +133,7 @@ def test_the_reason_stands_on_the_page_of_disagreements_as_text(bench, tmp_path)
     assert main(["import", str(study.folder), str(table)]) == 0
     report_study(study, tmp_path / "out")
     page = (tmp_path / "out" / "disagreements.html").read_text("utf-8")
-    wanted = (
-        "Its reason, with the two sides exchanged: &lt;script&gt;alert(1)&lt;/script&gt; "
-        "Response A gets {more} help."
-    )
-    assert page.count(wanted) == 4
+    quoted = "&lt;script&gt;alert(1)&lt;/script&gt; Response A gets {more} help."
+    assert page.count(f"Its reason, with the two sides exchanged: {quoted}") == 4
     assert "<script>alert(1)" not in page
     assert "&#34;reason&#34;" not in page

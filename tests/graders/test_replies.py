@@ -31,7 +31,6 @@ def position(tokens: dict[str, float], **extra: object) -> Position:
 @pytest.mark.parametrize("form", ["C", " C", "(C", "C)", "\u0120C", "\u2581C", "\nC", "**C"])
 def test_forms_of_one_key_are_merged(form: str) -> None:
     reading = read_options([position({"B": 0.2, form: 0.4})], "B", "B", ABC)
-    assert reading is not None
     assert reading.probabilities == pytest.approx({"A": 0, "B": 1 / 3, "C": 2 / 3})
 
 
@@ -39,30 +38,16 @@ def test_decoded_bytes_count_and_a_token_outside_the_top_20_has_no_mass() -> Non
     tokens = [Token(token="<0x43>", bytes=[0x43], logprob=-0.7), Token(token="A", logprob=-9999.0)]
     asked = Position(token="C", logprob=math.log(0.25), top_logprobs=tokens)
     reading = read_options([asked], "C", "C", ABC)
-    assert reading is not None
     assert reading.probabilities == {"A": 0.0, "B": 0.0, "C": 1.0}
 
 
 def test_an_answer_that_begins_with_words_is_read_where_the_option_stands() -> None:
-    positions = [
-        position({"Answer": 0.97, "A": 0.03}),
-        position({":": 1.0}),
-        position({" C": 0.8, " B": 0.2}),
-    ]
-    reading = read_options(positions, "Answer: C", "C", ABC)
-    assert reading is not None
+    places = ({"Answer": 0.97, "A": 0.03}, {":": 1.0}, {" C": 0.8, " B": 0.2})
+    reading = read_options([*map(position, places)], "Answer: C", "C", ABC)
     assert (reading.position, round(reading.probabilities["C"], 3)) == (2, 0.8)
-
-
-def test_thinking_listed_before_the_answer_is_passed_over() -> None:
-    positions = [
-        position({"A": 0.9, "B": 0.1}),
-        position({" good": 1.0}),
-        position({" start": 1.0}),
-        position({"B": 0.6, "C": 0.4}),
-    ]
-    reading = read_options(positions, "B", "B", ABC)
-    assert reading is not None
+    # Thinking that is listed before the answer is passed over.
+    places = ({"A": 0.9, "B": 0.1}, {" good": 1.0}, {" start": 1.0}, {"B": 0.6, "C": 0.4})
+    reading = read_options([*map(position, places)], "B", "B", ABC)
     assert (reading.position, reading.label) == (3, "B")
 
 
@@ -76,9 +61,6 @@ def test_thinking_listed_before_the_answer_is_passed_over() -> None:
 )
 def test_no_reading_where_the_tokens_do_not_carry_the_answer(first, text, label):
     assert read_options([position(first)], text, label, ABC) is None
-
-
-def test_no_tokens_no_reading() -> None:
     assert read_options([], "C", "C", ABC) is None
     assert read_options([position({"C": 1.0})], "C", "C", ("X", "Y")) is None
 
@@ -145,7 +127,6 @@ def test_claude_has_no_token_probabilities(bench: Bench) -> None:
 
 
 def test_both_orders_are_asked_and_mapped_back(bench: Bench) -> None:
-    bench.script = lambda call: labelled("A")  # whatever stands first
     study = bench.study(pairs=2, rubrics=("even-handedness", "hedging"))
     bench.script = lambda call: labelled("A" if "A" in call.keys else "2")
     assert grade(study, [bench.claude], orders=("ab", "ba")).scored == 8
@@ -164,10 +145,9 @@ def test_both_orders_are_asked_and_mapped_back(bench: Bench) -> None:
 
 
 def test_what_brought_no_label_is_asked_again_on_request_only(bench: Bench) -> None:
+    refused = message("", stop_reason="refusal")
     bench.script = lambda call: (
-        message("", stop_reason="refusal")
-        if call.unit == "p0001|m|a" and call.nth == 1
-        else labelled("2")
+        refused if (call.unit, call.nth) == ("p0001|m|a", 1) else labelled("2")
     )
     study = bench.study(pairs=2)
     grade(study, [bench.claude])
@@ -178,46 +158,18 @@ def test_what_brought_no_label_is_asked_again_on_request_only(bench: Bench) -> N
 
 
 END = "<|im_end|>"
-Tokenizer = Callable[[str], list[str]]
-Spelling = tuple[str, ...]
-
-
-def whole(text: str) -> list[str]:
-    return [text, END]
-
-
-def digit_by_digit(text: str) -> list[str]:
-    return [*text, END]
-
-
-def spaced(text: str) -> list[str]:
-    return [f" {text}", END]
-
-
-def marked(text: str) -> list[str]:
-    """As SentencePiece marks a space."""
-    return ["\u2581", *text, END]
-
-
-def byte_pair(text: str) -> list[str]:
-    """Pairs, as far as they go."""
-    return [*(text[at : at + 2] for at in range(0, len(text), 2)), END]
-
-
-def bracketed(text: str) -> list[str]:
-    return ["(", *text, ")", END]
-
-
-TOKENIZERS: dict[str, Sequence[Tokenizer]] = {
-    "whole": (whole,),
-    "digits": (digit_by_digit,),
-    "spaced": (spaced,),
-    "marked": (marked,),
-    "pairs": (byte_pair,),
-    "both": (whole, digit_by_digit),
-    "bracketed": (bracketed,),
-    "bracketed or bare": (bracketed, whole),
-    "all": (whole, digit_by_digit, spaced, bracketed, byte_pair),
+WAYS: dict[str, Callable[[str], list[str]]] = {
+    "whole": lambda text: [text],
+    "digits": list,
+    "spaced": lambda text: [f" {text}"],
+    "marked": lambda text: ["\u2581", *text],  # as SentencePiece marks a space
+    "pairs": lambda text: [text[at : at + 2] for at in range(0, len(text), 2)],
+    "bracketed": lambda text: ["(", *text, ")"],
+}
+TOKENIZERS = {name: (name,) for name in WAYS} | {
+    "both": ("whole", "digits"),
+    "bracketed or bare": ("bracketed", "whole"),
+    "all": ("whole", "digits", "spaced", "bracketed", "pairs"),
 }
 SCALES = {
     "letters": ("A", "B", "C"),
@@ -230,16 +182,13 @@ SCALES = {
 
 
 def scale_of(keys: Sequence[str]) -> Rubric:
-    rubric = load_rubric("refusal").model_dump(
-        exclude={"translations", "lexical", "collapse", "unclear", "affirmative"}
-    )
+    without = {"translations", "lexical", "collapse", "unclear", "affirmative"}
+    rubric = load_rubric("refusal").model_dump(exclude=without)
     options = [{"key": key, "name": f"Level {key}"} for key in keys]
     return Rubric.model_validate(rubric | {"options": options, "level": "ordinal"})
 
 
-def reply_of(
-    model: dict[Spelling, float], chosen: Spelling, *, says_end: bool
-) -> dict[str, object]:
+def reply_of(model, chosen, *, says_end):
     """What a server returns that lists every token at every place of a chosen answer."""
     content = []
     for at, token in enumerate(chosen):
@@ -266,13 +215,13 @@ def test_probabilities_are_those_of_whole_answers(scale: str, tokenizer: str) ->
     rng = np.random.default_rng(7)
     found = 0
     for _ in range(60):
-        model: dict[Spelling, float] = {}
+        model: dict[tuple[str, ...], float] = {}
         truth = dict.fromkeys(keys, 0.0)
         ways = TOKENIZERS[tokenizer]
         weights = rng.dirichlet(np.full(len(keys) * len(ways), rng.choice([0.2, 1.0])))
         for nth, p in enumerate(weights):
             key, way = keys[nth % len(keys)], ways[nth // len(keys)]
-            spelling = tuple(way(key))
+            spelling = (*WAYS[way](key), END)
             model[spelling] = model.get(spelling, 0.0) + max(float(p), 1e-300)
             truth[key] += float(p)
         spellings = list(model)
@@ -282,11 +231,8 @@ def test_probabilities_are_those_of_whole_answers(scale: str, tokenizer: str) ->
             outcome = parse_reply(reply_of(model, chosen, says_end=says_end), rubric)
             assert outcome.label
             if outcome.probabilities is None:
-                assert outcome.evidence["no_probabilities"] in (
-                    "key_begins_another",
-                    "not_followed",
-                    "not_listed",
-                )
+                why = ("key_begins_another", "not_followed", "not_listed")
+                assert outcome.evidence["no_probabilities"] in why
                 continue
             found += 1
             off = outcome.evidence.get("may_be_off", 0.0)
@@ -305,7 +251,6 @@ def test_a_key_that_begins_another_is_no_option_by_itself() -> None:
     assert (nine.label, nine.probabilities) == ("9", None)
     assert nine.evidence["no_probabilities"] == "key_begins_another"
     ten = parse_reply(reply_of(model, ("1", "0", END), says_end=True), rubric)
-    assert ten.probabilities is not None
     assert ten.probabilities["10"] == pytest.approx(0.5, abs=1e-9)
     assert ten.probabilities["1"] == pytest.approx(0.3, abs=1e-9)
     one = parse_reply(reply_of(model, ("1", END), says_end=False), rubric)
@@ -317,7 +262,6 @@ def test_openais_own_numbers_are_whole_tokens() -> None:
     model = {("9", END): 0.2, ("10", END): 0.5, ("1", END): 0.3}
     reply = reply_of(model, ("1", END), says_end=False)
     outcome = parse_reply(reply, rubric, whole_numbers=True)
-    assert outcome.probabilities is not None
     assert outcome.probabilities["1"] == pytest.approx(0.3, abs=1e-9)
 
 
@@ -326,7 +270,6 @@ def test_an_answer_that_begins_with_a_bracket_is_a_mixture() -> None:
     rubric = scale_of(SCALES["letters"])
     model = {("(", "A", ")"): 0.42, ("B",): 0.58}
     outcome = parse_reply(reply_of(model, ("(", "A", ")"), says_end=True), rubric)
-    assert outcome.probabilities is not None
     assert (outcome.label, outcome.probabilities["B"]) == ("B", pytest.approx(0.58, abs=1e-9))
 
 

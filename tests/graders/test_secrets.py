@@ -67,9 +67,7 @@ TEAM = "team-token-MARKED0KEY-0123456789"
 
 
 @pytest.fixture(params=["anthropic", "openai", "lab"])
-def leaks(
-    request: pytest.FixtureRequest, bench: Bench, monkeypatch, caplog, capfd
-) -> Callable[..., list[str]]:
+def leaks(request, bench, monkeypatch, caplog, capfd):
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv(key_variable(bench.root), KEY)

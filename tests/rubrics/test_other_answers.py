@@ -106,6 +106,25 @@ def test_a_long_scale_is_a_number(scale: str, points: int, number: float | None)
     assert (rubric.number.step if rubric.number else None) == number
 
 
+def test_numbers_differ_by_tenths_of_the_scale() -> None:
+    kind = asked_rubric("How good is it?", BLOCKS, scale="0-100").kind
+    for given, differs in (
+        (("50", "60"), [True, False, False]),
+        (("0", "50", "50", "100"), [True, True, True]),  # half of them are no majority
+        (("0", "50", "50"), [True, False, True]),
+        (("40", "60"), [True, False, True]),
+        (("40", "59"), [True, False, False]),
+    ):
+        rules = ("any", "no_majority", "distance_2")
+        assert [kind.differ(given, rule) for rule in rules] == differs
+
+
+def test_of_two_options_the_first_is_affirmative_unless_one_says_yes() -> None:
+    options = (["good", "bad"], ["no", "yes"], ["good", "fair", "bad"])
+    asked = [asked_rubric("Is it good?", BLOCKS, options=each).affirmative for each in options]
+    assert asked == [("good",), ("yes",), ()]
+
+
 def test_names_of_numbers_have_all_places() -> None:
     assert [option.name for option in Number(low=0, high=1, step=0.01).options][:2] == [
         "0.00",

@@ -122,7 +122,7 @@ def test_hardly_any_plain_answer_is_lost() -> None:
     assert len(lost) <= 0.02 * len(PLAIN), lost
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     scale=st.sampled_from(["letters", "numbers", "ten", "yes-no"]),
     ways=st.tuples(st.integers(0, 9), st.integers(0, 9)),
@@ -159,7 +159,7 @@ def test_any_text_is_read_at_once(text: str) -> None:
         assert parser(scale).label(text) in (None, *names)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(text=st.text(max_size=300))
 def test_any_text_is_an_option_or_none(text: str) -> None:
     for name in (*SCALES, *shipped_rubrics()):

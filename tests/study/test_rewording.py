@@ -225,6 +225,7 @@ def test_a_rubric_of_several_options_has_no_trial(make_study):
         declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
 
 
+@pytest.mark.slow
 def test_an_export_has_the_trial_too(tried, tmp_path):
     assert main(["export", str(tried.folder), "--out", str(tmp_path / "ratings.csv")]) == 0
     found = {}

@@ -14,9 +14,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
 import evenhand.analysis as a
 from evenhand.analysis.agreement import coefficients as c
@@ -24,6 +21,7 @@ from evenhand.analysis.agreement.coefficients import bias_index, prevalence_inde
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of
 from tests.known_values import known_values
+from tests.peers import inter_rater, metrics, stats
 
 
 def _sequences(table: Any) -> tuple[list[int], list[int]]:
@@ -160,7 +158,7 @@ def test_agresti_2002_pathologists():
     table = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
     found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2, 3])
     assert (round(found.estimate, 3), round(found.se, 3), found.n) == (0.493, 0.057, 118)
-    theirs = cohens_kappa(table)
+    theirs = inter_rater.cohens_kappa(table)
     assert (found.estimate, found.se) == pytest.approx((theirs.kappa, theirs.std_kappa))
     assert found.se_null == pytest.approx(theirs.std_kappa0)
 
@@ -202,7 +200,7 @@ def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
         return
     x, y = zip(*both, strict=True)
     named = None if weights == "identity" else weights
-    theirs = cohen_kappa_score(x, y, labels=list(FOUR), weights=named)
+    theirs = metrics.cohen_kappa_score(x, y, labels=list(FOUR), weights=named)
     assert found.estimate == pytest.approx(theirs, abs=1e-9)
     table = a.confusion_matrix(first, second, categories=FOUR)
     steps = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
@@ -210,7 +208,7 @@ def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
     with warnings.catch_warnings():
         # Under a variance of 0 statsmodels takes the root of a rounding error below it.
         warnings.simplefilter("ignore")
-        other = cohens_kappa(table, weights=distance / distance.max())
+        other = inter_rater.cohens_kappa(table, weights=distance / distance.max())
     assert np.nan_to_num(other.std_kappa) == pytest.approx(found.se, abs=1e-6)
 
 
@@ -223,7 +221,9 @@ def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
     if len({x for row in full for x in row}) < 2:
         assert (found.reason, math.isnan(found.estimate)) == ("no_variation", True)
     else:
-        assert found.estimate == pytest.approx(fleiss_kappa(table, method="fleiss"), abs=1e-9)
+        assert found.estimate == pytest.approx(
+            inter_rater.fleiss_kappa(table, method="fleiss"), abs=1e-9
+        )
 
 
 @pytest.mark.slow
@@ -538,4 +538,4 @@ def test_differences_and_ranks_of_ordered_labels_are_those_of_numpy_and_scipy(rn
     first, second = rng.integers(0, 4, (2, 60))
     table = pd.crosstab(first, second).to_numpy(dtype=float)
     assert c.mean_differences(table, [1, 2, 3, 4]) == pytest.approx((second - first).mean())
-    assert c.rank_correlations(table) == pytest.approx(spearmanr(first, second).statistic)
+    assert c.rank_correlations(table) == pytest.approx(stats.spearmanr(first, second).statistic)

@@ -11,7 +11,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.inter_rater import fleiss_kappa
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse, majority, specific_agreement
@@ -20,6 +19,7 @@ from evenhand.cli.main import main
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
 from tests.known_values import known_values
+from tests.peers import inter_rater
 
 THREE = ("1", "2", "3")
 
@@ -191,9 +191,7 @@ def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
 
-def worded(
-    labels: np.ndarray, rater: str = "g", subject: str = "s"
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def worded(labels, rater="g", subject="s"):
     """Ratings and units from labels (questions, wordings) of one grader; "" is no response."""
     rows = [
         (f"{subject}-{question}-{wording}", f"q{question:03d}", subject, f"w{wording}", label)
@@ -206,9 +204,7 @@ def worded(
     return ratings, units.drop(columns="label")
 
 
-def stability(
-    ratings: pd.DataFrame, units: pd.DataFrame, scale: Scale = LEVELS, **options: object
-) -> pd.DataFrame:
+def stability(ratings, units, scale=LEVELS, **options):
     options = {"variants": ["wording"], "resamples": 400} | options
     results = analyse(ratings, units, [scale], **options).results  # type: ignore[arg-type]
     return results[results["statistic"].str.startswith("stability")].set_index(
@@ -226,7 +222,7 @@ def test_variants_are_raters_as_in_fleiss_1971():
     scale = Scale("diagnosis", tuple(str(k) for k in range(counts.shape[1])))
     found = stability(*worded(labels), scale=scale)
     assert found.loc[("stability_fleiss_kappa", "g", "all", "wording"), "estimate"] == (
-        pytest.approx(fleiss_kappa(counts), abs=1e-12)
+        pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
     )
 
 

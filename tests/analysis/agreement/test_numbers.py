@@ -4,9 +4,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
-from statsmodels.api import stats
-from statsmodels.formula.api import ols
 
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
@@ -27,6 +24,7 @@ from evenhand.analysis.writer import View
 from evenhand.errors import InputError
 from tests.analysis.make import matrix_of
 from tests.known_values import known_values
+from tests.peers import formula, sm, stats
 
 POINTS = tuple(str(point) for point in range(101))
 
@@ -67,7 +65,7 @@ def test_mean_squares_are_those_of_an_analysis_of_variance():
     long = pd.DataFrame(
         {"y": x.ravel(), "unit": np.repeat(np.arange(30), 4), "rater": np.tile(np.arange(4), 30)}
     )
-    theirs = stats.anova_lm(ols("y ~ C(unit) + C(rater)", long).fit())["mean_sq"]
+    theirs = sm.stats.anova_lm(formula.ols("y ~ C(unit) + C(rater)", long).fit())["mean_sq"]
     ours = MeanSquares.of(
         np.array(30.0), x.sum(axis=0), (x.sum(axis=1) ** 2).sum(), np.array((x**2).sum())
     )
@@ -92,7 +90,7 @@ def test_two_raters_from_their_table():
     assert panel["weighted_kappa_quadratic"] == pytest.approx(1 - squares_apart)
     assert panel["mean_difference"] == pytest.approx((second - first).mean())
     assert panel["rms_difference"] == pytest.approx(np.sqrt(((second - first) ** 2).mean()))
-    assert panel["spearman"] == pytest.approx(spearmanr(first, second).statistic)
+    assert panel["spearman"] == pytest.approx(stats.spearmanr(first, second).statistic)
 
 
 def test_ranks_of_a_resample_are_close_to_those_that_are_ranked_anew():
@@ -103,11 +101,11 @@ def test_ranks_of_a_resample_are_close_to_those_that_are_ranked_anew():
     codes = np.unique(values, return_inverse=True)[1].reshape(values.shape)
     weight = np.where(np.arange(150) < 4, 11.0, 1.0)
     weight[4:44] = 0.0
-    whole = spearmanr(*values.T).statistic
+    whole = stats.spearmanr(*values.T).statistic
     contributions = rank_contributions(*codes.T, weight)  # a unit of the weight 11 is 11 units
     assert np.tanh(np.average(contributions, weights=weight)) == pytest.approx(whole)
     drawn = rng.multinomial(150, np.full(150, 1 / 150), 400)
-    anew = np.array([spearmanr(*values.repeat(times, axis=0).T).statistic for times in drawn])
+    anew = np.array([stats.spearmanr(*values.repeat(times, axis=0).T).statistic for times in drawn])
     ours = np.tanh(drawn @ rank_contributions(*codes.T, np.ones(150)) / 150)
     assert np.corrcoef(ours, anew)[0, 1] > 0.98
     assert ours.std() == pytest.approx(anew.std(), rel=0.05)

@@ -16,7 +16,6 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
-from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.types import Array
 from tests.analysis.make import coded_of
 
@@ -38,9 +37,7 @@ def kappa_by_hand(pairs: list[tuple[float, int, int]], apart: Array) -> tuple[fl
     return size, 1.0 - observed / expected if expected > 1e-12 else np.nan
 
 
-def by_hand(
-    coded: Coded, units: Array, apart: Array, *, tie_breaks: bool = False
-) -> tuple[float, float]:
+def by_hand(coded, units, apart, *, tie_breaks=False):
     """The grader's and people's mean kappa, by loops over units and pairs of labels."""
     people = coded.codes[:, :-1]
     held = [sum(1 for u in units if people[u, p] >= 0) for p in range(people.shape[1])]

@@ -8,9 +8,7 @@ from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
 
 
-def _rows(
-    *given: tuple[str, str, str, Interval, float | None], counts: tuple[int, int] = (400, 100)
-) -> ResultRows:
+def _rows(*given, counts=(400, 100)):
     rows = ResultRows("")
     for statistic, subset, at, interval, p in given:
         place = {"rater_a": "humans", "rater_b": "g", "subset": subset, "at": at}

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bias.audit import findings
@@ -17,6 +16,7 @@ from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed
 from tests.analysis.bias.samples import RESPONSE, SEES_C, audited, responses, row_of, sample
+from tests.peers import stats
 from tests.ratings_files import read_ratings
 
 
@@ -196,7 +196,7 @@ def test_flips_on_published_labels(llmbar, grader):
     assert flips["low"] < flips["estimate"] < flips["high"]
     assert rows.loc["bias_order_first", "estimate"] == first / (first + second)
     assert rows.loc["bias_order", "estimate"] == pytest.approx((first - second) / units)
-    p = binomtest(first, first + second).pvalue
+    p = stats.binomtest(first, first + second).pvalue
     assert f"exact p {p:.4g}" in rows.loc["bias_order", "note"]
     # Two planned questions each, side and order: Holm at most doubles the smaller p.
     assert rows.loc["bias_order_p", "estimate"] == pytest.approx(min(1.0, 2 * p), rel=0.51)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm, skew, t
-from statsmodels.stats.proportion import proportion_confint
 
 from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
 from evenhand.analysis import Scale, StudyFacts, analyse
@@ -39,6 +37,7 @@ from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import statistics
 from tests.analysis.make import analyse_labels, ratings_of, rows_of
+from tests.peers import proportion, stats
 
 
 def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data():
@@ -55,7 +54,7 @@ def test_groups_of_clusters_have_nearly_the_skewness_of_single_ones():
     totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
     assert len(totals) == 2 + MAX_LEFT_OUT
     single, grouped = (values.sum() - values) / 19_999, totals[2:, 0] / totals[2:, 1]
-    in_units = [skew(-each) / np.sqrt(len(each)) for each in (single, grouped)]
+    in_units = [stats.skew(-each) / np.sqrt(len(each)) for each in (single, grouped)]
     assert in_units[0] == pytest.approx(2 / np.sqrt(20_000), rel=0.1)
     assert in_units[1] == pytest.approx(in_units[0], abs=0.012)
 
@@ -102,7 +101,7 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
         data = rng.normal(size=n)
         totals = Resamples(np.ones(n), 40_000, rng).totals(data[:, None])[:, 0] / n
         found = interval(totals, n)
-        own = t.interval(0.95, n - 1, data.mean(), data.std(ddof=1) / np.sqrt(n))
+        own = stats.t.interval(0.95, n - 1, data.mean(), data.std(ddof=1) / np.sqrt(n))
         assert (found.low, found.high) == pytest.approx(own, abs=0.04 * (own[1] - own[0]))
         # Plain percentiles are further off than that.
         plain = percentile_bounds(totals[1:])
@@ -112,7 +111,7 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
 def test_the_expansion_is_that_of_published_software_and_fades():
     """R's resample::ExpandProbs(0.025, n) is pnorm(qt(0.025, n - 1) * sqrt(n / (n - 1)))."""
     for n in (5, 10, 30, 250):
-        expected = norm.cdf(t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
+        expected = stats.norm.cdf(stats.t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
         assert expanded_tail(n) == pytest.approx(expected, rel=1e-12)
     assert expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
 
@@ -121,7 +120,7 @@ def test_the_expansion_is_that_of_published_software_and_fades():
 def test_a_share_without_variation_has_clopper_and_pearsons_interval(n):
     for estimate in (0.0, 1.0):
         found = widened(Interval(estimate, estimate, estimate), n, "share")
-        expected = proportion_confint(estimate * n, n, method="beta")
+        expected = proportion.proportion_confint(estimate * n, n, method="beta")
         assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
 
 
@@ -205,7 +204,7 @@ def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
 # --- Shares of units in clusters ------------------------------------------------------------------
 @pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
 def test_wilson_is_statsmodels(cases, n):
-    expected = proportion_confint(cases, n, method="wilson")
+    expected = proportion.proportion_confint(cases, n, method="wilson")
     assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
 
 
@@ -215,7 +214,9 @@ def test_of_independent_units_it_lies_between_wilsons_and_clopper_and_pearsons(c
     units = np.zeros(n)
     units[:cases] = 1.0
     share, low, high = share_bounds(units, np.ones(n))
-    inner, outer = (proportion_confint(cases, n, method=how) for how in ("wilson", "beta"))
+    inner, outer = (
+        proportion.proportion_confint(cases, n, method=how) for how in ("wilson", "beta")
+    )
     assert share == cases / n
     assert outer[0] - 0.6 / n <= low <= inner[0] + 0.6 / n
     assert inner[1] - 0.6 / n <= high <= outer[1] + 0.6 / n
@@ -304,7 +305,7 @@ def test_none_and_all_have_clopper_and_pearsons_bounds(clusters):
     whole = np.full(clusters, 4.0)
     for cases in (0.0, 4.0):
         share, low, high = share_bounds(np.full(clusters, cases), whole)
-        expected = proportion_confint(share * clusters, clusters, method="beta")
+        expected = proportion.proportion_confint(share * clusters, clusters, method="beta")
         assert (low, high) == pytest.approx(expected, abs=1e-12)
 
 

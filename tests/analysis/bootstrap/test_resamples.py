@@ -5,7 +5,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
-from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import analyse
 from evenhand.analysis.agreement.coefficients import label_counts
@@ -20,6 +19,7 @@ from evenhand.analysis.bootstrap.resamples import (
 )
 from evenhand.analysis.labels.scale import Scale
 from tests.analysis.make import matrix_of, noisy, ratings_of, row_of
+from tests.peers import metrics
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
 
@@ -48,7 +48,7 @@ def test_weights_are_what_repeating_the_clusters_gives(clustered):
         codes = coded.codes[units].astype(float)
         codes[codes < 0] = np.nan
         both = ~np.isnan(codes[:, :2]).any(axis=1)
-        kappa = cohen_kappa_score(
+        kappa = metrics.cohen_kappa_score(
             codes[both, 0], codes[both, 1], labels=[0, 1, 2, 3], weights="quadratic"
         )
         assert kappas[row] == pytest.approx(kappa)
@@ -95,7 +95,7 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
         drawn = np.repeat(np.arange(30), weight)
         codes = np.concatenate([coded.codes[coded.clusters == k] for k in drawn])
         kappa = {
-            (i, j): cohen_kappa_score(codes[:, i], codes[:, j], labels=[0, 1, 2])
+            (i, j): metrics.cohen_kappa_score(codes[:, i], codes[:, j], labels=[0, 1, 2])
             for i, j in ((0, 2), (1, 2), (0, 1))
         }
         expected = (kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1]

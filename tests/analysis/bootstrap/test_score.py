@@ -11,8 +11,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, norm, t
-from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import (
@@ -32,6 +30,7 @@ from evenhand.analysis.bootstrap.score import (
 )
 from evenhand.analysis.verdicts.comparison import Comparator, Comparison, readings_of
 from tests.analysis.make import matrix_of
+from tests.peers import proportion, stats
 
 Pattern = tuple[int, ...]
 Counts = Mapping[Pattern, float]
@@ -128,9 +127,9 @@ class PlainNull:
         freedom = min(max(freedom, min(4, most)), most)
         alike = (1 + skew**2) / max(kurtosis, 1)
         skew = max(skew / math.sqrt(self.n), -1.5)
-        z = norm.isf(alpha)
+        z = stats.norm.isf(alpha)
         bent = z + skew * (z**2 - 1) / 6 + 0.15 * max(-skew, 0) * alike**2
-        return math.sqrt(second / self.n) * self.stretch, t.isf(alpha, freedom) / z * bent
+        return math.sqrt(second / self.n) * self.stretch, stats.t.isf(alpha, freedom) / z * bent
 
     def move(self, distance: float) -> None:
         x = self.influence(self.weights)
@@ -143,9 +142,7 @@ class PlainNull:
         self.weights = {p: w / size for p, w in grown.items()}
 
 
-def plain_lower(
-    counts: Counts, alpha: float, step: float = 0.25, steps: int = 80, kept: float = 1.0
-) -> float:
+def plain_lower(counts, alpha, step=0.25, steps=80, kept=1.0):
     null = PlainNull(counts, kept)
     if null.error_and_quantile(alpha)[0] < 1e-4:  # a saddle, from which no step leads
         return min(null.value(null.weights), null.estimate) - 2.0
@@ -296,7 +293,7 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
         for bound in (lower_bound, upper_bound)
     )
     wilson, exact = (
-        proportion_confint(n - wrong, n, 0.05, method) for method in ("wilson", "beta")
+        proportion.proportion_confint(n - wrong, n, 0.05, method) for method in ("wilson", "beta")
     )
     near = 0.55 / n
     assert min(wilson[0], exact[0]) - near <= low <= max(wilson[0], exact[0]) + near
@@ -309,7 +306,7 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
         for alpha in (0.02, 0.1, 0.3):
             bound = lower_bound(statistic, sample, alpha)
             if bound[0] > -1.5:
-                fitting = norm.cdf(norm.isf(alpha) - 0.2)
+                fitting = stats.norm.cdf(stats.norm.isf(alpha) - 0.2)
                 assert chance_above(statistic, sample, bound) == pytest.approx(fitting, abs=0.02)
 
 
@@ -402,7 +399,7 @@ def test_influence_on_a_mean_is_each_values_distance():
 def test_without_skewness_it_is_the_t_bound():
     """Two values as often: no skewness, and a kurtosis of 1 leaves all degrees of freedom."""
     contributions = np.array([-1.0, 1.0] * 15)
-    known = t.ppf(0.975, 29) * contributions.std(ddof=1) / math.sqrt(30)
+    known = stats.t.ppf(0.975, 29) * contributions.std(ddof=1) / math.sqrt(30)
     assert reach(contributions) == pytest.approx(known)
 
 
@@ -434,7 +431,9 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal():
     contributions = rng.multivariate_normal(np.zeros(3), correlation, 5000)
     observed = np.corrcoef(contributions, rowvar=False)
     level = simultaneous_level(contributions, 0.02)
-    inside = multivariate_normal(np.zeros(3), observed, seed=1).cdf(np.full(3, norm.isf(level)))
+    inside = stats.multivariate_normal(np.zeros(3), observed, seed=1).cdf(
+        np.full(3, stats.norm.isf(level))
+    )
     assert 1.0 - inside == pytest.approx(0.02, rel=0.05)
     assert simultaneous_level(contributions[:, :1], 0.02) == 0.02
     alone = rng.normal(size=(5000, 6))

@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
-from statsmodels.stats.contingency_tables import SquareTable, mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis.bootstrap.significance import (
     PRIOR,
@@ -30,6 +27,7 @@ from evenhand.analysis.bootstrap.significance import (
 )
 from evenhand.analysis.types import Array
 from tests.known_values import known_values
+from tests.peers import contingency_tables, multitest, stats
 
 
 def test_benjamini_and_hochbergs_15_p_values():
@@ -44,9 +42,9 @@ def test_benjamini_and_hochbergs_15_p_values():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 @settings(max_examples=15, deadline=None)
 def test_corrections_are_those_of_statsmodels(p):
-    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
-    assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1])
-    assert benjamini_yekutieli(p) == pytest.approx(multipletests(p, method="fdr_by")[1])
+    assert holm(p) == pytest.approx(multitest.multipletests(p, method="holm")[1])
+    assert benjamini_hochberg(p) == pytest.approx(multitest.multipletests(p, method="fdr_bh")[1])
+    assert benjamini_yekutieli(p) == pytest.approx(multitest.multipletests(p, method="fdr_by")[1])
 
 
 @pytest.mark.parametrize("correct", [holm, benjamini_hochberg, benjamini_yekutieli])
@@ -67,7 +65,7 @@ def test_mcnemar_is_that_of_statsmodels(b, c):
     if b + c == 0:
         assert mcnemar_exact(b, c) == 1.0
         return
-    theirs = mcnemar([[5, b], [c, 5]], exact=True).pvalue
+    theirs = contingency_tables.mcnemar([[5, b], [c, 5]], exact=True).pvalue
     assert mcnemar_exact(b, c) == pytest.approx(theirs)
 
 
@@ -96,7 +94,7 @@ def test_sign_flips_of_single_units_are_mcnemars_test(b, c):
 def test_sign_flips_of_many_clusters_are_near_the_score_test(rng):
     apart = rng.integers(-3, 5, 4000)
     z = apart.sum() / np.sqrt((apart**2).sum())
-    assert sign_flip(apart) == pytest.approx(2 * norm.sf(abs(z)), rel=0.1)
+    assert sign_flip(apart) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=0.1)
 
 
 @given(st.lists(st.integers(0, 12), min_size=9, max_size=9))
@@ -140,7 +138,7 @@ def test_stuart_maxwell_is_that_of_statsmodels(cells):
     if np.array_equal(apart.sum(axis=0), apart.sum(axis=1)):
         assert found.p == 1.0
     elif not np.isnan(found.p) and ((apart + apart.T).sum(axis=0) > 0).all():
-        theirs = SquareTable(table, shift_zeros=False).homogeneity()
+        theirs = contingency_tables.SquareTable(table, shift_zeros=False).homogeneity()
         assert found.statistic == pytest.approx(theirs.statistic)
         assert found.degrees == theirs.df
         assert found.p == pytest.approx(theirs.pvalue)
@@ -169,9 +167,7 @@ def test_one_sided_flips_of_fractions_are_drawn_and_of_ones_the_sign_test():
     assert sign_flip_above([]) == sign_flip_above([0.0, 0.0]) == 1.0
 
 
-def parts(
-    outcome: object, part: object, cluster: object = None, mass: object = None, **more: object
-) -> Parts:
+def parts(outcome, part, cluster=None, mass=None, **more):
     """Outcomes of one test, or of several in columns, each unit its own cluster unless given."""
     values = np.array(outcome, dtype=float)
     values = values[:, None] if values.ndim == 1 else values

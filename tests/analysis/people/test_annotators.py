@@ -19,9 +19,7 @@ from tests.analysis.simulated_labels import analysed
 SCALE = Scale("r", ("0", "1"))
 
 
-def perceived(
-    rng: np.random.Generator, items: int, annotators: int, noise: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def perceived(rng, items, annotators, noise):
     """Labels (items, annotators) and of a grader with more noise, and how hard each item is."""
     truth, hard = rng.normal(0, 1, items), np.exp(rng.normal(0, 0.8, items))
     error = hard[:, None] * rng.normal(0, 1, (items, annotators))
@@ -116,6 +114,7 @@ def test_no_verdict_where_hard_items_got_the_second_label():
     assert estimate(found, "people_kappa") == pytest.approx(between, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_second_labels_on_a_random_part_are_seldom_suspected():
     suspected = 0
     for seed in range(12):

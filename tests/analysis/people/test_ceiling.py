@@ -6,15 +6,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.multitest import multipletests
 
 from evenhand.analysis import Scale, alt_test
 from evenhand.analysis.agreement.coefficients import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.people.ceiling import human_ceiling
 from tests.analysis.make import analyse_labels, noisy, row_of, rows_of
+from tests.peers import metrics, multitest, stats
 
 TWO = ("1", "2")
 
@@ -22,7 +20,8 @@ TWO = ("1", "2")
 def _kappa(a: Sequence[str], b: Sequence[str], weights: str | None = None, q: int = 3) -> float:
     both = [(x, y) for x, y in zip(a, b, strict=True) if "-" not in (x, y)]
     labels = [str(k + 1) for k in range(q)]
-    return float(cohen_kappa_score(*zip(*both, strict=True), labels=labels, weights=weights))
+    first, second = zip(*both, strict=True)
+    return float(metrics.cohen_kappa_score(first, second, labels=labels, weights=weights))
 
 
 @pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "linear")])
@@ -59,9 +58,8 @@ def test_the_difference_is_paired(rng):
 
 
 def test_without_30_shared_units_there_is_no_ceiling():
-    results = analyse_labels(
-        {"ann": "12" * 10, "ben": "12" * 10, "g": "12" * 10}, Scale("", TWO), resamples=100
-    ).results
+    alike = dict.fromkeys(("ann", "ben", "g"), "12" * 10)
+    results = analyse_labels(alike, Scale("", TWO), resamples=100).results
     row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
     assert row["note"] == "fewer than 30 items have labels of the grader and a human"
@@ -72,16 +70,15 @@ def test_without_30_shared_units_there_is_no_ceiling():
 
 def test_baselines_stand_beside_the_humans():
     """ann says 1 on 60 of 80 units, ben on 40: prevalence 5/8, so constant is right 5/8 of it."""
-    results = analyse_labels(
-        {"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40}, Scale("", TWO), resamples=200
-    ).results
+    given = {"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40}
+    results = analyse_labels(given, Scale("", TWO), resamples=200).results
     constant = row_of(results, "observed_agreement", "humans", "baseline:constant")
     assert constant["estimate"] == pytest.approx((60 / 80 + 40 / 80) / 2)
     assert "always 1" in constant["note"]
     random = row_of(results, "observed_agreement", "humans", "baseline:random")
     expected = [(a * 5 + (80 - a) * 3) / 8 / 80 for a in (60, 40)]
     assert random["estimate"] == pytest.approx(np.mean(expected))
-    people = _kappa("1" * 60 + "2" * 20, "1" * 40 + "2" * 40, q=2)
+    people = _kappa(*given.values(), q=2)
     for name in ("baseline:constant", "baseline:random"):
         assert row_of(results, "cohen_kappa", "humans", name)["estimate"] == 0.0
         difference = row_of(results, "human_ceiling_difference", "humans", name)
@@ -93,9 +90,7 @@ def test_baselines_stand_beside_the_humans():
 FIVE = ("1", "2", "3", "4", "5")
 
 
-def _by_hand(
-    humans: list[list[str]], grader: list[str], epsilon: float, ordinal: bool
-) -> tuple[float, float]:
+def _by_hand(humans, grader, epsilon, ordinal):
     """Calderon, Reichart & Dror (2025), one unit and one annotator after the other."""
 
     def score(label: str, others: list[str]) -> float:
@@ -117,9 +112,9 @@ def _by_hand(
             won, lost = theirs >= mine - 1e-12, mine >= theirs - 1e-12
             wins.append(won)
             differences.append(float(lost) - float(won))
-        p.append(ttest_1samp(differences, epsilon, alternative="less").pvalue)
+        p.append(stats.ttest_1samp(differences, epsilon, alternative="less").pvalue)
         advantages.append(np.mean(wins))
-    rejected = multipletests(p, alpha=0.05, method="fdr_by")[0]
+    rejected = multitest.multipletests(p, alpha=0.05, method="fdr_by")[0]
     return float(np.mean(rejected)), float(np.mean(advantages))
 
 
@@ -135,13 +130,8 @@ def test_it_is_the_procedure_of_its_authors(rng, level, epsilon, keep):
     raters = [noisy(rng, truth, 5, 0.6, missing) for missing in (0.0, 0.1, 0.3, 0.72)]
     humans = [list(row) for row in zip(*raters, strict=True)]
     grader = noisy(rng, truth, 5, keep, missing=0.1)
-    found = alt_test(
-        _labels(humans),
-        [None if label == "-" else label for label in grader],
-        categories=FIVE,
-        level=level,
-        epsilon=epsilon,
-    )
+    own = [None if label == "-" else label for label in grader]
+    found = alt_test(_labels(humans), own, categories=FIVE, level=level, epsilon=epsilon)
     winning, advantage = _by_hand(humans, grader, epsilon, level == "ordinal")
     assert found.winning_rate == winning
     assert found.advantage_probability == pytest.approx(advantage)
@@ -158,9 +148,8 @@ def test_rows(rng):
     truth = rng.integers(0, 3, 120)
     labels = {name: noisy(rng, truth, 3, 0.6, missing=0.1) for name in ("ann", "ben", "cem")}
     grader = noisy(rng, truth, 3, 0.7)
-    results = analyse_labels(
-        {**labels, "g": grader}, Scale("", FIVE[:3]), resamples=300, epsilon=0.15
-    ).results
+    asked = {"resamples": 300, "epsilon": 0.15}
+    results = analyse_labels({**labels, "g": grader}, Scale("", FIVE[:3]), **asked).results
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
     winning, advantage = _by_hand(humans, grader, 0.15, ordinal=False)
     rate, share = (_rows(results, f"alt_test_{name}") for name in ("winning_rate", "advantage"))
@@ -180,12 +169,8 @@ def test_the_random_baseline_is_the_mean_of_many_random_graders(rng):
     results = analyse_labels(labels, Scale("", FIVE[:2]), resamples=50).results
     prevalence = np.mean([(given == "1").mean() for given in labels.values()])
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
-    drawn = [
-        alt_test(
-            humans, rng.choice(["1", "2"], 80, p=[prevalence, 1 - prevalence]), categories="12"
-        ).advantage_probability
-        for _ in range(300)
-    ]
+    graders = (rng.choice(["1", "2"], 80, p=[prevalence, 1 - prevalence]) for _ in range(300))
+    drawn = [alt_test(humans, each, categories="12").advantage_probability for each in graders]
     expected = _rows(results, "alt_test_advantage").loc["baseline:random", "estimate"]
     assert expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
 

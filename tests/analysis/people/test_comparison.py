@@ -8,10 +8,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2
-from sklearn.metrics import recall_score
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import proportion_confint
 
 import evenhand as eh
 from evenhand.analysis import Scale, analyse
@@ -19,6 +15,7 @@ from evenhand.reporting.gate import gate
 from evenhand.reporting.library import Check
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.analysis.make import analyse_labels, noisy, people_of, ratings_of, row_of
+from tests.peers import contingency_tables, metrics, proportion, stats
 
 TWO = Scale("", ("1", "2"))
 
@@ -58,7 +55,7 @@ def test_mcnemar_counts_who_is_of_the_majoritys_mind(rng):
     row = row_of(results, "mcnemar_p", "g", "h")
     right = [np.array(each[:90]) == np.array(ann[:90]) for each in (g, h)]
     table = [[(a & b).sum() for b in (right[1], ~right[1])] for a in (right[0], ~right[0])]
-    assert row["estimate"] == pytest.approx(mcnemar(table, exact=True).pvalue)
+    assert row["estimate"] == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue)
     assert row["n_units"] == 90
     only = f"only the first {table[0][1]}, only the second {table[1][0]}"
     assert only in row["note"]
@@ -124,7 +121,7 @@ def test_all_people_together_count_as_often_as_they_label(rng):
     apart = sum(said[name].astype(float) for name in people) - 13 * said["g"]
     score = apart.sum() ** 2 / (apart**2).sum()
     row = row_of(results, "stuart_maxwell_p", "humans", "g")
-    assert row["estimate"] == pytest.approx(chi2.sf(score, 1))
+    assert row["estimate"] == pytest.approx(stats.chi2.sf(score, 1))
 
 
 def test_leniency():
@@ -170,20 +167,15 @@ def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmod
         row, inside = rows.loc[f"{name}_majority"], majority == positive
         hits = int((own[inside] == positive).sum())
         n = int(inside.sum())
-        inner, outer = (proportion_confint(hits, n, method=how) for how in ("wilson", "beta"))
-        assert row["estimate"] == pytest.approx(
-            recall_score(majority, own, pos_label=positive), abs=1e-12
-        )
+        inner = proportion.proportion_confint(hits, n, method="wilson")
+        outer = proportion.proportion_confint(hits, n, method="beta")
+        theirs = metrics.recall_score(majority, own, pos_label=positive)
+        assert row["estimate"] == pytest.approx(theirs, abs=1e-12)
         assert outer[0] - 0.6 / n < row["low"] < inner[0] + 0.6 / n
         assert inner[1] - 0.6 / n < row["high"] < outer[1] + 0.6 / n
         assert row["n_units"] == inside.sum()
-        rate = found.verdicts[0]["rates"][name]
-        assert rate == {
-            "estimate": row["estimate"],
-            "low": row["low"],
-            "high": row["high"],
-            "n": inside.sum(),
-        }
+        figures = {each: row[each] for each in ("estimate", "low", "high")}
+        assert found.verdicts[0]["rates"][name] == figures | {"n": inside.sum()}
 
 
 def test_ties_are_left_out_and_counted():
@@ -212,9 +204,8 @@ def test_a_reference_takes_the_majoritys_place():
     found = eh.check(table, human=PEOPLE, reference="ann", **DECLARED)
     rows = rows_of(found)
     assert set(rows.index) == {"tpr_reference", "tnr_reference"}
-    assert rows.loc["tpr_reference", "estimate"] == recall_score(
-        table["ann"] == "yes", table["g"] == "yes"
-    )
+    theirs = metrics.recall_score(table["ann"] == "yes", table["g"] == "yes")
+    assert rows.loc["tpr_reference", "estimate"] == theirs
     assert set(found.verdicts[0]["rates"]) == {"tpr", "tnr"}
 
 

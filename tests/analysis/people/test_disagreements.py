@@ -13,7 +13,6 @@ import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import share_bounds
@@ -30,6 +29,7 @@ from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import ratings_of, row_of, rows_of, with_confidence
+from tests.peers import proportion
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
 NOMINAL = Scale("", tuple("12345"))
@@ -84,10 +84,8 @@ def test_parts_are_what_the_units_table_says():
 
 
 def test_on_a_nominal_scale_every_other_category_is_as_far():
-    assert listed(found({"ann": "111", "ben": "112", "m": "251"}, NOMINAL)) == [
-        ("u0", 1.0),
-        ("u1", 1.0),
-    ]
+    analysis = found({"ann": "111", "ben": "112", "m": "251"}, NOMINAL)
+    assert listed(analysis) == [("u0", 1.0), ("u1", 1.0)]
 
 
 def test_more_people_and_a_surer_probability_break_ties():
@@ -136,7 +134,7 @@ def test_coverage_is_of_what_people_labelled(results):
     assert row["n_units"] == 40
     assert row["note"] == "unscored: absent 5, refused 7, truncated 3"
     # Near Clopper and Pearson's bounds where units are clusters.
-    inner, outer = (proportion_confint(25, 40, method=how) for how in ("wilson", "beta"))
+    inner, outer = (proportion.proportion_confint(25, 40, method=how) for how in ("wilson", "beta"))
     assert outer[0] < row["low"] < inner[0] + 0.5 / 40
     assert inner[1] - 0.5 / 40 < row["high"] < outer[1]
 
@@ -188,9 +186,8 @@ def test_shares_agreement_and_confidence(validation):
 def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
     people, grader = ["3"] * 10 + ["1"] * 10, ["U"] * 5 + ["3"] * 5 + ["1"] * 10
     labels = {"ann": people, "ben": people, "g": grader}
-    results = analyse(
-        with_confidence(labels, [0.8] * 20, SIDES.categories), None, [SIDES], resamples=100
-    ).results
+    ratings = with_confidence(labels, [0.8] * 20, SIDES.categories)
+    results = analyse(ratings, None, [SIDES], resamples=100).results
     row = results.query("statistic == 'clear_agreement'").iloc[0]
     assert (row["estimate"], row["n_units"]) == (0.75, 20)
 
@@ -228,9 +225,8 @@ def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> 
 
 def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysis:
     tried = {"r-2": TriedWording("r", OLD, NEW, raters)}
-    return analyse(
-        ratings, None, SCALES, resamples=200, facts=StudyFacts(rewordings=tried, **facts)
-    )
+    known = StudyFacts(rewordings=tried, **facts)
+    return analyse(ratings, None, SCALES, resamples=200, facts=known)
 
 
 def answer_of(analysis: Analysis) -> str:
@@ -301,9 +297,8 @@ def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     stray = stray.assign(rubric="r-2", label="1")
     every = (analysed(each).results for each in (pd.concat([ratings, stray]), ratings))
     of_trial = (ALPHA, DIFFERENCE, FILLED)
-    with_them, without = (
-        rows[rows["statistic"].isin(of_trial)].reset_index(drop=True) for rows in every
-    )
+    own = (rows[rows["statistic"].isin(of_trial)] for rows in every)
+    with_them, without = (rows.reset_index(drop=True) for rows in own)
     assert len(without) == 4
     pd.testing.assert_frame_equal(with_them, without)
 

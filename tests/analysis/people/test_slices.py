@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import balanced_accuracy_score
 
 import evenhand as eh
 from benchmarks import slices
@@ -17,6 +16,7 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from tests.analysis.make import noisy, ratings_of, rows_of
+from tests.peers import metrics
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 MEANS = ["subject_score", "mean_ppi"]
@@ -33,11 +33,9 @@ def sliced(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     good, bad = noisy(rng, truth, 3, 0.9), noisy(rng, truth, 3, 0.0)
     labels["g"] = list(np.where(topic == "t0", bad, good))
     labels["h"] = noisy(rng, truth, 3, 0.6)
-    rows = [
-        (f"u{n:05d}", f"c{n // 4}", f"s{n // 12}", topic[n], "a" if n % 2 else "")
-        for n in range(240)
-    ]
-    units = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "stance", "topic", "side"])
+    where = [(f"u{n:05d}", f"c{n // 4}", f"s{n // 12}", "a" * (n % 2)) for n in range(240)]
+    units = pd.DataFrame(where, columns=["unit_id", "cluster_id", "stance", "side"])
+    units["topic"] = topic
     return ratings_of(labels, ["g", "h"]), units
 
 
@@ -68,10 +66,9 @@ def test_a_slice_is_an_analysis_of_its_units(sliced):
             # Other resamples of the same clusters: alike but for chance.
             width = same.loc[key, "high"] - same.loc[key, "low"]
             assert row["low"] == pytest.approx(same.loc[key, "low"], abs=0.25 * width)
-    pd.testing.assert_frame_equal(
-        whole[whole["subset"].isin(["all", "all|binary"])].reset_index(drop=True),
-        analyse(ratings, units, [SCALE], resamples=400).results,
-    )
+    rest = whole[whole["subset"].isin(["all", "all|binary"])].reset_index(drop=True)
+    plain = analyse(ratings, units, [SCALE], resamples=400).results
+    pd.testing.assert_frame_equal(rest, plain)
 
 
 @pytest.mark.slow
@@ -104,9 +101,8 @@ def test_numbers_are_compared_by_their_distance():
     score = [str(min(abs(a + b), 50)) for a, b in zip(truth, off, strict=True)]
     labels = {"ann": [str(each) for each in truth], "g": score}
     ratings = ratings_of(labels)
-    units = pd.DataFrame(
-        {"unit_id": ratings["unit_id"].unique(), "source": list("a" * 10 + "b" * 10)}
-    )
+    sources = list("a" * 10 + "b" * 10)
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "source": sources})
     numbers = tuple(sorted({*labels["ann"], *score}, key=float))
     scale = Scale("", numbers, "interval", number=True)
     results = analyse(ratings, units, [scale], slices=["source"], resamples=50).results
@@ -219,9 +215,7 @@ def test_bad_requests(sliced):
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
-def study(
-    rng: np.random.Generator, errors: dict[str, float], per_group: int = 150
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def study(rng, errors, per_group=150):
     """Three people who always agree, and a grader that errs with its group's probability."""
     groups = [group for group in errors for _ in range(per_group)]
     truth = rng.random(len(groups)) < 0.4
@@ -234,9 +228,8 @@ def study(
 
 def results_of(ratings: pd.DataFrame, units: pd.DataFrame, resamples: int = 500) -> pd.DataFrame:
     found = analyse(ratings, units, [YES], groups=["source"], resamples=resamples).results
-    return found[found["statistic"].str.startswith("group_")].set_index(
-        ["statistic", "subset", "at"]
-    )
+    own = found[found["statistic"].str.startswith("group_")]
+    return own.set_index(["statistic", "subset", "at"])
 
 
 def test_values_are_those_of_scikit_learn(rng):
@@ -248,7 +241,7 @@ def test_values_are_those_of_scikit_learn(rng):
         said, is_so = own["g"], own["ann"]
         subset = f"source={group}|binary"
         row = rows.loc[("group_balanced_accuracy", subset, "")]
-        assert row["estimate"] == pytest.approx(balanced_accuracy_score(is_so, said))
+        assert row["estimate"] == pytest.approx(metrics.balanced_accuracy_score(is_so, said))
 
 
 def test_a_known_weak_group_is_named(rng):

@@ -6,8 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, norm
-from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.decisions import Cell, study
 from evenhand.analysis import Scale, planning
@@ -26,6 +24,7 @@ from evenhand.analysis.planning import (
 from evenhand.analysis.types import Codes
 from evenhand.study.settings.analysis import DecisionSettings, Scope
 from tests.analysis.make import verdict_on
+from tests.peers import metrics, stats
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 
@@ -102,8 +101,8 @@ def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():
 @pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.9, 0.2)])
 def test_likeness_is_the_tetrachoric_correlation(agreement, prevalence):
     likeness = Scenario(agreement, prevalence).likeness
-    cut = norm.ppf(prevalence)
-    both = multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
+    cut = stats.norm.ppf(prevalence)
+    both = stats.multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
     assert 1 + 2 * both - 2 * prevalence == pytest.approx(agreement, abs=1e-4)
 
 
@@ -162,7 +161,7 @@ def test_labels_on_a_scale_are_as_assumed(scenario):
     assert labels.mean(axis=1) == pytest.approx([scenario.mean] * 3, abs=0.03)
     pairs = np.corrcoef(labels)[np.triu_indices(3, 1)]
     assert pairs == pytest.approx([scenario.correlation] * 3, abs=0.01)
-    kappa = cohen_kappa_score(labels[0], labels[2], weights="linear")
+    kappa = metrics.cohen_kappa_score(labels[0], labels[2], weights="linear")
     assert kappa == pytest.approx(scenario.kappa, abs=0.01)
 
 
@@ -170,15 +169,15 @@ def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories():
     """The same raters, whose views correlate by .309, with two cuts or more."""
     views = np.random.default_rng(6).multivariate_normal([0, 0], [[1, 0.309], [0.309, 1]], 200_000)
     yes = (views > 0).T
-    assert cohen_kappa_score(*yes) == pytest.approx(0.2, abs=0.01)
+    assert metrics.cohen_kappa_score(*yes) == pytest.approx(0.2, abs=0.01)
     for low, high, mean in ((1, 5, 3.0), (1, 5, 4.5), (0, 10, 5.0), (0, 10, 8.0), (0, 100, 60.0)):
         scenario = ScaleScenario(low, high, 0.5, mean)
         codes = np.searchsorted(scenario.cuts, views.T)
-        kappa = cohen_kappa_score(*codes, weights="linear")
+        kappa = metrics.cohen_kappa_score(*codes, weights="linear")
         assert kappa == pytest.approx(scenario.least_kappa(0.2), abs=0.013)
     fine = np.round(views.T * 20)
     for weights in ("linear", "quadratic"):
-        kappa = cohen_kappa_score(*fine, weights=weights)
+        kappa = metrics.cohen_kappa_score(*fine, weights=weights)
         assert kappa == pytest.approx(kappa_on_scale(0.2, weights), abs=0.006)
 
 
@@ -197,7 +196,7 @@ def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (500, 200), 2)
     kappas = [
-        cohen_kappa_score(*pair, weights="linear", labels=range(5))
+        metrics.cohen_kappa_score(*pair, weights="linear", labels=range(5))
         for pair in zip(first, second, strict=True)
     ]
     assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)

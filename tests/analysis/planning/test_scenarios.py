@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import t
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from evenhand.analysis import Analysis, Scale, ppi_plus_plus
 from evenhand.analysis.bootstrap.influence import level_of_look
@@ -31,6 +29,7 @@ from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels
 from tests.known_values import known_values
+from tests.peers import inter_rater, stats
 
 
 def test_published_sample_sizes():
@@ -49,7 +48,7 @@ def test_published_sample_sizes():
 
 def test_the_variance_of_kappa_is_that_of_statsmodels():
     table = two_rater_table(0.85, 0.8)
-    width = 1.959963984540054 * cohens_kappa(250 * table).std_kappa
+    width = 1.959963984540054 * inter_rater.cohens_kappa(250 * table).std_kappa
     assert kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
 
 
@@ -128,7 +127,7 @@ def test_the_chance_is_that_of_simulated_bounds(clusters, people):
         seen_people = of_people * rng.chisquare(people - 1, n) / (people - 1)
     parts = seen**2 / (clusters - 1) + (seen_people**2 / (people - 1) if people else 0.0)
     freedom = (seen + seen_people) ** 2 / parts
-    low = estimate - t.ppf(1 - PILOT.alpha, freedom) * np.sqrt(seen + seen_people)
+    low = estimate - stats.t.ppf(1 - PILOT.alpha, freedom) * np.sqrt(seen + seen_people)
     assert PILOT.chance(clusters, people) == pytest.approx((low > -PILOT.margin).mean(), abs=0.03)
 
 
@@ -175,7 +174,7 @@ def test_the_bounds_come_back_from_the_variances():
     both, units = pilot.of_clusters + pilot.of_people, pilot.of_clusters
     freedom = both**2 / (units**2 / 199 + pilot.of_people**2 / 4)
     wider = rows["non_inferiority_people"]
-    reached = t.ppf(1 - level_of_look(1), freedom) * both**0.5
+    reached = stats.t.ppf(1 - level_of_look(1), freedom) * both**0.5
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
 
 

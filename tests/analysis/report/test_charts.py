@@ -6,11 +6,9 @@ from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
-import altair
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
@@ -29,6 +27,7 @@ from evenhand.analysis.report.sections.graders import forest
 from evenhand.analysis.report.source import READINGS, Source
 from tests.analysis.make import analyse_labels, rows_of
 from tests.analysis.report.small_study import HOSTILE, SCALE, timed
+from tests.peers import altair, metrics
 
 XY = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
 CEILING_BOUNDS = {"ceiling", "ceiling_low", "ceiling_high"}
@@ -316,8 +315,8 @@ def test_each_row_of_the_forest_has_the_ceiling_of_its_items():
     found = analyse_labels(said, XY, ["whole", "half"], resamples=50)
     [drawn] = forest(Source(found, ReportContext("A study")).on(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
-    on_all = cohen_kappa_score(labels["ann"], labels["ben"])
-    on_easy = cohen_kappa_score(labels["ann"][~hard], labels["ben"][~hard])
+    on_all = metrics.cohen_kappa_score(labels["ann"], labels["ben"])
+    on_easy = metrics.cohen_kappa_score(labels["ann"][~hard], labels["ben"][~hard])
     assert on_easy > on_all + 0.2
     people = values[None]
     for name in ("whole", "Baseline: constant", "Baseline: random"):

@@ -40,7 +40,7 @@ def studies(draw):
     return ratings, scale, stated, rules
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(studies())
 def test_each_clause_is_there_only_if_it_happened(study):
     ratings, scale, stated, rules = study

@@ -174,9 +174,7 @@ def assert_rests_on_named_rows(item: str, rows: list[dict[str, str]]) -> None:
         ), (number, item)
 
 
-def assert_rests_on_evidence(
-    sentence: str, keys: list[list[str]], rows: list[dict[str, str]]
-) -> None:
+def assert_rests_on_evidence(sentence, keys, rows):
     """Bounds and estimates of the rows that the verdict names, up to sign; counts; the margin."""
     by_key = {tuple(row[name] for name in list(row)[:6]): row for row in rows}
     evidence = [by_key[tuple(key)] for key in keys]

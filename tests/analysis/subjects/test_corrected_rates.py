@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
-from statsmodels.regression.linear_model import OLS
 
 from evenhand.analysis import Bootstrap, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
 from evenhand.analysis.subjects.corrected_rates import RateSums, large_strata, stratified_ppi
@@ -21,6 +19,7 @@ from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
 from tests.analysis.make import YES, both_sides, ratings_of, study
 from tests.known_values import known_values
+from tests.peers import sm, stats
 
 
 def rows_of(results: pd.DataFrame, statistic: str, grader: str = "g") -> pd.DataFrame:
@@ -502,7 +501,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
         weight = covariance / (1.0 + n / more) / grader.var(ddof=0)
         z = np.where(known, people.fillna(0.0) - weight * grader, weight * grader)
         blocks = np.column_stack([known, ~known]).astype(float)
-        fitted = OLS(z, blocks).fit(cov_type="HC0")
+        fitted = sm.OLS(z, blocks).fit(cov_type="HC0")
         test = fitted.t_test([[1.0, 1.0]])
         assert row["estimate"] == pytest.approx(test.effect.item(), abs=1e-6)
         # Two subjects hold together: a little wider than one interval of the regression.
@@ -655,7 +654,7 @@ def test_means_are_ppi_of_scores_and_differences_of_a_regression(rng):
         n, more = known.sum(), (~known).sum()
         weight = np.cov(y[known], f[known], ddof=0)[0, 1] / np.var(f, ddof=1) / (1 + n / more)
         z = np.where(known, np.nan_to_num(y) - weight * f, weight * f)
-        fitted = OLS(z, np.column_stack([known, ~known]).astype(float)).fit(cov_type="HC0")
+        fitted = sm.OLS(z, np.column_stack([known, ~known]).astype(float)).fit(cov_type="HC0")
         return fitted.params.sum(), fitted.t_test([[1.0, 1.0]]).sd.item()
 
     means = {}
@@ -738,7 +737,7 @@ def test_the_reference_values():
     close = {"abs": known["tolerance"]}
     assert found.estimate == pytest.approx(known["estimate"], **close)
     # The file's bounds are 1.96 standard errors away; here the normal quantile is not rounded.
-    half = (found.high - found.low) / 2 * 1.96 / norm.ppf(0.975)
+    half = (found.high - found.low) / 2 * 1.96 / stats.norm.ppf(0.975)
     bounds = [found.estimate - half, found.estimate + half]
     assert bounds == pytest.approx(known["delta_method_interval"], **close)
     lee = rogan_gladen(people, grader, rest, method="lee")

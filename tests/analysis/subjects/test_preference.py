@@ -11,7 +11,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 
 from benchmarks import preference as benchmark
 from evenhand.analysis import Scale, analyse
@@ -19,6 +18,7 @@ from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
 from evenhand.analysis.subjects.preference import is_linked, strengths, why_undefined
 from tests.known_values import known_values
+from tests.peers import sm
 
 pytestmark = pytest.mark.slow
 

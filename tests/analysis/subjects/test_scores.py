@@ -10,7 +10,6 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import permutation_test, rankdata, spearmanr, studentized_range
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.subjects import scores
@@ -25,6 +24,7 @@ from evenhand.analysis.subjects.scores import (
     spearman,
 )
 from tests.analysis.make import YES, ratings_of, rows_of, study
+from tests.peers import stats
 
 
 def _response_study() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -122,8 +122,8 @@ def test_exact_p():
 
 def test_exact_p_is_that_of_scipy():
     x, y = np.array([0.1, 0.5, 0.2, 0.9, 0.4, 0.7]), np.array([0.2, 0.3, 0.4, 0.8, 0.1, 0.9])
-    theirs = permutation_test(
-        (x,), lambda z: spearmanr(z, y).statistic, permutation_type="pairings"
+    theirs = stats.permutation_test(
+        (x,), lambda z: stats.spearmanr(z, y).statistic, permutation_type="pairings"
     )
     assert exact_p(spearman, x, y) == pytest.approx(theirs.pvalue)
 
@@ -131,10 +131,10 @@ def test_exact_p_is_that_of_scipy():
 def test_ranks_are_those_of_scipy(rng):
     x, y = rng.integers(0, 4, (2, 30, 7)).astype(float)
     for first, second, rho in zip(x, y, spearman(x, y), strict=True):
-        assert rho == pytest.approx(spearmanr(first, second).statistic, nan_ok=True)
+        assert rho == pytest.approx(stats.spearmanr(first, second).statistic, nan_ok=True)
     x[3, 2] = np.nan
     assert np.array_equal(
-        mid_ranks(x), rankdata(x, axis=-1, nan_policy="propagate"), equal_nan=True
+        mid_ranks(x), stats.rankdata(x, axis=-1, nan_policy="propagate"), equal_nan=True
     )
 
 
@@ -144,7 +144,7 @@ def test_bounds_that_hold_together_are_tukeys(rng, subjects):
     drawn = 0.5 + 0.01 * rng.normal(size=(40_000, subjects))
     rates = np.vstack([np.full(subjects, 0.5), drawn])
     found = all_differences(rates, np.full(subjects, 10**6))
-    tukey = studentized_range.ppf(0.95, subjects, np.inf) / np.sqrt(2.0)
+    tukey = stats.studentized_range.ppf(0.95, subjects, np.inf) / np.sqrt(2.0)
     reach = (found.high - found.low) / 2 / (0.01 * np.sqrt(2.0))
     assert reach.mean() == pytest.approx(tukey, rel=0.01)
 

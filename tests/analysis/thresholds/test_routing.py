@@ -4,12 +4,10 @@ Cuts with a promise: published sample sizes, bets by enumeration, the order of t
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, binomtest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
@@ -17,13 +15,12 @@ from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promi
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import with_confidence
+from tests.peers import stats
 
 SCALE = Scale("tone", ("x", "y"))
 
 
-def graded(
-    said: Sequence[str], people: Sequence[str], confidence: Sequence[float], scale: Scale
-) -> pd.DataFrame:
+def graded(said, people, confidence, scale):
     """Two people who agree, and a grader that gives its label this probability."""
     labels = {"ann": people, "ben": people, "g": said}
     return with_confidence(labels, confidence, scale.categories).assign(rubric=scale.name)
@@ -53,11 +50,8 @@ def halves() -> pd.DataFrame:
 
 def test_the_sure_half_is_trusted(halves):
     rows = routed(analysed(halves))
-    assert rows["estimate"].round(6).to_dict() == {
-        "routing_cut": 0.9,
-        "routing_share": 0.5,
-        "routing_agreement": 1.0,
-    }
+    figures = {"routing_cut": 0.9, "routing_share": 0.5, "routing_agreement": 1.0}
+    assert rows["estimate"].round(6).to_dict() == figures
     assert set(rows["at"]) == {"0.95"}
     assert rows.loc["routing_cut", "note"] == "wrong in at most 0.0251 of studies at this look"
     assert rows.loc["routing_agreement", "n_units"] == 150
@@ -78,9 +72,8 @@ def test_with_too_few_units_it_is_said_how_many_more():
     rows = routed(found)
     assert rows.index.tolist() == ["routing_cut"]
     [sentence] = render_routing_text(found)
-    assert sentence == (
-        "Routing, g on tone: no cut can promise 95% agreement with 50 items; label about 29 more."
-    )
+    told = "no cut can promise 95% agreement with 50 items; label about 29 more."
+    assert sentence == f"Routing, g on tone: {told}"
     # 72 units, none wrong, are the fewest at the first look's .025; .95^71 is above.
     more = int(sentence.split()[-2])
     assert 72 <= 50 + more < 72 * 1.2
@@ -136,9 +129,8 @@ def test_the_report_names_the_rows_of_its_sentence(halves, tmp_path):
     assert line.startswith("- g: trust labels with a confidence of 0.900 or more")
     rows = [dict(row) for row in found.results.astype(str).replace("nan", "").to_dict("records")]
     lines = [int(each) - 2 for each in line.split("rows ")[1].rstrip(")").split(", ")]
-    assert [rows[each]["statistic"] for each in lines] == [
-        f"routing_{what}" for what in ("cut", "share", "agreement")
-    ]
+    told = ["routing_cut", "routing_share", "routing_agreement"]
+    assert [rows[each]["statistic"] for each in lines] == told
 
 
 LEVEL = 0.05
@@ -167,7 +159,7 @@ def test_units_alone_have_the_exact_binomial_p(rng):
     for _ in range(20):
         kept, wrong = rng.random(80) < 0.7, rng.random(80) < 0.05
         k, n = int((kept & wrong).sum()), int(kept.sum())
-        assert test.p(kept, wrong) == pytest.approx(binomtest(k, n, 0.1, "less").pvalue)
+        assert test.p(kept, wrong) == pytest.approx(stats.binomtest(k, n, 0.1, "less").pvalue)
 
 
 @pytest.mark.parametrize("clusters", [20, 40, 100, 400])
@@ -178,7 +170,7 @@ def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allow
     test = AboveCut(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
     every = np.ones(3 * clusters, dtype=bool)
     passes = [test.passes(every, test.clusters < k) for k in range(clusters + 1)]
-    chance = binom.pmf(np.arange(clusters + 1), clusters, allowed) @ passes
+    chance = stats.binom.pmf(np.arange(clusters + 1), clusters, allowed) @ passes
     assert chance <= LEVEL
     assert passes[0] == (chance > 0) == (clusters > 60 or (allowed, clusters) == (0.1, 40))
     assert not passes[-1]
@@ -273,8 +265,8 @@ def test_how_many_more_would_do():
     seldom = promised_cut(np.linspace(1, 0, 80), wrong, np.arange(80), 0.9, LEVEL)
     assert math.isnan(seldom.cut)
     kept = math.ceil(80 * seldom.growth / 4)
-    passing = [k for k in range(kept) if binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
-    assert binom.cdf(max(passing), kept, 1 / 20) >= 0.8
+    passing = [k for k in range(kept) if stats.binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
+    assert stats.binom.cdf(max(passing), kept, 1 / 20) >= 0.8
 
 
 @pytest.mark.slow

@@ -10,9 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as trials
 from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import brier_score_loss
-from sklearn.model_selection import GroupKFold
 
 from evenhand.analysis import Scale, analyse, score_probabilities
 from evenhand.analysis.thresholds.rows import (
@@ -26,6 +23,7 @@ from evenhand.analysis.thresholds.rows import (
 from evenhand.analysis.thresholds.sweep import folds
 from tests.analysis.make import ratings_of, rows_of
 from tests.known_values import known_values
+from tests.peers import isotonic, metrics, model_selection
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
@@ -46,13 +44,12 @@ def test_recalibration_is_that_of_scikit_learn(rng):
     y = (rng.random(200) < p**2).astype(float)
     clusters = np.repeat(np.arange(50), 4)
     found = recalibrated(p, y, clusters)
-    assert found is not None
     fold = folds(clusters)
     for each in range(10):
         test = fold == each
-        theirs = IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])
+        theirs = isotonic.IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])
         assert found[test] == pytest.approx(theirs.predict(p[test]))
-    assert GroupKFold(10).get_n_splits() == fold.max() + 1
+    assert model_selection.GroupKFold(10).get_n_splits() == fold.max() + 1
 
 
 def _ratings(rng: np.random.Generator, p: np.ndarray, **columns: object) -> pd.DataFrame:
@@ -68,11 +65,11 @@ def test_rows_agree_with_scikit_learn(rng):
     results = analyse(ratings, None, [YES], resamples=300).results
     rows = results[results["rater_b"] == "g"].set_index(["statistic", "at"])
     brier = rows.loc[("brier", "")]
-    assert brier["estimate"] == pytest.approx(brier_score_loss(y, p))
+    assert brier["estimate"] == pytest.approx(metrics.brier_score_loss(y, p))
     assert "logprobs" in brier["note"]
     curve = rows.xs("reliability", level="statistic")
     stated = curve.index.astype(float).to_numpy()
-    theirs = IsotonicRegression().fit(p, y).predict(stated)
+    theirs = isotonic.IsotonicRegression().fit(p, y).predict(stated)
     assert curve["estimate"].to_numpy() == pytest.approx(theirs)
     band = rows.xs("reliability_probability", level="statistic")
     assert band["estimate"].to_numpy() == pytest.approx(stated)
@@ -214,7 +211,7 @@ def test_bins_hold_equally_many_units_and_ties_together(rng):
 @trials(max_examples=60, deadline=None)
 def test_the_curve_is_scikit_learns(pairs):
     p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
-    theirs = IsotonicRegression().fit(p, y).predict(p)
+    theirs = isotonic.IsotonicRegression().fit(p, y).predict(p)
     assert np.interp(p, *isotonic_curve(p, y)) == pytest.approx(theirs, abs=1e-12)
 
 

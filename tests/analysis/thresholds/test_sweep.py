@@ -11,8 +11,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
-from sklearn.model_selection import GroupKFold
 
 from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
@@ -40,18 +38,19 @@ from evenhand.analysis.thresholds.sweep import (
 )
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
+from tests.peers import metrics, model_selection
 
 
 def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
     """The second implementation: scikit-learn."""
     if name == "kappa":
-        return float(cohen_kappa_score(y, verdict, labels=[0, 1]))
+        return float(metrics.cohen_kappa_score(y, verdict, labels=[0, 1]))
     if name == "agreement":
         return float(np.mean(verdict == y))
     if name == "f1":
-        return float(f1_score(y, verdict, zero_division=0))
+        return float(metrics.f1_score(y, verdict, zero_division=0))
     if name == "youden":
-        return float(recall_score(y, verdict) + recall_score(y, verdict, pos_label=0) - 1)
+        return float(2 * metrics.balanced_accuracy_score(y, verdict) - 1)
     return 1 - abs(float(verdict.mean() - y.mean()))
 
 
@@ -67,10 +66,8 @@ def test_sweep_is_exact_in_every_resample(rng, name):
         units = np.repeat(np.arange(40), weight[clusters])
         if len(np.unique(y[units])) < 2:
             continue
-        each = {
-            at: _objective(y[units], (p[units] >= at).astype(int), name)
-            for at in sorted({*p, 0.5, 1.0})
-        }
+        cuts = sorted({*p, 0.5, 1.0})
+        each = {at: _objective(y[units], (p[units] >= at).astype(int), name) for at in cuts}
         assert found.tuned[row] == pytest.approx(max(each.values()))
         assert each[found.threshold[row]] == pytest.approx(found.tuned[row])
         course = [each[at] for at in found.curve.thresholds]
@@ -91,6 +88,12 @@ def test_the_interval_holds_every_threshold_with_the_same_verdicts():
     resamples = Resamples(np.ones(40), 200, np.random.default_rng(1))
     found = threshold_interval(sweep(p, y, np.arange(40), resamples, 0.5)["kappa"], resamples, 40)
     assert (found.low, found.high) == (0.2, 0.8)
+    # With too few clusters there is none.
+    resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
+    of_four = sweep(p[:4], y[:4], np.arange(4), resamples, 0.5)["kappa"]
+    found = threshold_interval(of_four, resamples, 4)
+    assert np.isnan(found.low)
+    assert found.note == "too_few_clusters"
 
 
 def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
@@ -105,19 +108,12 @@ def test_the_curve_is_bounded_and_holds_the_default_and_the_best(rng):
         assert not found.curve.complete
 
 
-def test_too_few_clusters_give_no_interval():
-    p, y = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1], dtype=np.int8)
-    resamples = Resamples(np.ones(4), 50, np.random.default_rng(1))
-    found = threshold_interval(sweep(p, y, np.arange(4), resamples, 0.5)["kappa"], resamples, 4)
-    assert np.isnan(found.low)
-    assert found.note == "too_few_clusters"
-
-
 def test_folds_are_those_of_scikit_learn(rng):
     """As even in size, whole in clusters, and ten of them."""
     clusters = rng.integers(0, 37, 300)
     own = folds(clusters)
-    theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]
+    parts = model_selection.GroupKFold(10).split(clusters, groups=clusters)
+    theirs = [len(test) for _, test in parts]
     assert sorted(np.bincount(own)) == sorted(theirs)
     assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
     assert set(folds(np.zeros(5, dtype=np.intp))) == {0}
@@ -162,9 +158,8 @@ BEATS_CHANCE, CHANCE = _interval(0.3, 0.5), _interval(-0.1, 0.1)
     ],
 )
 def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, clusters, kind):
-    found = advise(
-        _interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters
-    )
+    known = (_interval(*threshold), 0.5, _interval(*gain), tuned_kappa, default_kappa, clusters)
+    found = advise(*known)
     assert found.kind == kind
     assert (found.threshold == 0.5) == (kind != "tuned")
 
@@ -172,10 +167,8 @@ def test_what_is_recommended(threshold, gain, tuned_kappa, default_kappa, cluste
 def test_a_share_of_draws_resolves_so_much():
     """By listing the shares: some step lies between the threshold and the nearer end."""
     for threshold in (0.05, 0.1, 0.25, 0.3, 0.5, 0.8, 0.9):
-        enough = next(
-            k for k in range(1, 100) if 1 / k <= threshold + 1e-9 and 1 - 1 / k >= threshold - 1e-9
-        )
-        assert draws_needed(threshold) == enough
+        near = min(threshold, 1 - threshold) + 1e-9
+        assert draws_needed(threshold) == next(k for k in range(2, 100) if 1 / k <= near)
 
 
 def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
@@ -183,7 +176,6 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
     found = calibrate(p, reference, np.arange(100), resamples, 100, 0.5)["kappa"]
     assert found.value > 0.05
-    assert found.gain is not None
     assert found.gain.low < 0
     assert found.advice.kind == "not_identifiable"
     assert found.advice.threshold == 0.5
@@ -260,11 +252,11 @@ def test_threshold_rows(tuned, results):
     labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
     p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
     for threshold in (0.5, chosen):
-        expected = cohen_kappa_score(labels["hard"] == "y", p >= threshold)
+        expected = metrics.cohen_kappa_score(labels["hard"] == "y", p >= threshold)
         assert at.loc[("hard", repr(float(threshold))), "estimate"] == pytest.approx(expected)
     f1 = rows_of(results, "f1_at_threshold", "hard")
     best = rows.loc[("hard", "f1"), "estimate"]
-    expected = [f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
+    expected = [metrics.f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
     assert f1.set_index("at")["estimate"].loc[["0.5", repr(float(best))]].tolist() == expected
 
 
@@ -311,16 +303,14 @@ def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned, results):
     own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": chosen})
     retuned = analyse(tuned, None, [own], resamples=300).results
     retuned = retuned[(retuned["rater_a"] == "humans") & (retuned["rater_b"] == "prob")]
-    in_sample = retuned.set_index(["statistic", "subset", "at"]).loc[
-        ("human_ceiling_difference", "all|binary", "")
-    ]
+    retuned = retuned.set_index(["statistic", "subset", "at"])
+    in_sample = retuned.loc[("human_ceiling_difference", "all|binary", "")]
     assert at_default["estimate"] + 0.1 < held_out["estimate"]
     assert held_out["estimate"] == pytest.approx(in_sample["estimate"], abs=0.03)
     assert held_out["low"] < held_out["estimate"] < held_out["high"]
     kappa = rows.loc[("cohen_kappa_held_out", "all|binary", "kappa"), "estimate"]
-    people = results.set_index(["statistic", "rater_a", "rater_b", "subset"]).loc[
-        ("cohen_kappa", "humans", "", "all|binary"), "estimate"
-    ]
+    every = results.set_index(["statistic", "rater_a", "rater_b", "subset"])["estimate"]
+    people = every.loc[("cohen_kappa", "humans", "", "all|binary")]
     assert kappa - people == pytest.approx(held_out["estimate"])
 
 

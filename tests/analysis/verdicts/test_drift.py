@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from benchmarks import drift
 from evenhand.analysis import Scale
@@ -20,6 +18,7 @@ from evenhand.analysis.verdicts.drift import (
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of
+from tests.peers import inter_rater, stats
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 VERSIONS = Versions("before", "after")
@@ -53,7 +52,7 @@ def judged(labels: dict, units: pd.DataFrame | None = None, **rule: float) -> Dr
 
 def kappa(first: np.ndarray, second: np.ndarray) -> float:
     counts = np.array([[np.sum((first == a) & (second == b)) for b in (0, 1)] for a in (0, 1)])
-    return float(cohens_kappa(counts).kappa)
+    return float(inter_rater.cohens_kappa(counts).kappa)
 
 
 @pytest.mark.slow
@@ -103,13 +102,12 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
     scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}), ordered=weights)
     labels = paired_labels(given, None, scale, VERSIONS)
     row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1)[0].get("drift", "before", "after")
-    assert row is not None
     means = []
     for grader in GRADERS:
         counts = [np.zeros((5, 5)) for _ in PEOPLE]
         for counted, who in zip(counts, PEOPLE, strict=True):
             np.add.at(counted, (codes[who], codes[grader]), 1)
-        means.append(np.mean([cohens_kappa(each, wt=weights).kappa for each in counts]))
+        means.append(np.mean([inter_rater.cohens_kappa(each, wt=weights).kappa for each in counts]))
     assert row["estimate"] == pytest.approx(means[1] - means[0])
     assert row["low"] < row["estimate"] < row["high"]
 
@@ -168,9 +166,9 @@ def test_where_few_units_changed_their_share_bounds_the_change():
     yes = np.mean([labels[who].mean() for who in PEOPLE])
     apart = 2 * yes * (1 - yes)
     assert row["estimate"] < 0
-    assert row["low"] == pytest.approx(-beta.ppf(1 - LEVEL, 3, 98) / apart, abs=0.02)
+    assert row["low"] == pytest.approx(-stats.beta.ppf(1 - LEVEL, 3, 98) / apart, abs=0.02)
     # What it lost tells against gains: the net is bounded, by less than gains alone.
-    assert 0 < row["high"] < beta.ppf(1 - LEVEL, 1, 100) / apart
+    assert 0 < row["high"] < stats.beta.ppf(1 - LEVEL, 1, 100) / apart
 
 
 def test_missing_answers_are_a_change_and_a_few_a_doubt():

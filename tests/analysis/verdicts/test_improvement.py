@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import improving
 from evenhand.analysis.bootstrap.influence import level_of_reading
@@ -31,6 +30,7 @@ from evenhand.analysis.verdicts.improvement import (
     too_few_errors,
 )
 from evenhand.study.settings.analysis import DecisionSettings
+from tests.peers import metrics
 
 RULE = DecisionSettings()
 OLD, NEW = improving.OLD, "new00"
@@ -93,7 +93,7 @@ def test_a_score_is_the_mean_kappa_with_people():
     found = labels({OLD: 0.7})
     own, people = found.codes[:, found.raters.index(OLD)], found.codes[:, :PEOPLE]
     score = score_of(found, OLD)
-    wanted = [cohen_kappa_score(each, own) for each in people.T]
+    wanted = [metrics.cohen_kappa_score(each, own) for each in people.T]
     assert score.kappa == pytest.approx(np.mean(wanted))
     assert score.answered == 1.0
     assert math.isnan(score_of(found, "unknown").kappa)
@@ -104,7 +104,7 @@ def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_leve
     gain = prove(found, OLD, NEW, RULE, look=1)
     own = {name: found.codes[:, found.raters.index(name)] for name in (OLD, NEW)}
     kappas = {
-        name: np.mean([cohen_kappa_score(found.codes[:, n], codes) for n in range(PEOPLE)])
+        name: np.mean([metrics.cohen_kappa_score(found.codes[:, n], codes) for n in range(PEOPLE)])
         for name, codes in own.items()
     }
     assert gain.outcome == "better"

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtri
-from statsmodels.stats.inter_rater import cohens_kappa
-from statsmodels.stats.proportion import proportion_confint
 
 from evenhand.analysis import RESULTS_KEY, Analysis, Scale, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
@@ -20,6 +18,7 @@ from tests.analysis.make import (
     rows_of,
     verdict_on,
 )
+from tests.peers import inter_rater, proportion
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
 
@@ -63,8 +62,7 @@ def test_too_unequal_clusters_are_a_reason(rng):
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
     units["cluster_id"] = np.repeat([f"c{n}" for n in range(len(sizes))], sizes)
     (verdict,) = analyse(ratings, units, [TWO], **EXPERT).verdicts
-    words = "differ so much in size that they count as"
-    assert_verdict(verdict, "inconclusive", words)
+    assert_verdict(verdict, "inconclusive", "differ so much in size that they count as")
 
 
 def test_who_answers_too_rarely_is_not_promising(rng):
@@ -93,17 +91,17 @@ def test_figures_are_those_of_other_libraries(rng):
     table = rows_of(found, "confusion", "expert", subset="all").set_index("at")["estimate"]
     n = np.array([[table.get(f"{a}>{b}", 0) for b in "12"] for a in "12"])
     kappa = row_of(found, "reference_kappa")
-    theirs = cohens_kappa(n)
+    theirs = inter_rater.cohens_kappa(n)
     assert kappa["estimate"] == pytest.approx(theirs.kappa)
     # A one-sided bound, by the large-sample standard error about the estimate.
     low = theirs.kappa + ndtri(level_of_look(1)) * theirs.std_kappa
     assert kappa["low"] == pytest.approx(low, abs=0.015)
     sensitivity = row_of(found, "reference_sensitivity")
     hits, whole = n[1, 1], n[1].sum()
-    low, high = proportion_confint(hits, whole, alpha=2 * level_of_look(1), method="beta")
-    assert (sensitivity["estimate"], sensitivity["low"], sensitivity["high"]) == pytest.approx(
-        (hits / whole, low, high), abs=0.005
-    )
+    alpha = 2 * level_of_look(1)
+    low, high = proportion.proportion_confint(hits, whole, alpha=alpha, method="beta")
+    figures = [sensitivity[name] for name in ("estimate", "low", "high")]
+    assert figures == pytest.approx([hits / whole, low, high], abs=0.005)
 
 
 def test_people_who_are_not_the_reference_do_not_count(rng):

@@ -3,32 +3,24 @@
 All studies here are synthetic.
 """
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
-from evenhand.analysis import Scale, StudyFacts, Verdict, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import REALISTIC
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import assert_verdict, matrix_of, ratings_of, verdict_on
+from tests.peers import stats
 
 TWO = Scale("tone", ("1", "2"))
 QUICK = 10
 """Resamples, which no bound of a verdict uses."""
 
 
-def judged(
-    labels: Mapping[str, Sequence[str]],
-    scale: Scale = TWO,
-    clusters: Sequence[int] | None = None,
-    look: int = 1,
-    **settings: object,
-) -> Verdict:
+def judged(labels, scale=TWO, clusters=None, look=1, **settings):
     """The verdict on `g` beside people; `clusters` (units,) names the cluster of each unit."""
     units = None
     if clusters is not None:
@@ -40,9 +32,7 @@ def judged(
     return verdict
 
 
-def right_people(
-    rng: np.random.Generator, truth: np.ndarray, right: float, people: int = 3, q: int = 2
-) -> dict[str, list[str]]:
+def right_people(rng, truth, right, people=3, q=2):
     """Labels of people who are right so often, and else say any other."""
     return {f"h{k}": noisy_labels(rng, truth, right, q) for k in range(people)}
 
@@ -79,7 +69,7 @@ def test_where_people_agree_more_labels_let_a_good_grader_pass():
     the level of a look, two of 200 are not.
     """
     level = level_of_look(1)
-    assert binom.cdf(1, 100, 0.05) > level > binom.cdf(2, 200, 0.05)
+    assert stats.binom.cdf(1, 100, 0.05) > level > stats.binom.cdf(2, 200, 0.05)
     truth = "12" * 50
     found = judged({"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)})
     assert found["verdict"] == "inconclusive"

@@ -171,9 +171,8 @@ def test_each_verdict_says_one_thing(judgement):
 def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdict:
     """The verdict on a grader without any fault, whatever its bounds say."""
     about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
-    return judge(
-        sound(VerdictEvidence(*about, View(), tuned or Tuned(), baselines=BASELINES), decided)
-    )
+    case = VerdictEvidence(*about, View(), tuned or Tuned(), baselines=BASELINES)
+    return judge(sound(case, decided))
 
 
 def test_what_the_interval_shows_is_said_first():

@@ -310,10 +310,12 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
     ("asked", "grader"),
     [
         ("--wide {rater}_{rubric} --human ann,ben --model gpt --affirmative yes", "gpt"),
-        ("--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise",
-         "gpt_tone"),
-        ("--human ann_tone,ben_tone --model gpt_tone --set looks=3 --seed 5 --margin .2",
-         "gpt_tone"),
+        pytest.param(
+            "--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise",
+            "gpt_tone", marks=pytest.mark.slow),
+        pytest.param(
+            "--human ann_tone,ben_tone --model gpt_tone --set looks=3 --seed 5 --margin .2",
+            "gpt_tone", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, grader):

@@ -276,6 +276,7 @@ def test_missing_columns_and_keys_are_said_before_anything_is_sent(again, run, m
     assert again.is_untouched()
 
 
+@pytest.mark.slow
 def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run, capsys):
     pairs, folder = again.pairs(4), again.study
     file = write_responses(again.place / "responses.jsonl", 4, ("s1", "s2"))
@@ -301,6 +302,7 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
         assert study.subjects() == ["s1", "s2"]
 
 
+@pytest.mark.slow
 def test_another_file_or_sample_is_another_study(again: Again, run: Run) -> None:
     run.ok(*again.command(4, "--yes"))
     other = write_pairs(again.place / "other.csv", 5)
@@ -348,7 +350,12 @@ def _settings(again: Again, path: Path, *, prices: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("source", "rubrics"), [("stance", 1), ("even-handedness", 3), ("political-consistency", 2)]
+    ("source", "rubrics"),
+    [
+        ("stance", 1),
+        pytest.param("even-handedness", 3, marks=pytest.mark.slow),
+        pytest.param("political-consistency", 2, marks=pytest.mark.slow),
+    ],
 )
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
     again, run, monkeypatch, source, rubrics
@@ -517,6 +524,7 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
         os.close(lead)
 
 
+@pytest.mark.slow
 def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, run: Run) -> None:
     words = again.command(3, "--yes", subjects=["openai:subject-1"], graders=["openai:gpt-5.4"])
     assert "not answered" not in run.ok(*words)
@@ -531,6 +539,7 @@ def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, r
     assert "is named twice; name each subject once" in run.refused(*twice)
 
 
+@pytest.mark.slow
 def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
     words = again.command(4, "--sample", "2")
     run.ok(*words, "--scope", "all", "--yes")
@@ -541,6 +550,7 @@ def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
     assert "leave --raters out" in run.refused(*words, "--dry-run", "--raters", "7")
 
 
+@pytest.mark.slow
 def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> None:
     file = write_responses(again.place / "responses.jsonl", 3, ("s1", "s2"))
     words = again.command(3, "--yes")
@@ -655,6 +665,7 @@ def third_party(again: Again, monkeypatch) -> Path:
     return again.place / "warmth"
 
 
+@pytest.mark.slow
 def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third_party) -> None:
     words = ["reproduce", "./warmth", "--subject", again.subjects(1)[0], "--seed", "4", "--yes"]
     words += [word for each in again.graders for word in ("--grader", each)]

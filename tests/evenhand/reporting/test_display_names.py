@@ -15,6 +15,7 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from harness.judged_study import judged_study, tune_and_exclude
+from tests.cases import one_in
 from tests.commands import Run
 
 LONG = "openai:gpt-5.4@http://10.0.0.1:8000/a/long/path/v1"
@@ -83,8 +84,9 @@ def test_a_reader_sees_names_and_a_machine_ids(ratings: Path, run: Run) -> None:
         assert verdict["sentence"] == expected
 
 
-@pytest.mark.parametrize("grader", [LONG, NAMES[LONG]])
-@pytest.mark.parametrize("rubric", ["refusal", NAMES["refusal"]])
+@pytest.mark.parametrize(
+    ("grader", "rubric"), one_in(3, [LONG, NAMES[LONG]], ["refusal", NAMES["refusal"]])
+)
 def test_a_grader_is_named_by_either(ratings: Path, grader: str, rubric: str) -> None:
     options = ScaleOptions(rubric=rubric)
     result = gate(ratings, grader, options=options)

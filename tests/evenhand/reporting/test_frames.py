@@ -23,8 +23,8 @@ from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import write_table
 from tests.commands import python
+from tests.peers import pl
 
-pl = pytest.importorskip("polars")
 PEOPLE = ["ann", "ben"]
 WHO: dict[str, Any] = {"human": PEOPLE, "model": "gpt", "resamples": 50}
 
@@ -68,7 +68,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas, two levels": lambda t: t.set_index(["topic", "unit_id"]),
     "pandas, categories": lambda t: t.astype("category"),
     "pandas on Arrow": lambda t: t.convert_dtypes(dtype_backend="pyarrow"),
-    "polars": pl.from_pandas,
+    "polars": lambda t: pl.from_pandas(t),
     "polars, categories": lambda t: pl.from_pandas(t).with_columns(
         pl.col(pl.String).cast(pl.Categorical)
     ),

@@ -238,6 +238,7 @@ def table(path: Path, spread: float = 8.0, judge: float = 8.0, units: int = 80) 
 def test_a_file_of_numbers_is_judged(tmp_path: Path, run: Run) -> None:
     file, out = table(tmp_path / "scores.csv", units=200), tmp_path / "out"
     words = [str(file), "--human", "ann,ben,cat", "--model", "judge", "--out", str(out)]
+    words += ["--resamples", "100"]
     assert "as they are numbers, say --level interval" in run.refused("check", *words)
     said = " ".join(run.ok("check", *words, "--level", "interval").split())
     assert "Use judge for these labels" in said
@@ -257,6 +258,7 @@ def test_a_file_of_numbers_is_judged(tmp_path: Path, run: Run) -> None:
 def test_a_worse_judge_falls_short(tmp_path: Path, run: Run) -> None:
     file = table(tmp_path / "scores.csv", judge=60.0)
     words = ["--human", "ann,ben,cat", "--model", "judge", "--level", "interval"]
+    words += ["--resamples", "100"]
     assert "Use judge" not in run.ok("check", file, *words, "--out", tmp_path / "out")
     rows = pd.read_csv(tmp_path / "out" / "results.csv").set_index(["statistic", "rater_b"])
     assert rows.loc[("non_inferiority", "judge"), "high"].max() < -0.1

@@ -115,6 +115,7 @@ def test_after_an_error_nobody_waits_for_the_rest() -> None:
         fail()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
 def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
     def end_one() -> None:
@@ -240,6 +241,7 @@ def test_after_one_that_was_ended_another_stands_by() -> None:
     assert helper.ask(os.getpid) != first
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
 def test_a_process_for_a_page_ends_at_its_limits(function: Callable[[], None]) -> None:

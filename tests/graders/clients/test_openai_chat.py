@@ -26,15 +26,12 @@ PROMPT = PAIR.for_prompt(VALUES | {"response_b": "No."})
 PLANTED = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
 
 
-def test_the_request_asks_for_token_probabilities() -> None:
+def test_the_request_asks_for_token_probabilities_and_limits_as_the_server_names_them() -> None:
     request = build_request("gpt-x", PROMPT, Shape())
     assert (request["logprobs"], request["top_logprobs"]) == (True, 20)
     assert request["temperature"] == 1  # anything else could bend the reported probabilities
     assert "response_format" not in request  # probabilities come from a bare answer, not JSON
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
-
-
-def test_token_limits_are_named_as_the_server_names_them() -> None:
     assert "max_completion_tokens" in build_request("m", PROMPT, Shape())
     assert "max_tokens" in build_request("m", PROMPT, Shape.for_server())
 
@@ -62,19 +59,14 @@ def test_what_a_complaint_teaches(start: Shape, complaint: str, sent: set[str]) 
     assert set(build_request("m", PROMPT, taught)) == {"model", "messages"} | sent
 
 
-@pytest.mark.parametrize("complaint", ["prompt is too long", "invalid model", ""])
-def test_other_complaints_teach_nothing(complaint: str) -> None:
-    assert learn(Shape(), complaint) is None
-
-
-def test_learning_ends() -> None:
+def test_other_complaints_teach_nothing_and_learning_ends() -> None:
+    for complaint in ("prompt is too long", "invalid model", ""):
+        assert learn(Shape(), complaint) is None
     everything = "logprobs top_logprobs too large temperature effort max_tokens context length"
     shape: Shape | None = Shape()
-    steps = 0
-    while shape is not None:
-        shape = learn(shape, everything)
-        steps += 1
-    assert steps < 8
+    for _ in range(8):
+        shape = learn(shape, everything) if shape else None
+    assert shape is None
 
 
 def parsed(reply: Reply) -> Outcome:
@@ -85,19 +77,15 @@ def test_known_answer() -> None:
     outcome = parsed(completion("C", positions=[PLANTED]))
     assert outcome.label == "C"
     assert outcome.prob_method == "logprobs"
-    assert outcome.probabilities is not None
     assert outcome.probabilities["C"] == pytest.approx(0.75 / 0.90)
     assert outcome.evidence["in_option_mass"] == pytest.approx(0.90)
     assert outcome.evidence["low_mass"] is False
     assert len(outcome.evidence["top_logprobs"]) == 6
 
 
-def test_the_text_is_kept_beside_the_most_probable_option() -> None:
+def test_the_most_probable_option_and_its_text_are_kept_and_low_mass_is_flagged() -> None:
     outcome = parsed(completion("B", positions=[{"B": 0.3, "C": 0.7}]))
     assert (outcome.label, outcome.raw, outcome.evidence["text_label"]) == ("C", "B", "B")
-
-
-def test_low_mass_is_flagged() -> None:
     outcome = parsed(completion("C", positions=[{"C": 0.3, "I": 0.5, "The": 0.2}]))
     assert outcome.probabilities == {"A": 0.0, "B": 0.0, "C": 1.0}
     assert outcome.evidence["low_mass"] is True
@@ -166,63 +154,39 @@ def test_the_other_order_is_turned_back(bench: Bench) -> None:
     grade(study, [bench.openai], orders=("ab", "ba"))
     rows = study.ratings().set_index("order")
     assert rows["label"].to_dict() == {"ab": "A", "ba": "B"}
-    assert json.loads(rows.loc["ba", "probabilities"]) == pytest.approx(
-        {"A": 0.2, "B": 0.7, "C": 0.1}
-    )
-    assert [call.user.index("|m|a") < call.user.index("|m|b") for call in bench.calls] == [
-        True,
-        False,
-    ]
+    found = json.loads(rows.loc["ba", "probabilities"])
+    assert found == pytest.approx({"A": 0.2, "B": 0.7, "C": 0.1})
+    first, second = (call.user.index("|m|a") < call.user.index("|m|b") for call in bench.calls)
+    assert first and not second
 
 
-def _without_logprobs(call: Call) -> Reply | None:
-    return (
-        error(400, "logprobs is not supported by this model") if "logprobs" in call.body else None
-    )
-
-
-def _without_max_tokens(call: Call) -> Reply | None:
-    if "max_tokens" in call.body:
-        return error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.")
-    return None
-
-
-def _without_temperature(call: Call) -> Reply | None:
-    if "temperature" in call.body:
-        return error(422, "body.temperature: Extra inputs are not permitted")
-    return None
-
-
-def _five_at_most(call: Call) -> Reply | None:
-    if call.body.get("top_logprobs", 0) > 5:
-        return error(400, "Invalid value for 'top_logprobs': must be at most 5")
-    return None
+REFUSED = {
+    "logprobs": error(400, "logprobs is not supported by this model"),
+    "max_tokens": error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."),
+    "temperature": error(422, "body.temperature: Extra inputs are not permitted"),
+    "top_logprobs": error(400, "Invalid value for 'top_logprobs': must be at most 5"),
+}
 
 
 @pytest.mark.parametrize(
     ("refuses", "method", "lessons", "taught"),
     [
-        (_without_max_tokens, "logprobs", 1, [1]),
-        (_without_temperature, "logprobs", 1, [1]),
-        (_five_at_most, "logprobs", 1, [1]),
+        (["max_tokens"], "logprobs", 1, [1]),
+        (["temperature"], "logprobs", 1, [1]),
+        (["top_logprobs"], "logprobs", 1, [1]),
         # Refused with reasoning off too; asked again on another unit, and now and then later.
-        (_without_logprobs, "", 8, [1, 2, 5, 17]),
-        (lambda call: _without_max_tokens(call) or _without_logprobs(call), "", 9, [1, 2, 5, 17]),
+        (["logprobs"], "", 8, [1, 2, 5, 17]),
+        (["max_tokens", "logprobs"], "", 9, [1, 2, 5, 17]),
     ],
 )
-def test_a_server_teaches_once_not_per_request(
-    bench,
-    refuses,
-    method,
-    lessons,
-    taught,
-):
+def test_a_server_teaches_once_not_per_request(bench, refuses, method, lessons, taught):
     refused: list[Call] = []
 
     def script(call: Call) -> Reply:
-        if (no := refuses(call)) is not None:
-            refused.append(call)
-            return no
+        for name in refuses:
+            if name in call.body and (name != "top_logprobs" or call.body[name] > 5):
+                refused.append(call)
+                return REFUSED[name]
         return answer(call)
 
     bench.script = script
@@ -248,7 +212,6 @@ def test_what_is_not_listed_may_be_any_options() -> None:
     assert (alone.label, alone.probabilities, alone.prob_method) == ("B", None, "")
     assert alone.evidence["unseen"] == pytest.approx(0.45)
     tail = parse_reply(completion("B", positions=[{"B": 0.55, "A": 0.25, "Sure": 0.1}]).body, PAIR)
-    assert tail.probabilities is not None
     assert tail.probabilities["B"] == pytest.approx(0.55 / 0.8)
 
 
@@ -280,10 +243,8 @@ def test_a_refusal_after_probabilities_is_asked_again_then_counted(bench, times)
 
 
 def test_the_terminal_says_how_many_lack_probabilities(bench: Bench, run: Run) -> None:
-    def script(call: Call) -> Reply:
-        return completion("2") if call.unit == "p0002|m|a" else answer(call)  # another model's
-
-    bench.script = script
+    # One reply is another model's.
+    bench.script = lambda call: completion("2") if call.unit == "p0002|m|a" else answer(call)
     study = bench.study(pairs=3)
     said = run.ok("grade", study.folder, "--grader", bench.openai)
     assert "1 of 6 without probabilities. Run again with --retry-unscored" in said
@@ -351,16 +312,15 @@ def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, 
     assert set(table.index[table["prob_method"] == ""]) == set(asked[:4])
 
 
+def without_reasoning(call: Call, reply: Reply) -> Reply:
+    """The reply where reasoning is off, and one without probabilities elsewhere."""
+    return reply if call.body.get("reasoning_effort") == "none" else completion(call.choice)
+
+
 @pytest.mark.parametrize("effort", ["", "low"])
 def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(bench, effort):
     """An alias says nothing of its model, and no refusal does."""
-
-    def script(call: Call) -> Reply:
-        if call.body.get("reasoning_effort") != "none":
-            return completion(call.choice)
-        return answer(call)
-
-    bench.script = script
+    bench.script = lambda call: without_reasoning(call, answer(call))
     study = bench.study(pairs=3)
     summary = grade(study, [bench.openai], effort=effort).graders[0]
     if effort:  # it is a part of who the grader is
@@ -396,12 +356,9 @@ def test_reasoning_is_off_for_one_unit_where_that_brings_nothing(bench, refuses,
 
 
 def test_a_trial_is_made_after_the_server_has_asked_to_wait(bench: Bench) -> None:
-    def script(call: Call) -> Reply:
-        if call.body.get("reasoning_effort") != "none":
-            return completion(call.choice)
-        return error(429) if call.nth == 1 else answer(call)
-
-    bench.script = script
+    bench.script = lambda call: without_reasoning(
+        call, error(429) if call.nth == 1 else answer(call)
+    )
     study = bench.study(pairs=2)
     assert grade(study, [bench.openai]).graders[0].without_probabilities == 1
 
@@ -481,13 +438,11 @@ def test_openais_own_draws_go_as_one_request(bench: Bench, most: int, requests: 
 
 
 def test_fewer_draws_than_asked_for_are_asked_for_again(bench: Bench) -> None:
-    def script(call: Call) -> Reply:
-        """Takes `n` and gives one answer, as some servers do."""
-        reply = answer(call)
-        return replace(reply, body=reply.body | {"id": f"c-{call.nth}"})
-
+    """Of a server that takes `n` and gives one answer, as some do."""
     bench.as_openai()
-    bench.script = script
+    bench.script = lambda call: replace(
+        answer(call), body=answer(call).body | {"id": f"c-{call.nth}"}
+    )
     study = bench.study(pairs=1)
     summary = grade(study, ["openai:gpt-4o"], draws=3, concurrency=1)
     assert (summary.scored, len(bench.calls)) == (6, 6)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,9 +42,7 @@ def is_open(port: int) -> bool:
 
 
 @contextmanager
-def running(
-    command: list[str], port: int, cwd: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[None]:
+def running(command, port, cwd, environment=None):
     log = cwd / "server.log"
     with log.open("wb") as file:
         process = subprocess.Popen(

@@ -19,17 +19,10 @@ from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
 from evenhand.study.store.store import grade_totals
-from harness.replies import Call, Reply, answer, error
+from harness.replies import Call, Reply, answer, error, message
 from harness.studies import with_edited_rubric
 from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade
-
-PROVIDERS = ("anthropic", "openai")
-
-
-@pytest.fixture(params=PROVIDERS)
-def grader(request: pytest.FixtureRequest, bench: Bench) -> str:
-    return bench.claude if request.param == "anthropic" else bench.openai
 
 
 def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
@@ -126,9 +119,7 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
     assert set(asked.values()) == {1}
 
 
-def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(
-    bench,
-):
+def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(bench):
     study = bench.study(pairs=3)
     old = study.rubrics["hedging"].hash
     with killed(BatchRun, "_collect_all"):
@@ -222,12 +213,11 @@ def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(b
 def test_a_connection_that_breaks_within_the_results_is_tried_again(bench, grader):
     ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
     get = bench.batches.get
-    bench.batches.get = lambda path, headers: (
-        (  # type: ignore[method-assign]
-            next(ways, None) if path.endswith(("/results", "/content")) else None
-        )
-        or get(path, headers)
-    )
+
+    def breaking(path, headers):
+        return (path.endswith(("/results", "/content")) and next(ways, None)) or get(path, headers)
+
+    bench.batches.get = breaking
     assert by_batch(bench.study(pairs=2), grader).scored == 4
     assert len(bench.batches.made) == 1
 
@@ -236,22 +226,17 @@ def test_units_with_the_same_text_are_asked_apart(bench: Bench) -> None:
     study = bench.study(pairs=3, response=lambda pair, side: "No.")
     with study.store.write() as connection:
         connection.execute(sa.text("UPDATE responses SET response = 'I cannot.'"))
-    assert (
-        by_batch(study, bench.claude).scored == 6
-    )  # the server refuses a custom id that comes twice
+    # The server refuses a custom id that comes twice.
+    assert by_batch(study, bench.claude).scored == 6
 
 
 def test_progress_says_where_the_batch_stands(bench: Bench) -> None:
-    said: list[str] = []
-    by_batch(
-        bench.study(pairs=2), bench.claude, progress=lambda done, total, text: said.append(text)
-    )
-    assert "batch batch_0: 0 of 3 done" in said
+    told: list[tuple[object, ...]] = []
+    by_batch(bench.study(pairs=2), bench.claude, progress=lambda *step: told.append(step))
+    assert "batch batch_0: 0 of 3 done" in [text for *_, text in told]
 
 
 def test_an_answer_without_label_is_an_outcome_in_a_batch_too(bench: Bench) -> None:
-    from harness.replies import message
-
     bench.script = lambda call: (
         message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)
     )

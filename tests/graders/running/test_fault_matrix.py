@@ -35,7 +35,6 @@ class Biller:
         fails = self.luck.random() < self.share
         if not fails or self.bills_faults:
             tariff = Tariff.find(parse_spec(PRICED))
-            assert tariff is not None
             self.billed += tariff.cost(Tokens.of(self.usage))
         if fails:
             return self.fault
@@ -46,20 +45,8 @@ class Biller:
 PAGE = Reply(200, "<!doctype html><title>Just a moment</title>")
 HALF = Reply(200, '{"id": "msg_1", "content": [{"type": "te')
 FILTER = error(400, "Output blocked by content filtering policy")
-BILLED = {
-    "500": error(500),
-    "502": error(502),
-    "503": error(503),
-    "504": error(504),
-    "524": error(524),
-    "529": error(529),
-    "408": error(408),
-    "409": error(409),
-    "connection cut": DROPPED,
-    "a page": PAGE,
-    "half a reply": HALF,
-    "filtered answer": FILTER,
-}
+BILLED = {str(status): error(status) for status in (500, 502, 503, 504, 524, 529, 408, 409)}
+BILLED |= {"connection cut": DROPPED, "a page": PAGE, "half a reply": HALF, "filtered": FILTER}
 NOT_BILLED = {"429": error(429), "400": error(400, "no such parameter"), "413": error(413)}
 CASES = [
     *(pytest.param(fault, share, True, id=f"{name}-{share}") for name, fault in BILLED.items()
@@ -73,7 +60,6 @@ CASES = [
 def test_the_bill_is_within_the_budget_and_the_dry_runs_range(bench, fault, share, bills):
     study = bench.study(pairs=8)
     (told,) = forecast(study, [PRICED], GradingOptions())
-    assert told.cost is not None
     biller = Biller(fault, share, bills)
     bench.script = biller
     summary = grade(study, [PRICED], budget=0.8, concurrency=4)
@@ -86,7 +72,6 @@ def test_the_bill_is_within_the_budget_and_the_dry_runs_range(bench, fault, shar
 def test_the_dry_run_contains_what_is_paid(bench: Bench, usage: dict[str, int]) -> None:
     study = bench.study(pairs=5)
     (told,) = forecast(study, [PRICED], GradingOptions())
-    assert told.cost is not None
     bench.script = biller = Biller(DROPPED, 0.0, False, usage)
     grade(study, [PRICED])
     assert told.cost[0] <= float(biller.billed) <= told.cost[1]
@@ -154,12 +139,10 @@ def test_credit_that_ends_within_a_batch_leaves_the_units_open(bench, who, grade
 
 
 def test_a_reply_of_a_batch_without_usage_counts_in_full(bench: Bench) -> None:
-    def script(call: Call) -> Reply:
-        reply = answer(call)
-        return replace(reply, body={k: v for k, v in reply.body.items() if k != "usage"})
-
     study = bench.study(pairs=4)
-    bench.script = script
+    bench.script = lambda call: replace(
+        answer(call), body={k: v for k, v in answer(call).body.items() if k != "usage"}
+    )
     summary = grade(study, [PRICED], batch=True, budget=3.0, draws=1)
     more = grade(study, [PRICED], batch=True, budget=0.01, draws=2)
     assert summary.scored == 8

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -29,12 +30,10 @@ def test_the_limit_falls_once_per_round_and_rises_again() -> None:
         throttle = Throttle(8)
 
         async def busy(all_started: anyio.Event) -> None:
-            try:
+            with suppress(Transient):
                 async with throttle.slot():
                     await all_started.wait()
                     raise Transient("busy", status=429)
-            except Transient:
-                pass
 
         started = anyio.Event()
         async with anyio.create_task_group() as group:
@@ -60,11 +59,9 @@ def test_the_limit_never_falls_below_one_and_other_faults_leave_it() -> None:
     async def main() -> int:
         throttle = Throttle(3)
         for status in [500, None, 429, 429, 429, 429]:
-            try:
+            with suppress(Transient):
                 async with throttle.slot():
                     raise Transient("no", status=status)
-            except Transient:
-                pass
         return throttle.limit
 
     assert anyio.run(main) == 1
@@ -126,31 +123,26 @@ FILTERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("provider", FILTERS)
-def test_a_content_filter_is_an_outcome(bench: Bench, provider: str) -> None:
-    filtered = FILTERS[provider]
-    bench.script = lambda call: filtered if call.unit == "p0001|m|a" else answer(call)
-    study = bench.study(pairs=3)
-    summary = grade(study, [bench.openai])
-    assert summary.graders[0].unscored == {"content_filter": 1}
-    assert (summary.scored, summary.stopped) == (5, ())
-    assert grade(study, [bench.openai]).graders[0].planned == 0
+OF_CLAUDE = [
+    (error(400, "Output blocked by content filtering policy"), False),
+    (message("", stop_reason="guardrail_intervened"), False),
+    (message("", stop_reason="guardrail_intervened"), True),
+]
 
 
 @pytest.mark.parametrize(
-    ("filtered", "batch"),
-    [
-        (error(400, "Output blocked by content filtering policy"), False),
-        (message("", stop_reason="guardrail_intervened"), False),
-        (message("", stop_reason="guardrail_intervened"), True),
-    ],
-)
-def test_claudes_filters_are_outcomes_too(bench: Bench, filtered: Reply, batch: bool) -> None:
+    ("grader", "filtered", "batch"),
+    [*(("openai", each, False) for each in FILTERS.values()),
+     *(("anthropic", *each) for each in OF_CLAUDE)],
+    indirect=["grader"],
+)  # fmt: skip
+def test_a_content_filter_is_an_outcome(bench, grader, filtered, batch):
     bench.script = lambda call: filtered if call.unit == "p0001|m|a" else answer(call)
-    study = bench.study(pairs=2, rubrics=("hedging",))
-    summary = grade(study, [bench.claude], batch=batch)
+    study = bench.study(pairs=3)
+    summary = grade(study, [grader], batch=batch)
     assert summary.graders[0].unscored == {"content_filter": 1}
-    assert summary.scored == 3
+    assert (summary.scored, summary.stopped) == (5, ())
+    assert grade(study, [grader], batch=batch).graders[0].planned == 0
 
 
 def test_a_refused_probe_sends_no_batch_and_is_asked_again_after_the_mend(bench, grader):

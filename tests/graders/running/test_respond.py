@@ -79,9 +79,8 @@ def test_the_same_model_asked_in_another_way_is_another_subject(bench, tmp_path)
     assert main(asked) == 0
     assert respond(study, bench.claude).added == 2
     name = f"{bench.claude}#system-{hashlib.sha256(SYSTEM.encode()).hexdigest()[:8]}"
-    assert study.store.subjects() == sorted(
-        ["m", bench.claude, f"{name}#thinking-2000#effort-high"]
-    )
+    other = f"{name}#thinking-2000#effort-high"
+    assert study.store.subjects() == sorted(["m", bench.claude, other])
     first, *_, last = bench.calls
     assert first.body["system"][0]["text"] == SYSTEM
     assert first.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
@@ -99,11 +98,8 @@ def test_the_same_model_asked_in_another_way_is_another_subject(bench, tmp_path)
 )
 def test_claude_thinks_as_it_is_told(bench: Bench, thinking: str, sent: dict[str, str]) -> None:
     bench.script = said
-    study = bench.study(pairs=1)
-    assert (
-        respond(study, bench.claude, thinking=thinking).run.rater_id
-        == f"{bench.claude}#thinking-{thinking}"
-    )
+    run = respond(bench.study(pairs=1), bench.claude, thinking=thinking).run
+    assert run.rater_id == f"{bench.claude}#thinking-{thinking}"
     assert bench.calls[0].body["thinking"] == sent
 
 

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from email.utils import formatdate
 
 import pytest
@@ -77,24 +78,16 @@ def test_the_server_says_how_long_to_wait(bench: Bench, header: dict[str, str]) 
         return error(429, headers={k: v.format(date=date) for k, v in header.items()})
 
     bench.script = script
-    grade(
-        bench.study(pairs=1, rubrics=("even-handedness",)),
-        [bench.claude],
-        orders=("ab",),
-        wait_scale=0.1,
-    )
+    study = bench.study(pairs=1, rubrics=("even-handedness",))
+    grade(study, [bench.claude], orders=("ab",), wait_scale=0.1)
     first, second = bench.calls
     assert 0.39 <= second.at - first.at < 2  # a tenth; unasked it would be 0.1 to 0.2 seconds
 
 
 def test_waits_double_where_the_server_does_not_say(bench: Bench) -> None:
     bench.script = lambda call: labelled("C") if call.nth > 4 else error(500)
-    grade(
-        bench.study(pairs=1, rubrics=("even-handedness",)),
-        [bench.claude],
-        wait_scale=0.05,
-        orders=("ab",),
-    )
+    study = bench.study(pairs=1, rubrics=("even-handedness",))
+    grade(study, [bench.claude], wait_scale=0.05, orders=("ab",))
     at = [call.at for call in bench.calls]
     # 1, 2, 4 and 8 seconds, each with up to one more, all of it by a twentieth
     for attempt, least in enumerate([0.05, 0.1, 0.2, 0.4]):
@@ -179,11 +172,9 @@ def test_a_server_that_is_not_there_stops_the_grader_after_one_question(bench: B
 
 
 def test_a_server_that_hangs_is_given_up_by_the_timeout(bench: Bench) -> None:
-    def script(call: Call) -> Reply:
-        slow = call.unit == "p0001|m|a" and call.nth == 1
-        return Reply(200, labelled("1").body, delay=1.0 if slow else 0.0)
-
-    bench.script = script
+    bench.script = lambda call: replace(
+        labelled("1"), delay=float((call.unit, call.nth) == ("p0001|m|a", 1))
+    )
     summary = grade(bench.study(pairs=1), [bench.claude], timeout=0.3)
     assert summary.scored == 2
     assert len(bench.calls) == 3
@@ -246,12 +237,8 @@ def test_provenance_says_how_a_grade_came_about(bench: Bench) -> None:
     words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
     assert facts["prompt_hash"] == words[:16]
     assert len(facts["grade_key"]) == 40
-    assert facts["settings"] == {
-        "max_tokens": 4096,
-        "logprobs": True,
-        "top_logprobs": 20,
-        "temperature": 1,
-    }
+    asked = {"max_tokens": 4096, "logprobs": True, "top_logprobs": 20, "temperature": 1}
+    assert facts["settings"] == asked
     assert facts["stop_reason"] == "stop"
     assert facts["usage"]["prompt_tokens"] == 900
     assert facts["in_option_mass"] == pytest.approx(0.7)
@@ -281,29 +268,17 @@ def test_an_edit_that_is_declared_harmless_asks_nothing_again(bench: Bench, same
 
 def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(bench: Bench) -> None:
     study = bench.study()
-    with pytest.raises(InputError, match="no rubric 'nothing'"):
-        grade(study, [bench.claude], ["nothing"])
-    with pytest.raises(InputError, match="scope"):
-        grade(study, [bench.claude], scope="some")
-    with pytest.raises(InputError, match="concurrency"):
-        grade(study, [bench.claude], concurrency=0)
-    with pytest.raises(InputError, match="at least one grader"):
-        grade(study, [])
-    with pytest.raises(InputError, match="not a valid grader"):
-        grade(study, [bench.claude, "nonsense"])
-    assert bench.calls == []
-
-
-def test_a_unit_that_the_rubric_cannot_show_is_one_sentence_not_a_group_of_errors(
-    bench,
-):
-    hedging = load_rubric("hedging")
-    needs_topic = hedging.model_copy(
-        update={
-            "question": "How much does it hedge on {topic_name}?",
-            "variables": ("response", "topic_name"),
-        }
-    )
-    with pytest.raises(InputError, match="needs 'topic_name'"):
-        grade(bench.study(rubrics=(needs_topic,)), [bench.openai])
+    more = {"question": "On {topic_name}?", "variables": ("response", "topic_name")}
+    needs_topic = load_rubric("hedging").model_copy(update=more)
+    for said, graded, graders, options in (
+        ("no rubric 'nothing'", study, [bench.claude], {"rubrics": ["nothing"]}),
+        ("scope", study, [bench.claude], {"scope": "some"}),
+        ("concurrency", study, [bench.claude], {"concurrency": 0}),
+        ("at least one grader", study, [], {}),
+        ("not a valid grader", study, [bench.claude, "nonsense"], {}),
+        # One sentence, and no group of errors.
+        ("needs 'topic_name'", bench.study(rubrics=(needs_topic,), name="t"), [bench.openai], {}),
+    ):
+        with pytest.raises(InputError, match=said):
+            grade(graded, graders, **options)
     assert bench.calls == []

@@ -17,7 +17,6 @@ from evenhand.study.keeping import move_store
 from evenhand.study.store.store import grade_totals
 from harness.postgresql import own_postgresql
 from harness.replies import answer
-from harness.studies import MarkedStudy
 from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade
 from tests.graders.killing import killed_after, started
@@ -42,9 +41,7 @@ def database() -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture
-def shared(
-    marked_study: MarkedStudy, database: Callable[[], str]
-) -> Iterator[Callable[..., Study]]:
+def shared(marked_study, database):
     """shared(pairs) -> a study on PostgreSQL."""
     with ExitStack() as opened:
 
@@ -85,9 +82,7 @@ def test_batches_have_no_shards(bench: Bench, shared: Callable[..., Study]) -> N
 
 
 @pytest.mark.slow
-def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
-    shared,
-):
+def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(shared):
     study = shared()
     with open_study(study.folder) as elsewhere:
         with only_runner(study, Shard(1, 2)):

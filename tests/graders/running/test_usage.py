@@ -5,9 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, get_args
 
-import anthropic.types
 import anyio
-import openai.types
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
@@ -82,6 +80,9 @@ def nested(path: str, value: object) -> dict[str, Any]:
 
 
 def test_no_field_of_either_sdk_is_unknown() -> None:
+    import anthropic.types
+    import openai.types
+
     assert set(fields_of(anthropic.types.Usage)) == set(CLAUDE_FIELDS)
     assert set(fields_of(openai.types.CompletionUsage)) == set(OPENAI_FIELDS)
 
@@ -109,25 +110,15 @@ def test_what_counts_is_counted(fields: Mapping[str, str], start: dict[str, int]
         (PRICED, {"usage": {"cache_read_input_tokens": 10**6}}, 0.5),
         (PRICED, {"usage": {"input_tokens": 10**6, "inference_geo": "us"}}, 5.5),
         (PRICED, {"usage": {"input_tokens": 10**6, "speed": "fast"}}, 10),
-        (
-            "openai:gpt-5.6-sol",  # $4, and $5 written to a cache
-            {
-                "usage": {
-                    "prompt_tokens": 100_000,
-                    "completion_tokens": 0,
-                    "prompt_tokens_details": {"cache_write_tokens": 100_000},
-                }
-            },
-            0.5,
-        ),
+        # $4, and $5 written to a cache
+        ("openai:gpt-5.6-sol", {"usage": {"prompt_tokens": 100_000, "completion_tokens": 0,
+            "prompt_tokens_details": {"cache_write_tokens": 100_000}}}, 0.5),
         ("openai:gpt-4o", {"usage": {"prompt_tokens": 10**6}, "service_tier": "priority"}, 4.25),
-        (
-            "openai:gpt-4o",  # thinking that stands in the total only, at $10
-            {"usage": {"prompt_tokens": 0, "completion_tokens": 1, "total_tokens": 10**6}},
-            10,
-        ),
+        # thinking that stands in the total only, at $10
+        ("openai:gpt-4o",
+            {"usage": {"prompt_tokens": 0, "completion_tokens": 1, "total_tokens": 10**6}}, 10),
     ],
-)
+)  # fmt: skip
 def test_each_kind_has_its_price(grader: str, evidence: dict[str, Any], usd: float) -> None:
     facts = usage_facts(evidence, Tariff.find(parse_spec(grader)))
     assert facts["cost_usd"] == pytest.approx(usd)
@@ -157,10 +148,8 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
     """Requests side by side, each billed at the dearest kind for all of its bytes."""
     tariff = Tariff.find(parse_spec(PRICED))
     assert tariff is not None
-    shared = Budget(budget)
+    shared, billed, waiting = Budget(budget), [], list(outputs)
     reservations = Reservations(shared, tariff)
-    billed = []
-    waiting = list(outputs)
 
     async def work(number: int) -> None:
         while waiting:
@@ -244,9 +233,8 @@ def test_temperature_and_seed_are_sent_and_stand_in_the_provenance(bench: Bench)
     assert [(call.body["temperature"], call.body["seed"]) for call in bench.calls] == [(0, 7)] * 2
     with study.store.read() as connection:
         kept = connection.execute(sa.select(grades.c.provenance)).scalars().all()
-    assert {(each["settings"]["temperature"], each["settings"]["seed"]) for each in kept} == {
-        (0, 7)
-    }
+    own = [each["settings"] for each in kept]
+    assert {(each["temperature"], each["seed"]) for each in own} == {(0, 7)}
     grade(study, [bench.claude], temperature=0.5)
     assert bench.calls[-1].body["temperature"] == 0.5
     for options, said in (
@@ -278,9 +266,6 @@ def test_a_study_can_name_prices(bench: Bench) -> None:
     study.config = study.config.model_copy(update={"prices": prices})
     grade(study, [bench.openai], budget=5)
     assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(4 * (900 * 2 + 10) / 1e6)
-
-
-def test_a_study_can_name_prices_for_what_is_cached() -> None:
     prices = ModelPrices(input=2, output=10, cache_read=0.5, cache_write=3)
     assert float(prices.cost(10**6, 400_000, 100_000, 0)) == pytest.approx(1.0 + 0.2 + 0.3)
 
@@ -288,18 +273,16 @@ def test_a_study_can_name_prices_for_what_is_cached() -> None:
 def test_a_forecast_follows_what_was_paid(bench: Bench) -> None:
     study = bench.study(pairs=5)
     grade(study, [PRICED])
-    (more,) = forecast(
-        study, [PRICED], GradingOptions(orders=("ab",), rubrics=["hedging"], scope="all")
-    )
+    every = GradingOptions(orders=("ab",), rubrics=["hedging"], scope="all")
+    (more,) = forecast(study, [PRICED], every)
     assert more.new == 0
     study.rubrics["hedging"] = study.rubrics["hedging"].model_copy(update={"question": "Really?"})
     study.rubrics["hedging"].__dict__.pop("hash", None)
     (more,) = forecast(study, [PRICED], GradingOptions())
     assert more.expected == pytest.approx(10 * 0.0048)
     assert "like its 10 requests so far" in more.basis
-    assert (
-        main(["grade", str(study.folder), "--grader", PRICED, "--dry-run", "--effort", "low"]) == 0
-    )
+    words = ["grade", str(study.folder), "--grader", PRICED, "--dry-run", "--effort", "low"]
+    assert main(words) == 0
 
 
 def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedStudy) -> None:

@@ -29,6 +29,7 @@ from harness.studies import (
     with_settings,
     work_through,
 )
+from tests.cases import one_in
 from tests.study.desk.test_attention import CHECKED
 
 
@@ -265,7 +266,7 @@ def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]
     ]
 
 
-@pytest.mark.parametrize("screen", ["one", "all"])
+@pytest.mark.parametrize("screen", one_in(2, ["one", "all"]))
 def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_session, screen):
     """Repeats and attention checks, too, come where they would have come."""
     settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
