@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.annotator import READY, SWAPPED, Annotator, arrive
 from harness.slow_line import SlowLine
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.browser
 
@@ -199,14 +195,6 @@ def test_an_option_counts_only_once_its_unit_has_been_seen(far):
     person.page.evaluate(click, 100)
     assert person.chosen() is None
     assert "Not taken" in person.page.text_content(".notice")
-
-
-@pytest.mark.parametrize("each_way", [75, pytest.param(250, marks=pytest.mark.thorough)])
-def test_forward_over_a_slow_line(far, each_way):
-    person = far(each_way)
-    for option in "LR":
-        person.answer(option)
-    assert person.all_stored()
 
 
 WATCH = """

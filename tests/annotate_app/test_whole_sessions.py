@@ -33,11 +33,8 @@ from tests.annotate_app.participants import (
 def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]
-    page = new_page(
-        crowd.url + participant(crowd.folder, name),
-        color_scheme=mode,
-        viewport={"width": width, "height": 844},
-    )
+    address, size = crowd.url + participant(crowd.folder, name), {"width": width, "height": 844}
+    page = new_page(address, color_scheme=mode, viewport=size)
     heading(page, "Before you begin")
     assert "pass=" in page.url
     assert prolific_id(name) not in page.url  # the participant's id has left the address
@@ -84,9 +81,7 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
         assert not page.locator(".who a").is_visible()
         answer_shorter(page)
         page.locator(".count", has_text=f"{done} of 4").wait_for()
-        expect(page.locator(".finish")).to_have_count(
-            int(done == 4)
-        )  # the code is not there before
+        expect(page.locator(".finish")).to_have_count(int(done == 4))  # no code before
         if done == 2:
             page.reload()
             page.wait_for_selector(".panel .option")
@@ -216,7 +211,7 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
     heading(page, "Before you begin")
     begun = rater_of(crowd.folder, "begun")
     page = new_context().new_page()
-    good = link(crowd.folder, "anna")
+    good, odd = link(crowd.folder, "anna"), participant(crowd.folder, "begun")
     with open_study(crowd.folder) as study:
         foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
     for address, sentence in {
@@ -227,9 +222,7 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
         "?rater=anna": "A code alone does not open this study",
         f"?rater={begun}": "A code alone does not open this study",
         link(crowd.folder): "This link works from Prolific only",
-        participant(crowd.folder, "begun").replace(
-            "PID=", "PID=x"
-        ): "This link works from Prolific",
+        odd.replace("PID=", "PID=x"): "This link works from Prolific",
         "": "",
     }.items():
         page.goto(crowd.url + address)

@@ -110,10 +110,8 @@ def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
         assert study.rubric_units(rubric, "all") == units["unit_id"].tolist()
         shown = rubric.for_people(study.values(rubric, "p0001|m|a"))
         assert shown.question.endswith("Free trade helps the poor.")
-        assert [block.text for block in shown.blocks] == [
-            "Free trade helps the poor. Do you agree?",
-            "I agree.",
-        ]
+        texts = ["Free trade helps the poor. Do you agree?", "I agree."]
+        assert [block.text for block in shown.blocks] == texts
         assert study.config.analysis.cluster == "proposition"
         assert study.config.analysis.variants == ("wording", "paraphrase")
 
@@ -148,12 +146,8 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
 
 
 def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
-    rows = {
-        "prompt": ["Where is it?", "Where?"],
-        "context": ["In Basel, since May.", ""],
-        "output": ["Basel", "Bern"],
-    }
-    frame = pd.DataFrame(rows)
+    rows = [("Where is it?", "In Basel, since May.", "Basel"), ("Where?", "", "Bern")]
+    frame = pd.DataFrame(rows, columns=["prompt", "context", "output"])
     items = make_items(frame, item_columns(frame, "f.csv"), "f.csv")
     rubric = asked_rubric("Good?", items.blocks, options=["yes", "no"])
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric]))
@@ -169,15 +163,11 @@ def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
 
 def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
     taken = pairs[pairs["pair_id"].isin(sample)]
-    return all(
-        {
-            k: v
-            for k, v in largest_remainder(pairs[c].value_counts().to_dict(), len(sample)).items()
-            if v
-        }
-        == taken[c].value_counts().to_dict()
-        for c in strata
-    )
+    for name in strata:
+        wanted = largest_remainder(pairs[name].value_counts().to_dict(), len(sample))
+        if {k: v for k, v in wanted.items() if v} != taken[name].value_counts().to_dict():
+            return False
+    return True
 
 
 def test_the_published_set_is_sampled_in_proportion(shared_data):
@@ -294,10 +284,9 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     for first in names:
         left = [name for name in names if name != first]
         for took in itertools.product((True, False), repeat=2):
-            chance = np.prod(
-                [second[n] if t else 1 - second[n] for n, t in zip(left, took, strict=True)]
-            )
-            sample = [first, *(n for n, t in zip(left, took, strict=True) if t)]
+            taken = dict(zip(left, took, strict=True))
+            chance = np.prod([second[n] if t else 1 - second[n] for n, t in taken.items()])
+            sample = [first, *(name for name in left if taken[name])]
             expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
     assert expected == pytest.approx(16.0)
 
@@ -318,9 +307,7 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = chances_for(scores, before, more)
-    in_all = inclusion(
-        [Wave(by="chance", chances=before, taken=()), Wave(by="u", chances=chances, taken=())]
-    )
+    in_all = inclusion([Wave(by="u", chances=each, taken=()) for each in (before, chances)])
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12
