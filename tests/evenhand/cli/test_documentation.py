@@ -158,10 +158,20 @@ def test_every_test_that_a_page_names_is_there() -> None:
     named = {
         name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))
     }
-    assert len(named) > 30
+    assert len(named) > 120
     files = (ROOT / "tests").rglob("test_*.py")
     there = {name for file in files for name in re.findall(r"def (test_\w+)\(", file.read_text())}
     assert named <= there, named - there
+
+
+def test_every_row_on_security_names_a_test() -> None:
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
+    shown_by = re.compile(r"^\|.*\| shown by \|\n\|[- |]+\n((?:\|.*\n)+)", re.MULTILINE)
+    tables = shown_by.findall(page)
+    rows = [line for table in tables for line in table.splitlines()]
+    assert (len(tables), len(rows) > 80) == (6, True)
+    assert [row for row in rows if not re.search(r"\| `test_\w+`(, `test_\w+`)* \|$", row)] == []
+    assert {len(row.split(" | ")) for row in rows} == {3, 4}
 
 
 def links(page: Path) -> Iterator[str]:

@@ -62,12 +62,8 @@ def test_what_is_frozen_are_labels_and_what_they_mean_and_nobody_is_named(first:
     text = saved(first).read_text("utf-8")
     content = json.loads(text)
     assert (content["file"], content["format"], content["grader"]) == ("evenhand baseline", 1, "g")
-    assert content["scales"][""] == {
-        "categories": ["no", "yes"],
-        "level": "nominal",
-        "affirmative": ["yes"],
-        "hashes": ["abc"],
-    }
+    scale = {"categories": ["no", "yes"], "level": "nominal", "affirmative": ["yes"]}
+    assert content["scales"][""] == scale | {"hashes": ["abc"]}
     assert content["units"][:2] == ["unit_id,cluster_id", "u0,u0"]
     assert content["ratings"][0] == "unit_id,rater_id,rater_kind,label,draw"
     assert len(content["ratings"]) == 1 + 3 * 150
