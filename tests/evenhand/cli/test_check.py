@@ -44,26 +44,6 @@ def newsroom(
 
 
 @pytest.mark.slow
-def test_newsroom_against_two_libraries(shared_data, newsroom):
-    import krippendorff
-    from sklearn.metrics import cohen_kappa_score
-
-    file, (_, results) = shared_data / "real" / "newsroom.csv", newsroom
-    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
-    scale = [1, 2, 3, 4, 5]
-    for weights in (None, "linear", "quadratic"):
-        statistic = f"weighted_kappa_{weights}" if weights else "cohen_kappa"
-        kappa = cohen_kappa_score(wide["r0"], wide["r1"], labels=scale, weights=weights)
-        assert value(results, statistic, "r0", "r1") == pytest.approx(kappa, abs=1e-12)
-    codes = wide.to_numpy().T
-    for level in ("nominal", "ordinal", "interval"):
-        alpha = krippendorff.alpha(codes, level_of_measurement=level, value_domain=scale)
-        found = value(results, f"krippendorff_alpha_{level}", "humans")
-        assert found == pytest.approx(alpha, abs=1e-12)
-    assert set(results["n_clusters"]) >= {"420"}
-
-
-@pytest.mark.slow
 def test_dices_with_its_124_raters_is_pooled(shared_data: Path, tmp_path: Path, capsys) -> None:
     import krippendorff
 
@@ -234,6 +214,7 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
+    assert set(newsroom[1]["n_clusters"]) >= {"420"}
     facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
     # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
     assert "17 values compared with scikit-learn, krippendorff and statsmodels" in json.dumps(facts)

@@ -19,7 +19,6 @@ from harness.demo.raters import ANNOTATORS, GRADERS
 from harness.demo.responses import demo_responses
 from harness.page_size import page_size
 from tests.commands import Run
-from tests.evenhand.demo.travelling import same_as_reported
 from tests.harness.demo.expected import expected_agreement, truth_distribution
 
 if TYPE_CHECKING:
@@ -141,14 +140,6 @@ def test_everything_simulated_says_synthetic(demo: Path) -> None:
         simulated = set(study.ratings()["rater_id"]) - {"baseline:lexical"}
     assert len(simulated) == 5
     assert all("synthetic" in rater for rater in simulated)
-
-
-@pytest.mark.thorough
-def test_exported_files_give_the_same_verdicts(demo: Path) -> None:
-    """On one rubric, for time's sake; the sidecar holds the others in the same way."""
-    out = demo.parent / "travels.csv"
-    assert main(["export", str(demo), "--out", str(out)]) == 0
-    assert same_as_reported(out, demo / "report", "even-handedness")
 
 
 def test_a_visitor_finds_units_to_label(demo: Path) -> None:

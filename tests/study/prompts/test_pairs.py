@@ -1,6 +1,7 @@
 """Propositions as they come in files, the lengths of responses, and the sample."""
 
 import itertools
+from hashlib import sha256
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.prompts.items import item_columns, make_items
 from evenhand.study.prompts.pairs import (
     LENGTH_COLUMNS,
+    cluster_noun,
     read_pairs,
     read_propositions,
     read_responses,
@@ -28,6 +30,7 @@ from evenhand.study.prompts.sampling import (
     RATIO,
     Wave,
     chances_for,
+    digest,
     draw_sample,
     inclusion,
     largest_remainder,
@@ -245,6 +248,25 @@ def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
     assert chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
     with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
         chances_for(alike, before, 3)
+
+
+def test_what_is_drawn_by_a_key_or_a_seed_is_a_digest():
+    """RFC 4231, test case 2; and that of the seed and its parts with a separator between them."""
+    known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    assert digest(b"Jefe", "what do ya want for nothing?") == known
+    assert digest(7, "a", "b") == sha256(b"7\x1fa\x1fb").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("columns", "cluster", "noun"),
+    [
+        (["prompt_a", "prompt_b", "sample_id"], "sample_id", "sample"),
+        (["prompt_a", "prompt_b"], "", "pair"),
+        (["prompt_a", "item_id"], "", "item"),
+    ],
+)
+def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts(columns, cluster, noun):
+    assert cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
 
 
 def test_largest_remainder_by_hand():
