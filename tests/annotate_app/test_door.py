@@ -114,23 +114,15 @@ async def knock(server: Served, origin: str, **how: Any) -> int:
 
 @asynccontextmanager
 async def page_of(
-    server: Served,
-    cookie: str = "",
-    session: str = "",
-    origin: str = "",
-    host: str = "127.0.0.1",
-    **headers: str,
-) -> Any:
-    asks = ["streamlit", "token", session] if session else ["streamlit"]
-    async with connect(
-        f"ws://{host}:{server.port}/_stcore/stream",
-        subprotocols=asks,
-        origin=origin or f"http://{host}:{server.port}",
-        additional_headers={"Cookie": cookie, **headers} if cookie else headers,
-        max_size=None,
-        host="127.0.0.1",
-        port=server.port,
-    ) as socket:
+    server: Served, cookie: str = "", session: str = "", *,
+    origin: str = "", host: str = "127.0.0.1", **headers: str,
+) -> Any:  # fmt: skip
+    at = f"{host}:{server.port}"
+    how = {"subprotocols": ["streamlit", "token", session] if session else ["streamlit"]}
+    how |= {"origin": origin or f"http://{at}", "max_size": None}
+    how |= {"additional_headers": {"Cookie": cookie, **headers} if cookie else headers}
+    there = {"host": "127.0.0.1", "port": server.port}
+    async with connect(f"ws://{at}/_stcore/stream", **how, **there) as socket:
         yield socket
 
 
@@ -155,15 +147,9 @@ def test_a_rebound_name_gets_no_connection(server):
 @pytest.mark.parametrize(
     ("host", "status"),
     [
-        ("localhost", 200),
-        ("LOCALHOST:1", 200),
-        ("[::1]:8501", 200),
-        ("lab.example.org", 200),
-        ("rebound.example.org", 421),
-        ("127.0.0.1.example.org", 421),
-        ("localhost@rebound.example.org", 421),
-        ("10.0.0.1", 421),
-        ("[", 421),
+        *((host, 200) for host in ("localhost", "LOCALHOST:1", "[::1]:8501", "lab.example.org")),
+        *((host, 421) for host in ("rebound.example.org", "127.0.0.1.example.org", "10.0.0.1")),
+        *((host, 421) for host in ("localhost@rebound.example.org", "[")),
     ],
 )
 def test_only_the_studys_own_names_are_answered(server, host, status):

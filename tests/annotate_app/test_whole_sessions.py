@@ -26,8 +26,9 @@ from tests.annotate_app.participants import (
     to_practice,
 )
 
+pytestmark = pytest.mark.browser
 
-@pytest.mark.browser
+
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 @pytest.mark.journey
 def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
@@ -117,7 +118,6 @@ def _check_store(folder: Path, rater: str) -> None:
     assert 0 < times["active_seconds"] < 120
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_every_step_can_be_done_by_keyboard(new_page, crowd):
     page = new_page(crowd.url + participant(crowd.folder, "keys"))
@@ -153,7 +153,6 @@ def test_every_step_can_be_done_by_keyboard(new_page, crowd):
     page.wait_for_selector(".panel .option")
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_consent_is_an_end(new_page, crowd, axe, mode):
@@ -173,7 +172,6 @@ def test_no_consent_is_an_end(new_page, crowd, axe, mode):
     axe(page, "code")
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     new_page, make_session, serve_study
@@ -204,7 +202,6 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
 PASSWORD = "correct horse battery"
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_page):
     page = new_page(crowd.url + participant(crowd.folder, "begun"))
@@ -236,7 +233,6 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
     assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     new_page, make_session, serve_study, axe
