@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import time
-import urllib.request
 import venv
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from uv import find_uv_bin
 
 from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
+from harness.served import answers
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -347,7 +347,7 @@ def test_uvx_shows_the_demo_in_an_empty_folder(shipped, python, tmp_path):
     )
     until = time.monotonic() + 2400
     try:
-        while not _answers(f"http://127.0.0.1:{port}/health"):
+        while not answers(f"http://127.0.0.1:{port}/health"):
             assert demo.poll() is None, "it has ended"
             assert time.monotonic() < until, "it does not answer"
             time.sleep(0.5)
@@ -355,14 +355,6 @@ def test_uvx_shows_the_demo_in_an_empty_folder(shipped, python, tmp_path):
     finally:
         os.killpg(demo.pid, signal.SIGTERM)
         demo.wait(timeout=20)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - loopback
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 # ---- beside other tools --------------------------------------------------------------------------

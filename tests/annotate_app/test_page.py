@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -324,11 +325,7 @@ _COLOURS = """
 
 def _contrast(page, selector: str) -> float:
     colours = page.locator(selector).first.evaluate(_COLOURS)
-    light, dark = sorted((_luminance(colour[:3]) for colour in colours), reverse=True)
+    channels = np.array([colour[:3] for colour in colours]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    dark, light = sorted(linear @ (0.2126, 0.7152, 0.0722))
     return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(colour: list[int]) -> float:
-    channels = [c / 255 for c in colour]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -73,10 +73,6 @@ def until_stored(person: Annotator) -> None:
     assert person.all_stored()
 
 
-def back_at(person: Annotator, unit: str) -> None:
-    person.page.locator(READY, has_text=f"Response {int(unit[1:5])}, side").wait_for()
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
 def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way, gaps, trials):
@@ -88,7 +84,7 @@ def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way
         type_in(person, ("Backspace", "c", "Enter"), gap)
         person.given[unit] = label("C", order)
         until_stored(person)
-        back_at(person, present)
+        person.page.locator(READY, has_text=f"Response {int(present[1:5])}, side").wait_for()
         assert person.chosen() is None
 
 

@@ -130,9 +130,10 @@ def test_it_decides_as_the_product_does(cell: Cell) -> None:
             rng = np.random.default_rng([run, round(10 * below)])
             labels, clusters = deciding_bound.study(cell, below, rng)
             _, passes = deciding_bound.decided(labels, clusters)
-            found = analyse(
-                _ratings(labels), _units(clusters), [SCALE], looks=1, resamples=10, min_stability=-1
-            )
+            of = [(f"u{n}", f"c{cluster}") for n, cluster in enumerate(clusters)]
+            units = pd.DataFrame(of, columns=["unit_id", "cluster_id"])
+            rules = {"looks": 1, "resamples": 10, "min_stability": -1}
+            found = analyse(_ratings(labels), units, [SCALE], **rules)
             judged = found.verdicts[0]["verdict"] in ("can_replace", "only_with_correction")
             agreed += judged == passes
     assert agreed >= 7  # what a verdict must also meet may stop one
@@ -149,11 +150,6 @@ def _ratings(labels: np.ndarray) -> pd.DataFrame:
             "label": np.where(labels[unit, rater] == 1, "yes", "no"),
         }
     )
-
-
-def _units(clusters: np.ndarray) -> pd.DataFrame:
-    rows = [(f"u{n}", f"c{cluster}") for n, cluster in enumerate(clusters)]
-    return pd.DataFrame(rows, columns=["unit_id", "cluster_id"])
 
 
 @pytest.mark.parametrize("world", ["latent", "classes", "beta"])

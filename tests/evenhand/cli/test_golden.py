@@ -29,13 +29,9 @@ def server(monkeypatch, tmp_path: Path) -> Iterator[ProtocolServer]:
     server.close()
 
 
-def says_yes(call: Call) -> Reply:
-    """A grader that finds everything faithful, and cannot be read on one answer."""
-    return message("Hmm.") if "pastry cook" in call.user else labelled("yes")
-
-
 def test_what_a_grader_gets_wrong_is_listed(run, server, tmp_path):
-    server.script = says_yes
+    # It finds everything faithful, and cannot be read on one answer.
+    server.script = lambda call: message("Hmm.") if "cook" in call.user else labelled("yes")
     said = run.ok("rubric", "check", "faithfulness", "--grader", GRADER)
     *_, right, second, third, fifth = said.splitlines()
     assert right.endswith("got 3 of 6 golden answers of faithfulness right.")

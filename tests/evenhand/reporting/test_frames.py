@@ -195,10 +195,6 @@ def test_without_pyarrow(wide: pd.DataFrame, tmp_path: Path) -> None:
     assert (tmp_path / "results.csv").read_text() == expected
 
 
-def two_levels(table: pd.DataFrame) -> pd.DataFrame:
-    return table.set_axis(pd.MultiIndex.from_product([["a"], list(table)]), axis=1)
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -210,7 +206,8 @@ def two_levels(table: pd.DataFrame) -> pd.DataFrame:
         (lambda t: [], "ratings has no column"),
         (lambda t: pa.table([pa.array([1])] * 2, names=["ann", "ann"]),
          "ratings: two columns are called 'ann'; rename one"),
-        (two_levels, "the columns have names of 2 levels; give each one name"),
+        (lambda t: t.set_axis(pd.MultiIndex.from_product([["a"], list(t)]), axis=1),
+         "the columns have names of 2 levels; give each one name"),
         (lambda t: t.set_axis(pd.MultiIndex.from_product([[1, 2], range(30)])),
          "its rows are named by an index of 2 levels; name the levels"),
         (lambda t: pl.from_pandas(t).lazy(), "this LazyFrame is not computed yet; write .collec"),

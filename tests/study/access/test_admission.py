@@ -303,10 +303,6 @@ def test_invented_participants_get_no_more_than_the_places(make_session):
     assert enter(study, address(0, submission=1)) == raters[0]
 
 
-def decline(sessions: Sessions, rater: str) -> None:
-    sessions.decide_consent(rater, agreed=False)
-
-
 def fail(sessions: Sessions, rater: str) -> None:
     sessions.decide_consent(rater, agreed=True)
     for _ in range(2):
@@ -321,7 +317,7 @@ def stop(sessions: Sessions, rater: str) -> None:
 
 
 ENDS: dict[str, Callable[[Sessions, str], None]] = {
-    "no_consent": decline,
+    "no_consent": lambda sessions, rater: sessions.decide_consent(rater, agreed=False),
     "screened_out": fail,
     "stopped": stop,
     **dict.fromkeys(("returned", "timed_out", "rejected"), None),
