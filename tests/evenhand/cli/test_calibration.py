@@ -3,13 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import Study, open_study
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import with_labels
 from tests.commands import Run
 
@@ -23,20 +20,16 @@ def study(make_study) -> Study:
     """
     made = make_study(pairs=40)
     rubric = made.rubrics["refusal"]
-    rng = np.random.default_rng(4)
-    yes, no = rubric.affirmative[0], rubric.categories[0]
-    assert no not in rubric.affirmative
-    rows = []
-    for unit in made.rubric_units(rubric):
-        truth = rng.random() < 0.4
-        stated = rng.uniform(0.1, 1.0) if truth else rng.uniform(0.0, 0.1)
-        for who, kind in (("ann", "human"), ("ben", "human"), ("hard", "model")):
-            said = truth != (rng.random() < 0.05)
-            rows.append((unit, who, kind, yes if said else no, np.nan, ""))
-        rows.append((unit, "prob", "model", yes if stated > 0.5 else no, stated, "verbalised"))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive", "prob_method"]
-    table = pd.DataFrame(rows, columns=columns).assign(rubric="refusal")
-    import_ratings(made, validate_ratings(table), "ratings.csv")
+    rng, count = np.random.default_rng(4), len(made.rubric_units(rubric))
+    truth = rng.random(count) < 0.4
+    stated = np.where(truth, rng.uniform(0.1, 1.0, count), rng.uniform(0.0, 0.1, count))
+    said = {who: truth != (rng.random(count) < 0.05) for who in ("ann", "ben", "hard")}
+    keys = (rubric.affirmative[0], rubric.categories[0])
+    given = {who: np.where(yes, *keys).tolist() for who, yes in said.items()}
+    with_labels(made, given, graders=["hard"])
+    given = {"prob": np.where(stated > 0.5, *keys).tolist()}
+    about = {"p_positive": stated.tolist(), "prob_method": "verbalised"}
+    with_labels(made, given, graders=["prob"], **about)
     with (made.folder / "study.toml").open("a") as file:
         file.write("\n# a remark of its owner\n")
     return made

@@ -12,10 +12,9 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import rubric_text
 from evenhand.study import Study
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 from tests.commands import Run
 
 
@@ -322,24 +321,22 @@ def test_a_rubric_is_written_by_its_name(tmp_path: Path, run: Run) -> None:
     assert "file.rubric is '../own'" in run.refused("check", file)
 
 
-def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.DataFrame:
+def rate(study: Study, rater: str, scope: str, seed: int) -> None:
     """Labels (synthetic) of every unit in scope, at random."""
     rng = np.random.default_rng(seed)
-    rows = [
-        {"unit_id": unit, "rubric": name, "rater_id": rater, "rater_kind": kind}
-        | {"label": str(rng.choice(rubric.categories)), "rubric_hash": rubric.hash}
-        for name, rubric in study.rubrics.items()
-        for unit in study.rubric_units(rubric, scope)
-    ]
-    return validate_ratings(pd.DataFrame(rows))
+    for name, rubric in study.rubrics.items():
+        units = study.rubric_units(rubric, scope)
+        given = {rater: rng.choice(rubric.categories, len(units)).tolist()}
+        about = {"units": units, "graders": ["dice"], "rubric_hash": rubric.hash}
+        with_labels(study, given, name, **about)
 
 
 @pytest.mark.slow
 def test_everything_graded_reaches_the_report(make_study, tmp_path):
     study = make_study(pairs=24, sample=10)
     for seed, person in enumerate(("ann", "ben")):
-        import_ratings(study, rated(study, person, "human", "sample", seed), person)
-    import_ratings(study, rated(study, "dice", "model", "all", 7), "dice")
+        rate(study, person, "sample", seed)
+    rate(study, "dice", "all", 7)
     folder = str(study.folder)
     assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
     change_config(study.folder, {"analysis": {"resamples": 100}})

@@ -6,19 +6,18 @@ import pandas as pd
 import pytest
 
 from evenhand.reporting.report import browser_path
-from evenhand.study import Study
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 from tests.commands import Run
+
+GIVEN = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
 
 
 @pytest.fixture
 def table() -> pd.DataFrame:
     """Two people and a grader on the 12 refusal units of one subject."""
-    given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
     rows = [
         {"unit_id": f"p{n // 2 + 1:04d}|s1|{'ab'[n % 2]}", "rater_id": who, "label": label}
-        for who, labels in given.items()
+        for who, labels in GIVEN.items()
         for n, label in enumerate(labels)
     ]
     frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
@@ -26,10 +25,8 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture
-def study(make_study, table: pd.DataFrame) -> Path:
-    made: Study = make_study(subjects=("s1",))
-    import_ratings(made, validate_ratings(table), "test")
-    return made.folder
+def study(make_study) -> Path:
+    return with_labels(make_study(subjects=("s1",)), GIVEN, graders=["gpt"]).folder
 
 
 @pytest.mark.slow
