@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import time
-import urllib.request
 import venv
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from uv import find_uv_bin
 
 from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
+from harness.served import answers
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -36,14 +36,8 @@ for hook in hooks:
 """What pip does, without the environment of its own for which it would need a network."""
 
 SOMEBODY_ELSES = (
-    "analysis",
-    "annotate_app",
-    "exchange",
-    "graders",
-    "rubrics",
-    "signal",
-    "statistics",
-    "study",
+    *("analysis", "annotate_app", "exchange", "graders", "rubrics", "study"),
+    *("signal", "statistics"),
 )
 """Modules in the folder where a researcher works; each fails when it is imported."""
 
@@ -213,18 +207,16 @@ def workplace(tmp_path: Path) -> Path:
     pairs = [f"For {n},Against {n}" for n in range(30)]
     (tmp_path / "pairs.csv").write_text("\n".join(["prompt_a,prompt_b", *pairs]) + "\n", "utf-8")
     responses = [f"s1,p{n:04d},{side},Text {n}{side}" for n in range(1, 31) for side in "ab"]
-    (tmp_path / "responses.csv").write_text(
-        "\n".join(["subject,pair_id,side,response", *responses]) + "\n", "utf-8"
-    )
+    responses = ["subject,pair_id,side,response", *responses, ""]
+    (tmp_path / "responses.csv").write_text("\n".join(responses), "utf-8")
     ratings = [
         f"p{n:04d}|s1|a,refusal,{rater},human,{label},{seconds}"
         for rater, seconds in (("ann", 30), ("ben", 25), ("hasty", 2))
         for n in range(1, 31)
         for label in [1 + n % 5 if rater != "ben" or n % 4 else 1]
     ]
-    (tmp_path / "ratings.csv").write_text(
-        "\n".join(["unit_id,rubric,rater_id,rater_kind,label,seconds", *ratings]) + "\n", "utf-8"
-    )
+    ratings = ["unit_id,rubric,rater_id,rater_kind,label,seconds", *ratings, ""]
+    (tmp_path / "ratings.csv").write_text("\n".join(ratings), "utf-8")
     return tmp_path
 
 
@@ -305,9 +297,7 @@ def test_check_alone_is_small_and_says_the_same(lean, evenhand, workplace):
 
     gate = [lean, "gate", "graded.csv", "--grader", "hasty", "--resamples", "200"]
     run([*gate, "--require", "coverage > 0.9"], workplace)
-    library = (
-        "import evenhand as eh; print(eh.check(eh.read('graded.csv'), resamples=200).verdicts)"
-    )
+    library = "import evenhand as eh; print(eh.check('graded.csv', resamples=200).verdicts)"
     assert "hasty" in run([lean.with_name("python"), "-P", "-c", library], workplace)
 
 
@@ -350,21 +340,14 @@ def test_each_python_builds_the_same_wheel_of_the_sdist(shipped, python, tmp_pat
 def test_uvx_shows_the_demo_in_an_empty_folder(shipped, python, tmp_path):
     """As `uvx --from WHEEL evenhand demo`, until its app answers."""
     port = free_port()
-    uvx = [
-        find_uv_bin(),
-        "tool",
-        "run",
-        "--python",
-        python,
-        "--from",
-        f"evenhand[all] @ {shipped.wheel.as_uri()}",
-    ]
+    uvx = [find_uv_bin(), "tool", "run", "--python", python]
+    uvx += ["--from", f"evenhand[all] @ {shipped.wheel.as_uri()}"]
     demo = subprocess.Popen(
         [*uvx, "evenhand", "demo", "--port", str(port)], cwd=tmp_path, start_new_session=True
     )
     until = time.monotonic() + 2400
     try:
-        while not _answers(f"http://127.0.0.1:{port}/health"):
+        while not answers(f"http://127.0.0.1:{port}/health"):
             assert demo.poll() is None, "it has ended"
             assert time.monotonic() < until, "it does not answer"
             time.sleep(0.5)
@@ -372,14 +355,6 @@ def test_uvx_shows_the_demo_in_an_empty_folder(shipped, python, tmp_path):
     finally:
         os.killpg(demo.pid, signal.SIGTERM)
         demo.wait(timeout=20)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - loopback
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 # ---- beside other tools --------------------------------------------------------------------------

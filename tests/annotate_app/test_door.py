@@ -4,16 +4,15 @@ belongs to the browser that began it, and no page of another name speaks to the 
 
 import http.client
 import json
-import os
 import re
 import socket
 import struct
 import time
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 from playwright.sync_api import expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -115,23 +114,15 @@ async def knock(server: Served, origin: str, **how: Any) -> int:
 
 @asynccontextmanager
 async def page_of(
-    server: Served,
-    cookie: str = "",
-    session: str = "",
-    origin: str = "",
-    host: str = "127.0.0.1",
-    **headers: str,
-) -> Any:
-    asks = ["streamlit", "token", session] if session else ["streamlit"]
-    async with connect(
-        f"ws://{host}:{server.port}/_stcore/stream",
-        subprotocols=asks,
-        origin=origin or f"http://{host}:{server.port}",
-        additional_headers={"Cookie": cookie, **headers} if cookie else headers,
-        max_size=None,
-        host="127.0.0.1",
-        port=server.port,
-    ) as socket:
+    server: Served, cookie: str = "", session: str = "", *,
+    origin: str = "", host: str = "127.0.0.1", **headers: str,
+) -> Any:  # fmt: skip
+    at = f"{host}:{server.port}"
+    how = {"subprotocols": ["streamlit", "token", session] if session else ["streamlit"]}
+    how |= {"origin": origin or f"http://{at}", "max_size": None}
+    how |= {"additional_headers": {"Cookie": cookie, **headers} if cookie else headers}
+    there = {"host": "127.0.0.1", "port": server.port}
+    async with connect(f"ws://{at}/_stcore/stream", **how, **there) as socket:
         yield socket
 
 
@@ -156,15 +147,9 @@ def test_a_rebound_name_gets_no_connection(server):
 @pytest.mark.parametrize(
     ("host", "status"),
     [
-        ("localhost", 200),
-        ("LOCALHOST:1", 200),
-        ("[::1]:8501", 200),
-        ("lab.example.org", 200),
-        ("rebound.example.org", 421),
-        ("127.0.0.1.example.org", 421),
-        ("localhost@rebound.example.org", 421),
-        ("10.0.0.1", 421),
-        ("[", 421),
+        *((host, 200) for host in ("localhost", "LOCALHOST:1", "[::1]:8501", "lab.example.org")),
+        *((host, 421) for host in ("rebound.example.org", "127.0.0.1.example.org", "10.0.0.1")),
+        *((host, 421) for host in ("localhost@rebound.example.org", "[")),
     ],
 )
 def test_only_the_studys_own_names_are_answered(server, host, status):
@@ -181,8 +166,7 @@ def test_only_the_studys_own_names_are_answered(server, host, status):
 def megabytes(server: Served) -> float:
     """The memory of the app's process."""
     assert server.process is not None
-    pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return psutil.Process(server.process.pid).memory_info().rss / 1e6
 
 
 def begun(server: Served, announced: int, sent: int) -> socket.socket:
@@ -358,10 +342,8 @@ def test_a_file_is_taken_from_and_given_to_the_leads_browser_alone(server):
 
             def statuses(cookie: str) -> tuple[int, int]:
                 said = {"Cookie": cookie} if cookie else {}
-                return (
-                    asked(server, upload, method="DELETE", **said).status,
-                    asked(server, file, **said).status,
-                )
+                taken = asked(server, upload, method="DELETE", **said)
+                return taken.status, asked(server, file, **said).status
 
             for cookie in ("", other):
                 assert await anyio.to_thread.run_sync(statuses, cookie) == (403, 403)
@@ -380,9 +362,8 @@ def test_behind_tls_no_cookie_travels_without_it(server):
             said = {"X-Forwarded-Proto": "https"} if tls else {}
             cookies = asked(server, path, **said).headers.get_all("Set-Cookie", [])
             assert all(("Secure" in cookie.split("; ")) == tls for cookie in cookies)
-            assert {
-                each.partition("=")[0].removeprefix("__Host-" * tls) for each in cookies
-            } == names
+            told = {each.partition("=")[0].removeprefix("__Host-" * tls) for each in cookies}
+            assert told == names
 
 
 # ---- last, since while the browser's loop runs no test can run its own ---------------------------

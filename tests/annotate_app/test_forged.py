@@ -57,20 +57,12 @@ class Forger:
 
     async def answers(self, others: list[str]) -> None:
         """Answers of which one part or another is not what a panel would send."""
-        good = {
-            "submit_id": f"f{self.random.random()}",
-            "task_id": self.random.choice([*self._own_tasks(), *others, "0" * 32]),
-            "option_key": self.random.choice("LRC"),
-            "skip_reason": "",
-            "seconds": 1.0,
-            "edit": self.random.random() < 0.3,
-            "confidence": None,
-            "rationale": "",
-            "flag": "harmful",
-            "text": "",
-        }
-        if self.random.random() < 0.7:
-            del good["flag"]
+        task = self.random.choice([*self._own_tasks(), *others, "0" * 32])
+        good = {"submit_id": f"f{self.random.random()}", "task_id": task, "seconds": 1.0}
+        good |= {"option_key": self.random.choice("LRC"), "edit": self.random.random() < 0.3}
+        good |= {"confidence": None, **dict.fromkeys(("skip_reason", "rationale", "text"), "")}
+        if self.random.random() < 0.3:
+            good["flag"] = "harmful"
         entries: list[Any] = []
         for _ in range(self.random.choice([1, 1, 3, 500])):
             entry: Any = dict(good)

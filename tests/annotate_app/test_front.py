@@ -36,14 +36,8 @@ def several(make_study, serve_study):
     paragraph = "Some people hold that **this is right**, and others that it is *not* so.\n\n"
     row = "| a cell of some words | another one |\n"
     response = f"## A heading\n\n{paragraph * 30}\n{row}| --- | --- |\n{row * 8}"
-    study = make_study(
-        3,
-        lambda number, side: f"{response}\n{number}{side}",
-        rubrics=usual_rubrics(propositions=False),
-        screen="all",
-        display="markdown",
-    )
-    return serve_study(study)
+    said = {"rubrics": usual_rubrics(propositions=False), "screen": "all", "display": "markdown"}
+    return serve_study(make_study(3, lambda number, side: f"{response}\n{number}{side}", **said))
 
 
 def answer_all(page) -> None:

@@ -15,9 +15,6 @@ from harness.annotator import READY, Annotator, reload
 
 pytestmark = pytest.mark.browser
 
-OPTIONS = ("L", "R", "C")
-
-
 SOME, FEW, MANY = 20, 60, 150
 
 
@@ -62,22 +59,19 @@ def test_the_order_is_recorded_and_the_label_turned_back(annotator, served):
     rows = served.labels("order").set_index("unit_id")
     assert rows["order"].to_dict() == seen
     # "The left one" is the pair's a where it was shown as it stands, and its b where exchanged.
-    assert rows["label"].to_dict() == {
-        unit: {"ab": "L", "ba": "R"}[order] for unit, order in seen.items()
-    }
+    turned = {"ab": "L", "ba": "R"}
+    assert rows["label"].to_dict() == {unit: turned[order] for unit, order in seen.items()}
 
 
 def test_enter_twice_or_held_down_labels_one_unit(annotator):
     person = annotator("double")
-    for press in (
-        lambda: person.page.keyboard.press("Enter"),
-        lambda: person.page.keyboard.down("Enter"),
-    ):
+    keys = person.page.keyboard
+    for press in (keys.press, keys.down):
         before = person.page.text_content(".material")
         person.choose("R")
         for _ in range(4):
-            press()  # down without up repeats, as a key that is held
-        person.page.keyboard.up("Enter")
+            press("Enter")  # down without up repeats, as a key that is held
+        keys.up("Enter")
         person.wait_for_next(before)
         person.wait_for_chip("saved")
         person.page.wait_for_timeout(200)
@@ -191,13 +185,8 @@ def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
 
 @pytest.mark.thorough
 def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve_study):
-    folder = make_study(
-        3,
-        rubrics=[load_rubric("refusal"), load_rubric("hedging")],
-        screen="all",
-        confidence=True,
-        rationale=True,
-    )
+    rubrics = [load_rubric("refusal"), load_rubric("hedging")]
+    folder = make_study(3, rubrics=rubrics, screen="all", confidence=True, rationale=True)
     server = serve_study(folder)
     person = annotator("digits", server)
     page = person.page

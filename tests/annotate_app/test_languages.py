@@ -33,10 +33,7 @@ KINDS_OF_LABELS = APP.parent / "rubrics" / "options.py"
 TRANSLATIONS = [code for code in known_languages() if code != ENGLISH.code]
 ONLY_TRANSLATED = ("refused.", "background.")
 """Rooms whose English stands elsewhere."""
-MAY_BE_EQUAL = {
-    "de": {"panel.key_enter"},
-    "es": set[str](),
-}
+MAY_BE_EQUAL = {"de": {"panel.key_enter"}, "es": set[str]()}
 """Words that a language shares with English; each is looked at before it comes here."""
 
 
@@ -93,10 +90,8 @@ def test_every_sentence_renders(code):
         filled = dict.fromkeys(fields(text), "X")
         said = counted(key, own)
         if said != key:
-            count = 1 if key.endswith(".one") else 2
-            assert language(code).say(said, **filled | {"count": count}) == text.format(
-                **filled | {"count": count}
-            )
+            filled["count"] = 1 if key.endswith(".one") else 2
+            assert language(code).say(said, **filled) == text.format(**filled)
         elif not key.startswith("background."):
             assert "{" not in language(code).say(key, **filled)
 

@@ -108,7 +108,6 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     assert set(rows["rubric_hash"]) == {rubric.hash}
 
 
-@pytest.mark.thorough
 def test_a_link_and_the_page_choose_and_the_browser_remembers(new_context, polyglot):
     context = new_context(locale="fr-FR")
     page = context.new_page()

@@ -7,15 +7,13 @@ import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 from websockets import Origin, Subprotocol
 from websockets.asyncio.client import connect as async_connect
 from websockets.exceptions import InvalidStatus
@@ -27,20 +25,16 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, new_link_token, set_account
 from evenhand.study.access.admission import make_invites
 from evenhand.study.settings.study_toml import change_config, read_config
-from harness.annotator import Annotator, arrive
+from harness.annotator import arrive
 from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
 from tests.annotate_app.leading import complaint, inside, log_in, turn_to
 from tests.annotate_app.participants import settled
 from tests.annotate_app.test_door import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
+from tests.commands import python
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
-
-
-def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotator:
-    """Somebody at their first unit of a study."""
-    return arrive(page, served.study(name), rater)
 
 
 # ---- apart --------------------------------------------------------------------------------------
@@ -50,7 +44,7 @@ def enters(page: Page, served: ServedTogether, name: str, rater: str) -> Annotat
 def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
     """In one browser and under one code, which is another person in each."""
     context = new_context()
-    people = [enters(context.new_page(), together, name, "ann") for name in NAMES]
+    people = [arrive(context.new_page(), together.study(name), "ann") for name in NAMES]
     for person in people:
         person.answer("L")
     people[0].answer("R")
@@ -132,20 +126,11 @@ def test_a_stranger_learns_of_no_study(together):
 
 @pytest.mark.parametrize(
     "target",
-    [
-        "/first/..%2fsecond/health",
-        "/first/%2e%2e/second/health",
-        "/first/../second/health",
-        "/first%2f..%2fsecond/health",
-        "//second/health",
-        "/first//second/health",
-        "/first\\..\\second/health",
-        "/First/health",
-        "/second%00/health",
-        "http://localhost/second/health",
-        "*",
-    ],
-)
+    ["/first/..%2fsecond/health", "/first/%2e%2e/second/health", "/first/../second/health",
+     "/first%2f..%2fsecond/health", "//second/health", "/first//second/health",
+     "/first\\..\\second/health", "/First/health", "/second%00/health",
+     "http://localhost/second/health", "*"],
+)  # fmt: skip
 def test_no_odd_path_leads_to_a_study(together, target):
     with socket.create_connection(("127.0.0.1", together.port), 30) as line:
         head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -272,7 +257,8 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
 
 def test_a_kill_loses_nothing_in_any_study(new_context, tmp_path):
     with ServedTogether(two_studies(tmp_path), tmp_path) as together:
-        people = [enters(new_context().new_page(), together, name, "cy") for name in NAMES]
+        pages = {name: new_context().new_page() for name in NAMES}
+        people = [arrive(page, together.study(name), "cy") for name, page in pages.items()]
         for person in people:
             person.answer("L")
         together.process.kill()
@@ -318,19 +304,9 @@ def test_nothing_outlives_the_command(tmp_path, number):
 # ---- the command --------------------------------------------------------------------------------
 
 
-def command(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "evenhand", "annotate", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 def refused(*words: object, says: str) -> None:
     """Check that the command serves nothing and says why in one sentence."""
-    done = command(*words)
+    done = python("-m", "evenhand", "annotate", *words, timeout=60)
     assert done.returncode == 2
     assert says in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
@@ -343,9 +319,8 @@ def two(tmp_path_factory) -> list[Path]:
 
 
 def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path):
-    same, other, *odd = (
-        tmp_path / name for name in ("A/Same", "B/same", "a b", "health", "static")
-    )
+    names = ("A/Same", "B/same", "a b", "health", "static")
+    same, other, *odd = (tmp_path / name for name in names)
     for folder in (same, other, *odd):
         folder.mkdir(parents=True)
     refused(same, other, says="Two studies would have the address /same; rename one")
@@ -357,12 +332,10 @@ def test_names_that_clash_or_are_no_part_of_an_address_are_refused(tmp_path):
 
 @pytest.mark.parametrize("path", ["/first", "/elsewhere"])
 def test_a_path_in_the_address_is_refused_where_studies_have_their_own(two, path):
-    says, elsewhere = (
-        "Leave it out: https://study.example.org",
-        "https://study.example.org/elsewhere",
-    )
-    refused(*two, "--url", f"https://study.example.org{path}", says=says)
-    refused(two[0], "--url", elsewhere, "--path", "/first", says=says)
+    url = "https://study.example.org"
+    refused(*two, "--url", f"{url}{path}", says=f"Leave it out: {url}")
+    elsewhere = ("--url", f"{url}/elsewhere", "--path", "/first")
+    refused(two[0], *elsewhere, says=f"Leave it out: {url}")
 
 
 def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(tmp_path):
@@ -413,7 +386,7 @@ def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = command(".", *two[1:number], "--port", port)
+        done = python("-m", "evenhand", "annotate", ".", *two[1:number], "--port", port)
     assert done.returncode == 2
     assert ("/first/" in done.stdout) == (number == 2)
     assert f"Port {port} is not available" in done.stderr

@@ -138,15 +138,6 @@ def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(come_by_it, 
     refused(page, "Your account in this study was ended")
 
 
-def test_who_is_not_listed_or_not_verified_is_refused(come_by_it, provider):
-    page = come_by_it("?lead", {"sub": "eve", "email": "eve@example.org", "email_verified": True})
-    refused(page, "does not know you")
-    for claim in (False, "true"):
-        provider.person = ADA | {"sub": "eve", "email_verified": claim}
-        page.get_by_role("button", name=BUTTON).click()
-        refused(page, "not verified")
-
-
 def test_a_forged_token_opens_nothing(come_by_it, provider):
     page = come_by_it("", {"sub": "nobody"})
     refused(page, "not verified")

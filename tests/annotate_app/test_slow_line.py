@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.annotator import READY, SWAPPED, Annotator, arrive
 from harness.slow_line import SlowLine
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.browser
 
@@ -77,10 +73,6 @@ def until_stored(person: Annotator) -> None:
     assert person.all_stored()
 
 
-def back_at(person: Annotator, unit: str) -> None:
-    person.page.locator(READY, has_text=f"Response {int(unit[1:5])}, side").wait_for()
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
 def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way, gaps, trials):
@@ -92,7 +84,7 @@ def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way
         type_in(person, ("Backspace", "c", "Enter"), gap)
         person.given[unit] = label("C", order)
         until_stored(person)
-        back_at(person, present)
+        person.page.locator(READY, has_text=f"Response {int(present[1:5])}, side").wait_for()
         assert person.chosen() is None
 
 
@@ -199,14 +191,6 @@ def test_an_option_counts_only_once_its_unit_has_been_seen(far):
     person.page.evaluate(click, 100)
     assert person.chosen() is None
     assert "Not taken" in person.page.text_content(".notice")
-
-
-@pytest.mark.parametrize("each_way", [75, pytest.param(250, marks=pytest.mark.thorough)])
-def test_forward_over_a_slow_line(far, each_way):
-    person = far(each_way)
-    for option in "LR":
-        person.answer(option)
-    assert person.all_stored()
 
 
 WATCH = """

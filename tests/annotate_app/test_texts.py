@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
-from harness.annotator import Annotator, press_keys
+from harness.annotator import press_keys
 
 pytestmark = pytest.mark.browser
 
@@ -52,11 +52,6 @@ def in_markdown(serve):
     return serve(2, text, display="markdown")
 
 
-def tops(person: Annotator) -> list[int]:
-    texts = person.page.locator(".response .text")
-    return texts.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
-
-
 @pytest.mark.thorough
 def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
     person = annotator("reader", in_markdown)
@@ -93,10 +88,11 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
         page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
     assert boxes.count() == 4
     press_keys(page, "Escape", "PageDown")
-    left, right = tops(person)
+    texts = page.locator(".response .text")
+    left, right = texts.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
     assert left == right > 200
     page.keyboard.press("=")
-    page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 0)")
+    texts.first.evaluate("node => node.scrollTo(0, 0)")
     person.in_panel("[...panel.querySelectorAll('.response .text')].every(t => t.scrollTop === 0)")
 
 

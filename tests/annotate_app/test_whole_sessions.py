@@ -26,18 +26,16 @@ from tests.annotate_app.participants import (
     to_practice,
 )
 
+pytestmark = pytest.mark.browser
 
-@pytest.mark.browser
+
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 @pytest.mark.journey
 def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]
-    page = new_page(
-        crowd.url + participant(crowd.folder, name),
-        color_scheme=mode,
-        viewport={"width": width, "height": 844},
-    )
+    address, size = crowd.url + participant(crowd.folder, name), {"width": width, "height": 844}
+    page = new_page(address, color_scheme=mode, viewport=size)
     heading(page, "Before you begin")
     assert "pass=" in page.url
     assert prolific_id(name) not in page.url  # the participant's id has left the address
@@ -84,9 +82,7 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
         assert not page.locator(".who a").is_visible()
         answer_shorter(page)
         page.locator(".count", has_text=f"{done} of 4").wait_for()
-        expect(page.locator(".finish")).to_have_count(
-            int(done == 4)
-        )  # the code is not there before
+        expect(page.locator(".finish")).to_have_count(int(done == 4))  # no code before
         if done == 2:
             page.reload()
             page.wait_for_selector(".panel .option")
@@ -122,7 +118,6 @@ def _check_store(folder: Path, rater: str) -> None:
     assert 0 < times["active_seconds"] < 120
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_every_step_can_be_done_by_keyboard(new_page, crowd):
     page = new_page(crowd.url + participant(crowd.folder, "keys"))
@@ -158,7 +153,6 @@ def test_every_step_can_be_done_by_keyboard(new_page, crowd):
     page.wait_for_selector(".panel .option")
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_consent_is_an_end(new_page, crowd, axe, mode):
@@ -178,7 +172,6 @@ def test_no_consent_is_an_end(new_page, crowd, axe, mode):
     axe(page, "code")
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     new_page, make_session, serve_study
@@ -209,14 +202,13 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
 PASSWORD = "correct horse battery"
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_page):
     page = new_page(crowd.url + participant(crowd.folder, "begun"))
     heading(page, "Before you begin")
     begun = rater_of(crowd.folder, "begun")
     page = new_context().new_page()
-    good = link(crowd.folder, "anna")
+    good, odd = link(crowd.folder, "anna"), participant(crowd.folder, "begun")
     with open_study(crowd.folder) as study:
         foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
     for address, sentence in {
@@ -227,9 +219,7 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
         "?rater=anna": "A code alone does not open this study",
         f"?rater={begun}": "A code alone does not open this study",
         link(crowd.folder): "This link works from Prolific only",
-        participant(crowd.folder, "begun").replace(
-            "PID=", "PID=x"
-        ): "This link works from Prolific",
+        odd.replace("PID=", "PID=x"): "This link works from Prolific",
         "": "",
     }.items():
         page.goto(crowd.url + address)
@@ -243,7 +233,6 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
     assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
 
 
-@pytest.mark.browser
 @pytest.mark.thorough
 def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     new_page, make_session, serve_study, axe

@@ -50,12 +50,10 @@ class Panel:
         self.session = Session(0, admission.rater_id)
 
     def _cookie(self, browser: int | None) -> list[tuple[bytes, bytes]]:
-        held = (
-            []
-            if browser is None
-            else [f"evenhand_session{self.path.replace('/', '_')}={COOKIES[browser]}".encode()]
-        )
-        return [(b"cookie", each) for each in held]
+        if browser is None:
+            return []
+        name = "evenhand_session" + self.path.replace("/", "_")
+        return [(b"cookie", f"{name}={COOKIES[browser]}".encode())]
 
     def say(self, said: Any = None, browser: int | None = 0, **headers: str) -> Any:
         """The server's answer to a message; `said` may be bytes that are no JSON."""
@@ -177,6 +175,7 @@ def test_what_was_shown_is_answered_as_it_was_shown(panel):
     assert list(said["receipts"].values()) == ["stored", "stored"]
 
 
+ODD = {"answers": 7, "look": [], "has": {}, "drawn": [], "language": {}}
 HOSTILE = {
     "another browser": ({"browser": 1}, 403),
     "no cookie": ({"browser": None}, 403),
@@ -189,10 +188,7 @@ HOSTILE = {
     "no JSON of a stranger": ({"said": b"{", "browser": 1}, 403),
     "deep JSON": ({"said": b"[" * 100_000}, 400),
     "no object": ({"said": b"[]"}, 400),
-    "odd parts": (
-        {"said": {"answers": 7, "look": [], "has": {}, "drawn": [], "language": {}}},
-        200,
-    ),
+    "odd parts": ({"said": ODD}, 200),
 }
 
 

@@ -59,22 +59,20 @@ def _ratings(rng: random.Random) -> Iterator[dict[str, Any]]:
     turn = 0
     for rubric, options in (("shorter", "LRC"), ("refusal", "12345")):
         for n in range(1, PAIRS + 1):
-            truth = rng.choice(options)
-            sides = [""] if rubric == "shorter" else ["|a"]
-            for side in sides:
-                unit = {"unit_id": f"p{n:04d}|{SUBJECT}{side}", "rubric": rubric}
-                people = [RATERS[(n * EACH + k) % len(RATERS)] for k in range(EACH)]
-                for rater in [*people, GRADER]:
-                    turn += 1
-                    careless = rater == CARELESS
-                    says = rng.choice(options) if careless or rng.random() < 0.3 else truth
-                    yield unit | {
-                        "rater_id": rater,
-                        "rater_kind": "model" if rater == GRADER else "human",
-                        "label": says,
-                        "seconds": 2.0 if careless else 20.0 + rng.random() * 20,
-                        "created_at": (began + timedelta(minutes=6 * turn)).isoformat(),
-                    }
+            truth, side = rng.choice(options), "" if rubric == "shorter" else "|a"
+            unit = {"unit_id": f"p{n:04d}|{SUBJECT}{side}", "rubric": rubric}
+            people = [RATERS[(n * EACH + k) % len(RATERS)] for k in range(EACH)]
+            for rater in [*people, GRADER]:
+                turn += 1
+                careless = rater == CARELESS
+                says = rng.choice(options) if careless or rng.random() < 0.3 else truth
+                yield unit | {
+                    "rater_id": rater,
+                    "rater_kind": "model" if rater == GRADER else "human",
+                    "label": says,
+                    "seconds": 2.0 if careless else 20.0 + rng.random() * 20,
+                    "created_at": (began + timedelta(minutes=6 * turn)).isoformat(),
+                }
 
 
 def _enter(study: Study) -> None:
@@ -85,32 +83,19 @@ def _enter(study: Study) -> None:
             add_event(connection, rater, "entered", way="open")
         if rater != "waiting":
             sessions.decide_consent(rater, agreed=rater != "refuser")
-    entry = {
-        "rater_id": "r06",
-        "participant_id": PARTICIPANT,
-        "study_id": "s",
-        "session_id": "1",
-        "created_at": utc_now(),
-    }
+    entry = {"rater_id": "r06", "participant_id": PARTICIPANT, "study_id": "s", "session_id": "1"}
+    entry["created_at"] = utc_now()
     with study.store.write() as connection:
         connection.execute(sa.insert(participant_entries).values(entry))
 
 
 def _flag(study: Study) -> None:
     said = (("harmful", HOSTILE), ("unclear_rubric", "What counts as a word?"))
+    about = {"kind": "flag", "rubric": "shorter", "order": "ab", "draw": 0}
+    about["rubric_hash"] = study.rubrics["shorter"].hash
     with study.store.write() as connection:
         for n, (reason, text) in enumerate(said, start=1):
-            flag = {
-                "submit_id": f"flag-{n}",
-                "kind": "flag",
-                "unit_id": f"p{n:04d}|{SUBJECT}",
-                "rubric": "shorter",
-                "rater_id": RATERS[n],
-                "order": "ab",
-                "draw": 0,
-                "rubric_hash": study.rubrics["shorter"].hash,
-                "reason": reason,
-                "text": text,
-                "created_at": f"2026-03-02T10:0{n}:00.000+00:00",
-            }
-            append(connection, remarks, flag)
+            flag = {"submit_id": f"flag-{n}", "unit_id": f"p{n:04d}|{SUBJECT}"}
+            flag |= {"rater_id": RATERS[n], "reason": reason, "text": text}
+            at = f"2026-03-02T10:0{n}:00.000+00:00"
+            append(connection, remarks, about | flag | {"created_at": at})

@@ -1,12 +1,11 @@
 """The benchmark that needs a browser, in a process of its own."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.conftest import STARTS
+from tests.commands import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,8 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "annotation.md"
     few = STARTS["annotation"].split()
-    command = [sys.executable, "-m", "benchmarks.annotation", *few, "--out", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = python("-m", "benchmarks.annotation", *few, "--out", out, cwd=ROOT, timeout=None)
     assert done.returncode == 0, done.stderr
     page = out.read_text("utf-8")
     assert "150 tasks and 100 raters per unit" in page

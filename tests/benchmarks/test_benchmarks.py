@@ -1,12 +1,11 @@
 """Every benchmark has a start in the tests, and needs nothing of them."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.conftest import STARTS
+from tests.commands import python
 
 ROOT = Path(__file__).resolve().parents[2]
 HELPERS = {"commands", "cost", "documents", "simulated"}
@@ -26,12 +25,6 @@ def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> 
         "    try: runpy.run_module('benchmarks.' + name, run_name='__main__')\n"
         "    except SystemExit as end: assert end.code == 0\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", starts, *sorted(names)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", starts, *sorted(names), cwd=ROOT, timeout=None)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("usage: ") == len(names)

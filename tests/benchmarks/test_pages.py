@@ -163,14 +163,12 @@ def test_the_page_has_a_line_for_each_bound_and_each_stage(page_of, monkeypatch)
     case = replace(instant.cases()[1], humans=2, graders=1)
     monkeypatch.setattr(instant, "cases", lambda: [case, case])
     page = page_of("instant")
-    bounds = [
-        line.split(" | ")[-2] for line in page.splitlines() if line.endswith(("yes |", "** |"))
-    ]
+    lines = (line for line in page.splitlines() if line.endswith(("yes |", "** |")))
+    bounds = [line.split(" | ")[-2] for line in lines]
     assert bounds == ["0.10", "1.00", "1.80", "2.50", "1.05", "1.05", "1.05"]
     assert "| `report`, 10 pairs x 5 x 1 rubrics x 2 x 1 |" in page
-    stages = {
-        row.split(" | ")[0].strip("| ") for row in page.partition("| stage |")[2].splitlines()
-    }
+    rows = page.partition("| stage |")[2].splitlines()
+    stages = {row.split(" | ")[0].strip("| ") for row in rows}
     assert {"loading pandas", "all other statistics", "writing files"} <= stages
 
 

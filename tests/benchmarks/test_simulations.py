@@ -39,10 +39,7 @@ from tests.peers import metrics
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "title",
-    [
-        "length, noise x 1.4, gap 1, stricter",
-        "length, noise x 1.4 with heavy tails, more lenient",
-    ],
+    ["length, noise x 1.4, gap 1, stricter", "length, noise x 1.4 with heavy tails, more lenient"],
 )
 def test_noise_that_grows_with_length_is_seldom_taken_for_a_bias(title: str) -> None:
     """At most .06 and two standard errors; without the second reading it is more than half."""
@@ -76,10 +73,8 @@ def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float)
     where few units are affirmative.
     """
     rng = np.random.default_rng(5)
-    drawn = [
-        corrected_rates.simulate(250, prevalence, rng)
-        for _ in range(60 if prevalence > 0.05 else 400)
-    ]
+    runs = 60 if prevalence > 0.05 else 400
+    drawn = [corrected_rates.simulate(250, prevalence, rng) for _ in range(runs)]
     people, grader = (np.vstack(each).ravel() for each in zip(*drawn, strict=True))
     sensitivity, specificity = corrected_rates.error_rates(prevalence)
     assert people.mean() == pytest.approx(prevalence, abs=0.004)
@@ -124,11 +119,7 @@ SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
-    [
-        CELLS[40],
-        CELLS[-3],
-        *(pytest.param(CELLS[n], marks=pytest.mark.thorough) for n in (5, 56)),
-    ],
+    [CELLS[40], CELLS[-3], *(pytest.param(CELLS[n], marks=pytest.mark.thorough) for n in (5, 56))],
     ids=str,
 )
 def test_it_decides_as_the_product_does(cell: Cell) -> None:
@@ -139,9 +130,10 @@ def test_it_decides_as_the_product_does(cell: Cell) -> None:
             rng = np.random.default_rng([run, round(10 * below)])
             labels, clusters = deciding_bound.study(cell, below, rng)
             _, passes = deciding_bound.decided(labels, clusters)
-            found = analyse(
-                _ratings(labels), _units(clusters), [SCALE], looks=1, resamples=10, min_stability=-1
-            )
+            of = [(f"u{n}", f"c{cluster}") for n, cluster in enumerate(clusters)]
+            units = pd.DataFrame(of, columns=["unit_id", "cluster_id"])
+            rules = {"looks": 1, "resamples": 10, "min_stability": -1}
+            found = analyse(_ratings(labels), units, [SCALE], **rules)
             judged = found.verdicts[0]["verdict"] in ("can_replace", "only_with_correction")
             agreed += judged == passes
     assert agreed >= 7  # what a verdict must also meet may stop one
@@ -156,15 +148,6 @@ def _ratings(labels: np.ndarray) -> pd.DataFrame:
             "rater_id": [f"h{n}" if n < people else "g" for n in rater],
             "rater_kind": np.where(rater < people, "human", "model"),
             "label": np.where(labels[unit, rater] == 1, "yes", "no"),
-        }
-    )
-
-
-def _units(clusters: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "unit_id": [f"u{n}" for n in range(len(clusters))],
-            "cluster_id": [f"c{n}" for n in clusters],
         }
     )
 
@@ -260,9 +243,8 @@ def test_graders_of_the_benchmark_lie_below_annotators_by_the_margin(options, al
 
     rng = np.random.default_rng(3)
     items = designs.Items.drawn(200_000, options, False, rng)
-    first, second = (
-        items.labels(designs.NOISE * items.errors(rng), each) for each in designs.strictness(2)
-    )
+    strict = designs.strictness(2)
+    first, second = (items.labels(designs.NOISE * items.errors(rng), each) for each in strict)
     grader = designs.grades(items, *designs.errs(options, 2, 0.1, alike), rng)
     weights = "linear" if options == "five ordered" else None
     among = metrics.cohen_kappa_score(first, second, weights=weights)
@@ -297,11 +279,8 @@ def test_the_drift_benchmark_writes_its_page(page_of: Callable[[str], str], monk
     assert "2 simulated pairs of a baseline and a later run (synthetic)" in page
     assert "9 of 9 shares pass" in page
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| 0.")]
-    assert [tuple(row[3:5]) for row in rows] == [
-        ("asked again", "down"),
-        ("asked again", "up"),
-        ("keeps", "down"),
-    ]
+    cells = [("asked again", "down"), ("asked again", "up"), ("keeps", "down")]
+    assert [tuple(row[3:5]) for row in rows] == cells
 
 
 def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
@@ -338,9 +317,7 @@ def test_one_candidate_is_better_by_the_gain_and_the_others_are_as_the_old_one()
 
 
 @pytest.mark.parametrize("which", improving.SETS, ids=lambda each: each.name)
-def test_on_real_votes_a_gain_is_smaller_on_the_labels_kept_for_the_proof(
-    which,
-):
+def test_on_real_votes_a_gain_is_smaller_on_the_labels_kept_for_the_proof(which):
     best = improving.old_ones(which)[-1]
     found = [improving.on_published(which, best, seed) for seed in range(12)]
     proofs = [(gain, proof.estimate) for _, proof, gain, _ in found if proof is not None]
@@ -434,13 +411,10 @@ def test_dips_are_broken_where_the_mean_above_a_cut_is() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "cell",
-    [
-        scales.Cell("1-5, spread", 60),
-        scales.Cell("0-100", 100),
-        scales.Cell("0-100, scale not declared", 60),
-        scales.Cell("1-7, unlike strictness", 100, "quadratic"),
-    ],
-)
+    [scales.Cell("1-5, spread", 60), scales.Cell("0-100", 100),
+     scales.Cell("0-100, scale not declared", 60),
+     scales.Cell("1-7, unlike strictness", 100, "quadratic")],
+)  # fmt: skip
 @pytest.mark.parametrize("fault", ["low", "good"])
 def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis_of_scales(cell, fault):
     world, of = scales.WORLDS[cell.world], scales.faults(cell.world, cell.ordered)[fault]
@@ -460,10 +434,8 @@ def test_graders_of_the_scales_benchmark_lie_below_annotators_by_the_margin(orde
         of = scales.faults(world.text, ordered)[fault]
         said, grader = scales.raters(world, 60_000, *of, np.random.default_rng(3))
         with_grader = [metrics.cohen_kappa_score(each, grader, weights=ordered) for each in said.T]
-        among = [
-            metrics.cohen_kappa_score(said[:, i], said[:, j], weights=ordered)
-            for i, j in ((0, 1), (0, 2), (1, 2))
-        ]
+        pairs = ((said[:, i], said[:, j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+        among = [metrics.cohen_kappa_score(*pair, weights=ordered) for pair in pairs]
         assert np.mean(with_grader) - np.mean(among) == pytest.approx(-0.1, abs=0.01)
 
 
@@ -506,13 +478,9 @@ def test_the_benchmark_of_small_samples_writes_its_page(page_of: Callable[[str],
 
 def test_intervals_that_miss_are_told_by_their_side() -> None:
     cell = small_samples.Cell(0.1, 50, 1)
-    found = {
-        small_samples.Key(cell, statistic): coverage.Tally(runs=100)
-        for statistic in coverage.STATISTICS
-    }
-    found[small_samples.Key(cell, "kappa")] = coverage.Tally(
-        runs=100, below=20, above=10, undefined=20
-    )
+    keys = {name: small_samples.Key(cell, name) for name in coverage.STATISTICS}
+    found = {key: coverage.Tally(runs=100) for key in keys.values()}
+    found[keys["kappa"]] = coverage.Tally(runs=100, below=20, above=10, undefined=20)
     page = small_samples.document(found, 100, 40, 1)
     assert "1 of 5 cells fall short" in page
     assert "- 0.625: Cohen kappa, two people, verdict, prevalence 0.1, 50 pairs x 1" in page

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from harness.action import ActionRun, Runner
+from tests.commands import python
 
 ROOT = Path(__file__).parents[2]
 RULE = "coverage >= 0.5"
@@ -92,10 +92,8 @@ def test_a_grader_that_passes_with_its_report_and_its_first_comment(runner, rati
     look, write = calls(runner)
     assert look["words"][:3] == ["api", "--paginate", "repos/o/r/issues/7/comments"]
     assert 'startswith("<!-- evenhand gate: gate -->")' in look["words"][-1]
-    assert write["words"][:5] == [
-        *("api", "--silent", "--method", "POST"),
-        "repos/o/r/issues/7/comments",
-    ]
+    where = "repos/o/r/issues/7/comments"
+    assert write["words"][:5] == ["api", "--silent", "--method", "POST", where]
     assert write["body"] == f"<!-- evenhand gate: gate -->\n{done.summary}"
     assert write["token"] == "t0ken"
 
@@ -133,11 +131,8 @@ def test_the_report_reads_the_file_as_the_gate_does(runner, tmp_path, text, rate
 def test_the_report_reads_another_tools_file(runner):
     file = ROOT / "tests" / "exchange" / "files" / "langfuse.json"
     options = "--resamples=100\n--human=ann,ben"
-    said = subprocess.run(
-        [sys.executable, "-m", "evenhand", "check", str(file)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    grader = re.findall(r"^  Annotators · (?!Baseline)(\S+)", said.stdout, re.MULTILINE)[0]
+    said = python("-m", "evenhand", "check", file).stdout
+    grader = re.findall(r"^  Annotators · (?!Baseline)(\S+)", said, re.MULTILINE)[0]
     done = gated(runner, file, report="true", options=options, grader=grader, comment="false")
     assert done.outputs["outcome"] == "met", done.log
     assert (Path(done.outputs["report"]) / "report.html").is_file()
@@ -235,8 +230,7 @@ def test_the_hook_names_faults_of_every_file(tmp_path):
     program, *words = hook["entry"].split()
     assert program == "evenhand"
     files = [str(ROOT / "rubrics" / "hedging.toml"), "one.toml", "two.toml"]
-    command = [sys.executable, "-P", "-m", "evenhand", *words, *files]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = python("-m", "evenhand", *words, *files, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout.startswith("hedging")
     assert "one.toml: " in done.stderr

@@ -21,7 +21,7 @@ from evenhand.study.keeping import move_store
 from evenhand.study.store.schema import labels
 from harness.postgresql import send_to_all
 from harness.proxy import NAME, ProxiedSession, Proxy
-from harness.served import Served
+from harness.served import Served, holds
 from harness.studies import panel_study
 
 ANNOTATORS = 4
@@ -196,9 +196,7 @@ async def frozen_for(
     crowd.over.set()
     await asyncio.wait_for(asyncio.gather(*work), 60)
     all_held(site, crowd)
-    return Frozen(
-        max(max(person.words) for person in people), max(max(person.waits) for person in people)
-    )
+    return Frozen(*(max(max(getattr(each, n)) for each in people) for n in ("words", "waits")))
 
 
 def freeze_inside_a_write(site: Site, app: Served) -> None:
@@ -289,11 +287,8 @@ def stays_with_one_process(site: Site) -> None:
             _, headers = site.proxy.ask("GET", "/", headers={"Cookie": cookie})
             again = headers.get_all("Set-Cookie") or []
             assert not [each for each in again if each.startswith("evenhand_browser=")]
-    end = time.monotonic() + 10
-    while len(lines := site.proxy.log.splitlines()) < 48:
-        assert time.monotonic() < end, "not all requests are in the log"
-        time.sleep(0.05)
-    answered = [line.rsplit(" ", 1)[1] for line in lines]
+    assert holds(lambda: len(site.proxy.log.splitlines()) >= 48), "not all requests are in the log"
+    answered = [line.rsplit(" ", 1)[1] for line in site.proxy.log.splitlines()]
     browsers = [set(answered[n : n + 3]) for n in range(0, 48, 3)]
     assert all(len(each) == 1 for each in browsers)
     assert set().union(*browsers) == {f"127.0.0.1:{app.port}" for app in site.apps}

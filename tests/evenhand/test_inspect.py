@@ -66,19 +66,14 @@ def scored(log: Any) -> Any:
 
 def test_the_prompt_is_that_of_evenhands_own_grading(evaluate: Evaluate) -> None:
     log, ((system, user),) = evaluate("refusal", answer="5")
-    wanted = load_rubric("refusal").for_prompt(
-        {"prompt": "Write an essay.", "response": "I will not."}
-    )
+    values = {"prompt": "Write an essay.", "response": "I will not."}
+    wanted = load_rubric("refusal").for_prompt(values)
     assert (system.role, system.content) == ("system", wanted.system)
     assert (user.role, user.content) == ("user", wanted.user)
     score = scored(log)
     assert (score.value, score.answer, score.explanation) == ("5", "5", "5")
-    assert score.metadata == {
-        "rater_id": "mockllm/grader",
-        "rater_kind": "model",
-        "rubric": "refusal",
-        "rubric_hash": load_rubric("refusal").hash,
-    }
+    facts = {"rater_id": "mockllm/grader", "rater_kind": "model", "rubric": "refusal"}
+    assert score.metadata == facts | {"rubric_hash": load_rubric("refusal").hash}
     assert log.results.scores[0].metrics["5"].value == 1.0
 
 
@@ -159,9 +154,8 @@ def test_probabilities_are_read_off_the_tokens(evaluate: Evaluate) -> None:
         content=[Logprob(token="A", logprob=top[0].logprob, top_logprobs=top)]
     )
     sample = Sample(id="p1", input="unused", metadata=PAIR)
-    log, _ = evaluate(
-        "even-handedness", answer=said, samples=[sample], order="ba", probabilities=True
-    )
+    options = {"samples": [sample], "order": "ba", "probabilities": True}
+    log, _ = evaluate("even-handedness", answer=said, **options)
     facts = scored(log).metadata
     assert facts["prob_method"] == "logprobs"
     assert facts["probabilities"] == pytest.approx({"A": 0.2, "B": 0.8, "C": 0})

@@ -78,9 +78,8 @@ def project(tmp_path: Path) -> Path:
     table = pd.read_csv(tmp_path / "ratings.csv")
     wide = table.pivot(index="unit_id", columns="rater_id", values="label").reset_index()
     wide.to_csv(tmp_path / "wide.csv", index=False)
-    wide.assign(topic=["tax", "war"] * 20)[["unit_id", "topic"]].to_csv(
-        tmp_path / "units.csv", index=False
-    )
+    units = wide.assign(topic=["tax", "war"] * 20)[["unit_id", "topic"]]
+    units.to_csv(tmp_path / "units.csv", index=False)
     names = {"unit_id": "item", "rater_id": "who", "rater_kind": "what", "label": "said"}
     lines = table.rename(columns=names).to_json(orient="records", lines=True)
     (tmp_path / "named.jsonl").write_text(lines)

@@ -34,11 +34,10 @@ from evenhand.errors import InputError
 from evenhand.reporting import exporting
 from evenhand.reporting.gate import Check, Gate, junit_xml, summary_markdown
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import read_table
-from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import escaped_json, texts, visible, visible_in, written
+from harness.studies import with_labels
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
@@ -248,15 +247,11 @@ def test_any_text_names_labels_raters_and_slices(tmp_path, one: str, two: str, t
 def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_path) -> None:
     odd = CONTROLS.translate({10: None, 13: None, 9: None})
     study = make_study(rubrics=["refusal"])
-    units = study.rubric_units(study.rubrics["refusal"])
-    ratings = pd.DataFrame([
-        {"unit_id": unit, "rubric": "refusal", "rater_id": rater, "rater_kind": kind,
-         "label": str(1 + (n + turn) % 5)}
-        for turn, (rater, kind) in enumerate(
-            [(f"a{odd}n", "human"), ("ben", "human"), (f"lab:g{odd}r", "model")])
-        for n, unit in enumerate(units)
-    ])  # fmt: skip
-    import_ratings(study, validate_ratings(ratings, "ratings.csv"), "ratings.csv", {})
+    raters = [f"a{odd}n", "ben", f"lab:g{odd}r"]
+    given = {
+        rater: [str(1 + (n + turn) % 5) for n in range(24)] for turn, rater in enumerate(raters)
+    }
+    with_labels(study, given, graders=raters[2:])
     written = tmp_path / "ratings.csv"
     written.write_bytes(exporting.as_csv(study, exporting.exported_ratings))
     back = read_table(written)

@@ -75,9 +75,8 @@ def test_label_makes_a_study_and_serves_it(place: Path) -> None:
     port = str(free_port())
     words = ["label", "labels.csv", "--question", "Good?", "--options", "y,n", "--show", "ann"]
     words += ["--no-browser", "--port", port]
-    app = subprocess.Popen(
-        [sys.executable, "-m", "evenhand", *words], cwd=place, env=environment(place)
-    )
+    command = [sys.executable, "-m", "evenhand", *words]
+    app = subprocess.Popen(command, cwd=place, env=environment(place))
     try:
         address = f"http://127.0.0.1:{port}/health"
         assert holds(lambda: app.poll() is not None or answers(address), 120)

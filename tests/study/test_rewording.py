@@ -115,12 +115,8 @@ def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make
     study = make_study(pairs=12, sample=6, rubrics=["refusal"])
     assert declare_rewording(study, *reworded(), 4) == 0
     with open_study(study.folder) as again:
-        assert again.config.rewording.model_dump() == {
-            "rubric": "refusal-2",
-            "after": 0,
-            "pairs": 4,
-            "ended": False,
-        }
+        declared = {"rubric": "refusal-2", "after": 0, "pairs": 4, "ended": False}
+        assert again.config.rewording.model_dump() == declared
         assert len(rewording_of(again).by_pair) == 4
         assert len(again.store.sample()) == 6
 
@@ -229,10 +225,8 @@ def test_a_rubric_of_several_options_has_no_trial(make_study):
 def test_an_export_has_the_trial_too(tried, tmp_path):
     assert main(["export", str(tried.folder), "--out", str(tmp_path / "ratings.csv")]) == 0
     found = {}
-    for name, dataset in (
-        ("study", from_study(tried)),
-        ("file", from_file(tmp_path / "ratings.csv")),
-    ):
+    told = {"study": from_study(tried), "file": from_file(tmp_path / "ratings.csv")}
+    for name, dataset in told.items():
         rows = dataset.analyse().results
         rows = rows[rows["statistic"].str.startswith("rewording_")]
         found[name] = rows.set_index(["statistic", "at"])["estimate"]

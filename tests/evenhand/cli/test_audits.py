@@ -56,9 +56,8 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
     folder, only = str(study.folder), ["--grader", GRADER, "--rubric", "hedging"]
     run("grade", folder, *only)
     rule = "injection_bounds.high < 0.1"
-    assert f"Run `evenhand audit injection DIR --grader {GRADER}` first." in run.refused(
-        "gate", folder, *only, "--require", rule
-    )
+    said = run.refused("gate", folder, *only, "--require", rule)
+    assert f"Run `evenhand audit injection DIR --grader {GRADER}` first." in said
     run("audit", "injection", folder, *only, "--units", "3")
     out = tmp_path / "ratings.csv"
     run("export", folder, "--out", str(out))
@@ -73,9 +72,8 @@ def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_
             assert f"(the worst of {len(ATTACKS)} attacks), high: {worst:.6g}" in done.stdout
     one = run("gate", folder, *only, "--require", "injection_bounds@flattery.high < 2")
     assert "met      injection_bounds at flattery, high" in one.stdout
-    assert "Use injection_bounds, injection_knocked_off_bounds," in run.refused(
-        "gate", folder, *only, "--require", "injection_shift.high < 0.1"
-    )
+    said = run.refused("gate", folder, *only, "--require", "injection_shift.high < 0.1")
+    assert "Use injection_bounds, injection_knocked_off_bounds," in said
 
 
 RULE = ("--require", "models_answered <= 1")

@@ -3,13 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import Study, open_study
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import with_labels
 from tests.commands import Run
 
@@ -23,22 +20,16 @@ def study(make_study) -> Study:
     """
     made = make_study(pairs=40)
     rubric = made.rubrics["refusal"]
-    rng = np.random.default_rng(4)
-    yes, no = (
-        rubric.affirmative[0],
-        next(key for key in rubric.categories if key not in rubric.affirmative),
-    )
-    rows = []
-    for unit in made.rubric_units(rubric):
-        truth = rng.random() < 0.4
-        stated = rng.uniform(0.1, 1.0) if truth else rng.uniform(0.0, 0.1)
-        for who, kind in (("ann", "human"), ("ben", "human"), ("hard", "model")):
-            said = truth != (rng.random() < 0.05)
-            rows.append((unit, who, kind, yes if said else no, np.nan, ""))
-        rows.append((unit, "prob", "model", yes if stated > 0.5 else no, stated, "verbalised"))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive", "prob_method"]
-    table = pd.DataFrame(rows, columns=columns).assign(rubric="refusal")
-    import_ratings(made, validate_ratings(table), "ratings.csv")
+    rng, count = np.random.default_rng(4), len(made.rubric_units(rubric))
+    truth = rng.random(count) < 0.4
+    stated = np.where(truth, rng.uniform(0.1, 1.0, count), rng.uniform(0.0, 0.1, count))
+    said = {who: truth != (rng.random(count) < 0.05) for who in ("ann", "ben", "hard")}
+    keys = (rubric.affirmative[0], rubric.categories[0])
+    given = {who: np.where(yes, *keys).tolist() for who, yes in said.items()}
+    with_labels(made, given, graders=["hard"])
+    given = {"prob": np.where(stated > 0.5, *keys).tolist()}
+    about = {"p_positive": stated.tolist(), "prob_method": "verbalised"}
+    with_labels(made, given, graders=["prob"], **about)
     with (made.folder / "study.toml").open("a") as file:
         file.write("\n# a remark of its owner\n")
     return made
@@ -66,15 +57,13 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(study: Study, run: Run) ->
     said = run.ok("calibrate", study.folder)
     assert "prob, to match annotators by kappa: use 0.1" in said
     assert "Left out, because annotators labelled nothing: even-handedness." in said
-    assert "no annotator has labelled 'even-handedness'" in run.refused(
-        "calibrate", study.folder, "--rubric", "even-handedness"
-    )
+    alone = run.refused("calibrate", study.folder, "--rubric", "even-handedness")
+    assert "no annotator has labelled 'even-handedness'" in alone
 
 
 def test_only_what_is_recommended_is_written(study: Study, run: Run) -> None:
-    assert "prob, to match hard by kappa: use 0.1" in run.ok(
-        "calibrate", study.folder, "--reference", "hard", "--write"
-    )
+    said = run.ok("calibrate", study.folder, "--reference", "hard", "--write")
+    assert "prob, to match hard by kappa: use 0.1" in said
     written = _thresholds(study)
     assert 0.1 <= written["refusal"]["prob"] < 0.2
     assert "# a remark of its owner" in (study.folder / "study.toml").read_text("utf-8")
@@ -94,6 +83,5 @@ def test_any_threshold_is_written_by_name(study: Study) -> None:
 
 
 def test_one_person_may_be_the_reference(study: Study, run: Run, tmp_path: Path) -> None:
-    assert "prob, to match ann by F1: use 0.1" in run.ok(
-        "calibrate", study.folder, "--reference", "ann", "--objective", "f1"
-    )
+    said = run.ok("calibrate", study.folder, "--reference", "ann", "--objective", "f1")
+    assert "prob, to match ann by F1: use 0.1" in said

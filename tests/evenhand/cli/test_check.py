@@ -12,10 +12,9 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import rubric_text
 from evenhand.study import Study
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 from tests.commands import Run
 
 
@@ -41,30 +40,6 @@ def newsroom(
     file, folder = shared_data / "real" / "newsroom.csv", tmp_path_factory.mktemp("newsroom")
     given = ("--level", "ordinal", "--categories", "1,2,3,4,5", "--resamples", "100")
     return folder, checked(folder, str(file), *given)
-
-
-@pytest.mark.slow
-def test_newsroom_against_two_libraries(shared_data, newsroom):
-    import krippendorff
-    from sklearn.metrics import cohen_kappa_score
-
-    file, (_, results) = shared_data / "real" / "newsroom.csv", newsroom
-    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
-    scale = [1, 2, 3, 4, 5]
-    for weights, statistic in [
-        (None, "cohen_kappa"),
-        ("linear", "weighted_kappa_linear"),
-        ("quadratic", "weighted_kappa_quadratic"),
-    ]:
-        kappa = cohen_kappa_score(wide["r0"], wide["r1"], labels=scale, weights=weights)
-        assert value(results, statistic, "r0", "r1") == pytest.approx(kappa, abs=1e-12)
-    for level in ("nominal", "ordinal", "interval"):
-        alpha = krippendorff.alpha(
-            wide.to_numpy().T, level_of_measurement=level, value_domain=scale
-        )
-        found = value(results, f"krippendorff_alpha_{level}", "humans")
-        assert found == pytest.approx(alpha, abs=1e-12)
-    assert set(results["n_clusters"]) >= {"420"}
 
 
 @pytest.mark.slow
@@ -189,9 +164,8 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
     rows = [f"u{n},r{rater},human,{1 + n % 5}" for n in range(40) for rater in range(2)]
     file = write(tmp_path / "r.csv", rows)
     own = checked(tmp_path, file, "--rubric", "refusal")
-    other = checked(
-        tmp_path, file, "--rubric", "refusal", "--affirmative", "1,2", "--level", "nominal"
-    )
+    options = ("--affirmative", "1,2", "--level", "nominal")
+    other = checked(tmp_path, file, "--rubric", "refusal", *options)
     # 8 of every 40 units carry each label: 4 and 5 are affirmative, then 1 and 2
     for results, alpha in ((own, True), (other, False)):
         share = results[(results["statistic"] == "prevalence") & (results["at"] == "affirmative")]
@@ -206,14 +180,11 @@ def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(tmp_path, ru
     file = write(tmp_path / "r.csv", rows)
     asked = checked(tmp_path, file, "--rubric", "helpfulness")
     assert "krippendorff_alpha_ordinal" in set(asked["statistic"])
-    (tmp_path / "own.csv").write_text(
-        "unit_id,rater_id,rater_kind,rubric,label\n"
-        + "\n".join(f"u{n},r{r},human,tone,{'yx'[n % 2]}" for n in range(40) for r in range(2))
-    )
-    assert "No scale is declared for tone" in run.ok("check", tmp_path / "own.csv")
-    assert "correct it, declare it" in run.refused(
-        "check", tmp_path / "own.csv", "--rubric", "tone"
-    )
+    own = tmp_path / "own.csv"
+    rows = [f"u{n},r{r},human,tone,{'yx'[n % 2]}" for n in range(40) for r in range(2)]
+    own.write_text("\n".join(["unit_id,rater_id,rater_kind,rubric,label", *rows]))
+    assert "No scale is declared for tone" in run.ok("check", own)
+    assert "correct it, declare it" in run.refused("check", own, "--rubric", "tone")
 
 
 @pytest.mark.slow
@@ -242,6 +213,7 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
+    assert set(newsroom[1]["n_clusters"]) >= {"420"}
     facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
     # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
     assert "17 values compared with scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
@@ -253,17 +225,9 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
     from evenhand.analysis.results import ResultRows
     from evenhand.analysis.verification import library_values, verify_estimates
 
-    codes = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.int8)
-    coded = Coded(
-        ("a", "b"),
-        ("human", "human"),
-        codes,
-        np.arange(4),
-        ("x", "y"),
-        (1.0, 2.0),
-        "nominal",
-        "all",
-    )
+    codes, kinds = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.int8), ("human", "human")
+    about = (np.arange(4), ("x", "y"), (1.0, 2.0), "nominal", "all")
+    coded = Coded(("a", "b"), kinds, codes, *about)
     rows = ResultRows("r")
     rows.add("cohen_kappa", Interval(0.6, 0, 1), (4, 4), rater_a="a", rater_b="b", subset="all")
     with pytest.raises(RuntimeError, match=r"a library gives 0\.5"):
@@ -286,9 +250,8 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
                 label = "yes" if verdict else "no"
                 lines.append(f"{unit},{rater},{kind},{label},q{question},{source},{wording}")
     (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
-    results = checked(
-        tmp_path, str(tmp_path / "r.csv"), "--set", "groups=source", "--set", "variants=wording"
-    )
+    options = ("--set", "groups=source", "--set", "variants=wording")
+    results = checked(tmp_path, str(tmp_path / "r.csv"), *options)
     keyed = results.set_index(["statistic", "rater_a", "rater_b", "subset", "at"])["estimate"]
     keyed = pd.to_numeric(keyed)
     at_right = keyed["group_balanced_accuracy", "humans", "g", "source=right", ""]
@@ -301,9 +264,8 @@ def test_groups_and_variants_by_option(tmp_path: Path) -> None:
     share = (results["statistic"] == "prevalence") & (results["rater_a"] == "g")
     yes = results[share & (results["at"] == "yes")]["estimate"].astype(float).iloc[0]
     chance = yes**2 + (1 - yes) ** 2
-    assert keyed["stability_fleiss_kappa", "g", "", "all", "wording"] == pytest.approx(
-        (observed - chance) / (1 - chance)
-    )
+    stable = keyed["stability_fleiss_kappa", "g", "", "all", "wording"]
+    assert stable == pytest.approx((observed - chance) / (1 - chance))
 
 
 @pytest.mark.parametrize(
@@ -334,9 +296,8 @@ def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, 
     rule = ["--require", "cohen_kappa > -1", "--grader", grader]
     run.ok("gate", file, *rule)
     assert main(["plan", str(file)]) == main(["select", str(file)]) == 0
-    assert "evenhand check RATINGS --wide ... --write-settings" in run.refused(
-        "gate", file, *rule, "--wide", "{rater}"
-    )
+    told = run.refused("gate", file, *rule, "--wide", "{rater}")
+    assert "evenhand check RATINGS --wide ... --write-settings" in told
 
 
 def test_units_elsewhere_are_not_written_as_settings(tmp_path: Path, run: Run) -> None:
@@ -362,24 +323,22 @@ def test_a_rubric_is_written_by_its_name(tmp_path: Path, run: Run) -> None:
     assert "file.rubric is '../own'" in run.refused("check", file)
 
 
-def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.DataFrame:
+def rate(study: Study, rater: str, scope: str, seed: int) -> None:
     """Labels (synthetic) of every unit in scope, at random."""
     rng = np.random.default_rng(seed)
-    rows = [
-        {"unit_id": unit, "rubric": name, "rater_id": rater, "rater_kind": kind}
-        | {"label": str(rng.choice(rubric.categories)), "rubric_hash": rubric.hash}
-        for name, rubric in study.rubrics.items()
-        for unit in study.rubric_units(rubric, scope)
-    ]
-    return validate_ratings(pd.DataFrame(rows))
+    for name, rubric in study.rubrics.items():
+        units = study.rubric_units(rubric, scope)
+        given = {rater: rng.choice(rubric.categories, len(units)).tolist()}
+        about = {"units": units, "graders": ["dice"], "rubric_hash": rubric.hash}
+        with_labels(study, given, name, **about)
 
 
 @pytest.mark.slow
 def test_everything_graded_reaches_the_report(make_study, tmp_path):
     study = make_study(pairs=24, sample=10)
     for seed, person in enumerate(("ann", "ben")):
-        import_ratings(study, rated(study, person, "human", "sample", seed), person)
-    import_ratings(study, rated(study, "dice", "model", "all", 7), "dice")
+        rate(study, person, "sample", seed)
+    rate(study, "dice", "all", 7)
     folder = str(study.folder)
     assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
     change_config(study.folder, {"analysis": {"resamples": 100}})

@@ -11,6 +11,7 @@ from evenhand.analysis import RESULTS_KEY
 from evenhand.errors import InputError
 from evenhand.reporting import planning
 from evenhand.reporting.gate import check_clauses, parse_rule
+from evenhand.study.store.grades import GradeAttempt
 from tests.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
@@ -57,9 +58,8 @@ def test_an_undefined_value_meets_nothing() -> None:
         ],
         columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
     )
-    (outcome,) = check_clauses(
-        parse_rule("cohen_kappa < 1").clauses, results, "r", "g", "weighted_kappa_linear"
-    )
+    clauses = parse_rule("cohen_kappa < 1").clauses
+    (outcome,) = check_clauses(clauses, results, "r", "g", "weighted_kappa_linear")
     assert outcome.state == "open"
     assert "undefined (no_variation)" in outcome.sentence
     with pytest.raises(InputError, match="no grader 'humans'"):
@@ -79,18 +79,16 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     results = pd.DataFrame(rows)
 
     def held(rule: str) -> str:
-        (outcome,) = check_clauses(
-            parse_rule(rule).clauses, results, "r", "g", "weighted_kappa_linear"
-        )
+        clauses = parse_rule(rule).clauses
+        (outcome,) = check_clauses(clauses, results, "r", "g", "weighted_kappa_linear")
         return outcome.check.line
 
     worst = "injection_flips at flattery (the worst of 2 attacks)"
     assert held("injection_flips.high < 0.4") == f"not met  {worst}, high: 0.5, required < 0.4"
     assert held("injection_flips.high < 0.6") == f"met      {worst}, high: 0.5, required < 0.6"
     assert "at plain_order (the worst" in held("injection_flips >= 0.2")
-    assert "met      injection_flips at placebo, low: -0.9" in held(
-        "injection_flips@placebo.low < 0"
-    )
+    placebo = held("injection_flips@placebo.low < 0")
+    assert "met      injection_flips at placebo, low: -0.9" in placebo
     results.loc[results["at"] == "plain_order", "high"] = np.nan
     assert held("injection_flips.high < 0.6").startswith("unknown  injection_flips at plain_order")
     assert held("injection_flips.high < 0.4").startswith("not met  injection_flips at flattery")
@@ -107,22 +105,13 @@ def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
 
 @pytest.mark.slow
 def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study) -> None:
-    from evenhand.study.store.grades import GradeAttempt
-
     study = make_study(pairs=40, subjects=("s1",))
     rubric = study.rubrics["refusal"]
-    units = study.rubric_units(rubric)
-    labels = [str(1 + n % 5) for n in range(len(units))]
+    facts = {"rubric": "refusal", "rater_id": "g", "rubric_hash": rubric.hash}
+    facts["provenance"] = {"cost_usd": 0.002}
     study.store.add_grades(
-        GradeAttempt(
-            unit_id=unit,
-            rubric="refusal",
-            rater_id="g",
-            label=label,
-            rubric_hash=rubric.hash,
-            provenance={"cost_usd": 0.002},
-        )
-        for unit, label in zip(units, labels, strict=True)
+        GradeAttempt(**facts, unit_id=unit, label=str(1 + n % 5))
+        for n, unit in enumerate(study.rubric_units(rubric))
     )
     folder = study.folder
     study.close()
@@ -174,9 +163,8 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
 def test_plan_counts_people_who_differ(run: Run, monkeypatch) -> None:
     monkeypatch.setattr(planning, "SIZES", (50, 200))
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
-    said = " ".join(
-        run.ok("plan", "--strictness", "0", "--set", "looks=5", "--prevalence", "0.6").split()
-    )
+    given = ("--strictness", "0", "--set", "looks=5", "--prevalence", "0.6")
+    said = " ".join(run.ok("plan", *given).split())
     assert "say yes to 60% ± 0% of them" in said
     assert "(one-sided 0.8% each)" in said
     hardly = run("plan", "--prevalence", "0.9")

@@ -85,10 +85,8 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
     assert "tasks.config.xml" in done.stdout
     assert "annotators' labels (3)" in done.stdout
     (task,) = json.loads(out.read_text("utf-8"))
-    assert (
-        task["data"]["text"]
-        == "Prompt\n\nArgue for 1.\n\nResponse\n\n[[p0001|m|a]] A plain answer."
-    )
+    shown = "Prompt\n\nArgue for 1.\n\nResponse\n\n[[p0001|m|a]] A plain answer."
+    assert task["data"]["text"] == shown
     assert task["predictions"][0]["result"][0]["value"] == {"choices": ["5"]}
     config = (tmp_path / "tasks.config.xml").read_text("utf-8")
     assert '<Choice value="1" hint="Literal compliance"/>' in config
@@ -117,13 +115,11 @@ def test_a_hugging_face_folder_says_that_a_study_is_synthetic(folder, run, tmp_p
 @pytest.mark.slow
 def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
-    one = ["--format", "langfuse", "--rater", "ann"]
-    assert run("export", folder, "--out", out, *one).returncode == 0
+    asked = ["export", folder, "--out", out, "--format", "langfuse", "--rater"]
+    run.ok(*asked, "ann")
     scores = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert {each["metadata"]["rater_id"] for each in scores} == {"ann"}
-    assert "no rater 'an'; it has ann, x:drawn" in run.refused(
-        "export", folder, "--out", out, "--format", "langfuse", "--rater", "an"
-    )
+    assert "no rater 'an'; it has ann, x:drawn" in run.refused(*asked, "an")
 
 
 @pytest.mark.slow
@@ -142,12 +138,9 @@ def test_somebody_elses_file_goes_to_any_tool(run: Run, tmp_path: Path) -> None:
 
 def test_a_file_without_a_format_is_no_study(run: Run, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("unit_id,rater_id,rater_kind,label\n")
-    assert "labels.csv" in run.refused(
-        "export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv"
-    )
-    assert "no ratings" in run.refused(
-        "export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv", "--format", "wide"
-    )
+    asked = ["export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv"]
+    assert "labels.csv" in run.refused(*asked)
+    assert "no ratings" in run.refused(*asked, "--format", "wide")
 
 
 LABELS = ("yes", "no", "99", "yes", "NO", "yes\u200b")

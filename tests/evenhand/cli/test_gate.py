@@ -124,19 +124,15 @@ def test_what_we_inconclusive_is_an_error_to_junit_and_never_a_pass() -> None:
     checks = [Check(name, name, f"{name}.") for name in ("met", "inconclusive", "not_met")]
     text = junit_xml(Gate("r.csv", "g", tuple(checks)))
     suites = ElementTree.fromstring(text)  # noqa: S314 - our own
-    assert [[each.tag for each in case] for case in suites.iter("testcase")] == [
-        ["system-out"],
-        ["error"],
-        ["failure"],
-    ]
+    tags = [[each.tag for each in case] for case in suites.iter("testcase")]
+    assert tags == [["system-out"], ["error"], ["failure"]]
     assert Gate("r.csv", "g", tuple(checks)).outcome == "not_met"
     assert "inconclusive" in summary_markdown(Gate("r.csv", "g", (checks[1],)))
 
 
 def test_the_baseline_must_be_of_the_grader_that_is_named(run, folder, saved):
-    assert "is of 'g', not of 'worse'; write --grader g --against worse if" in run.refused(
-        "baseline", "compare", folder, "--grader", "worse", "--file", saved
-    )
+    said = run.refused("baseline", "compare", folder, "--grader", "worse", "--file", saved)
+    assert "is of 'g', not of 'worse'; write --grader g --against worse if" in said
 
 
 @pytest.mark.slow
@@ -167,17 +163,11 @@ def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("fault", "code"),
-    [
-        (KeyError("kappa"), 2),
-        (MemoryError(), 2),
-        (RecursionError(), 2),
-        (OSError(28, "No space left on device"), 2),
-        (KeyboardInterrupt(), 130),
-        (SystemExit(1), 2),
-        (SystemExit("some library gives up"), 2),
-    ],
+    [(KeyError("kappa"), 2), (MemoryError(), 2), (RecursionError(), 2), (SystemExit(1), 2),
+     (OSError(28, "No space left on device"), 2), (KeyboardInterrupt(), 130),
+     (SystemExit("some library gives up"), 2)],
     ids=repr,
-)
+)  # fmt: skip
 def test_a_fault_within_is_no_verdict(run, monkeypatch, fault, code):
     def broken(*_words: object, **_more: object) -> None:
         raise fault

@@ -29,16 +29,11 @@ def server(monkeypatch, tmp_path: Path) -> Iterator[ProtocolServer]:
     server.close()
 
 
-def says_yes(call: Call) -> Reply:
-    """A grader that finds everything faithful, and cannot be read on one answer."""
-    return message("Hmm.") if "pastry cook" in call.user else labelled("yes")
-
-
 def test_what_a_grader_gets_wrong_is_listed(run, server, tmp_path):
-    server.script = says_yes
-    *_, right, second, third, fifth = run.ok(
-        "rubric", "check", "faithfulness", "--grader", GRADER
-    ).splitlines()
+    # It finds everything faithful, and cannot be read on one answer.
+    server.script = lambda call: message("Hmm.") if "cook" in call.user else labelled("yes")
+    said = run.ok("rubric", "check", "faithfulness", "--grader", GRADER)
+    *_, right, second, third, fifth = said.splitlines()
     assert right.endswith("got 3 of 6 golden answers of faithfulness right.")
     assert second.startswith("  Golden answer 2 is no, and the grader said yes: Every night, from")
     assert third.startswith("  Golden answer 3 is no, and the grader gave no label: Hanna Lind")
@@ -53,11 +48,8 @@ def test_a_rubric_of_ones_own_with_texts_of_its_own(run, server, tmp_path):
     server.script = lambda call: labelled(
         "no" if "Addition" in call.user else "partly" if "times" in call.user else "yes"
     )
-    assert (
-        run.ok("rubric", "check", file, "--grader", GRADER)
-        .splitlines()[-1]
-        .endswith("got 3 of 3 golden answers of mine right.")
-    )
+    *_, last = run.ok("rubric", "check", file, "--grader", GRADER).splitlines()
+    assert last.endswith("got 3 of 3 golden answers of mine right.")
     assert all("<summary>" in call.user for call in server.calls)
 
 

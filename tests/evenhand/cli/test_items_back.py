@@ -9,8 +9,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import open_study
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 from tests.exchange.test_items import ITEMS, VOTE, wrote
 
 pytestmark = pytest.mark.slow
@@ -24,9 +23,7 @@ def rated(folder: Path, file: str, judge: str) -> pd.DataFrame:
     with open_study(folder) as study:
         units = study.units()
         (rubric,) = study.rubrics
-        said = pd.DataFrame({"unit_id": units["unit_id"], "rubric": rubric, "label": "yes"})
-        said = said.assign(rater_id="ann", rater_kind="human")
-        assert import_ratings(study, validate_ratings(said), "ann.csv") == (len(units), 0)
+        with_labels(study, {"ann": ["yes"] * len(units)}, rubric)
         kinds = study.ratings()["rater_kind"].value_counts().to_dict()
         assert kinds == {"human": len(units)} | ({"model": len(units)} if judge else {})
     return units
@@ -90,12 +87,9 @@ def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
     asked = ["--question", "Right?", "--options", "yes,no"]
     assert main(["new", str(tmp_path / "s"), "--items", str(tmp_path / "t.csv"), *asked]) == 0
     with open_study(tmp_path / "s") as study:
-        units = study.units()["unit_id"].tolist()
         (rubric,) = study.rubrics
-        said = pd.DataFrame({"unit_id": units, "rubric": rubric, "label": ["yes", "no"]})
-        for rater, kind in (("ann", "human"), ("m:x", "model")):
-            own = validate_ratings(said.assign(rater_id=rater, rater_kind=kind))
-            import_ratings(study, own, "f.csv")
+        given = {who: ["yes", "no"] for who in ("ann", "m:x")}
+        with_labels(study, given, rubric, graders=["m:x"])
     assert [each["traceId"] for each in sent(tmp_path / "s", "langfuse")] == ["a b", "c"]
     out = str(tmp_path / "tasks.json")
     assert main(["export", str(tmp_path / "s"), "--format", "label-studio", "--out", out]) == 0

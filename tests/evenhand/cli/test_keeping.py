@@ -18,11 +18,9 @@ from evenhand.reporting.noting import changing_settings, operator
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import acts
-from evenhand.study.tables.ratings import validate_ratings
-from harness.studies import work_through
+from harness.studies import with_labels, work_through
 from tests.commands import Run
 from tests.study.test_rewording import reworded
 
@@ -100,16 +98,11 @@ def folder(make_study) -> Path:
     for rater in ("ann", "ben"):
         work_through(desk, rater, 1)
     rubric = study.rubrics["refusal"]
-    rng = np.random.default_rng(4)
-    rows = []
-    for unit in study.rubric_units(rubric):
-        yes = rng.random() < 0.5
-        label = rubric.affirmative[0] if yes else rubric.categories[0]
-        rows += [(unit, who, "human", label, np.nan, "") for who in ("ann", "ben", "cem")]
-        rows.append((unit, "prob", "model", label, 0.3 if yes else 0.1, "verbalised"))
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive", "prob_method"]
-    table = pd.DataFrame(rows, columns=columns).assign(rubric="refusal")
-    import_ratings(study, validate_ratings(table), "before")
+    yes = np.random.default_rng(4).random(len(study.rubric_units(rubric))) < 0.5
+    labels = np.where(yes, rubric.affirmative[0], rubric.categories[0]).tolist()
+    with_labels(study, dict.fromkeys(("ann", "ben", "cem"), labels))
+    about = {"p_positive": np.where(yes, 0.3, 0.1).tolist(), "prob_method": "verbalised"}
+    with_labels(study, {"prob": labels}, graders=["prob"], **about)
     study.close()
     return study.folder
 

@@ -35,20 +35,13 @@ PAIRS = 100
 @pytest.fixture
 def folder(make_study) -> Path:
     """A study whose 200 responses the crowd has labelled on one rubric."""
-    study = make_study(
-        pairs=PAIRS,
-        subjects=("s",),
-        rubrics=["refusal"],
-        raters_per_unit=15,
-        sample=PAIRS,
-        synthetic=True,
-    )
+    plan = {"pairs": PAIRS, "sample": PAIRS, "subjects": ("s",), "raters_per_unit": 15}
+    study = make_study(**plan, rubrics=["refusal"], synthetic=True)
     units = study.rubric_units(study.rubrics["refusal"])
     table = crowd(3, pairs=len(units))
     table = table[table["rubric"] == "level"].assign(rubric="refusal")
-    table["unit_id"] = table["unit_id"].map(
-        dict(zip(table["unit_id"].unique(), units, strict=True))
-    )
+    names = dict(zip(table["unit_id"].unique(), units, strict=True))
+    table["unit_id"] = table["unit_id"].map(names)
     import_ratings(study, validate_ratings(table, "crowd"), "synthetic crowd")
     return study.folder
 
@@ -132,9 +125,8 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
     assert "good-0" not in queue.read_text("utf-8")
     table = table.assign(label="1", reason="plainly so").head(4)
     table.to_csv(queue, index=False)
-    assert "Decisions by chair imported: 4." in run.ok(
-        "adjudicate", folder, "--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv"
-    )
+    given = ("--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
+    assert "Decisions by chair imported: 4." in run.ok("adjudicate", folder, *given)
     left = read_table(tmp_path / "left.csv")
     assert set(table["unit_id"]).isdisjoint(left["unit_id"])
     assert "--by NAME" in run.refused("adjudicate", folder, "--decisions", queue)
@@ -150,13 +142,11 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
 
 @pytest.mark.slow
 def test_a_link_for_the_lead(folder, run: Run):
-    assert run.ok("lead", folder, "--url", "https://study.example.org/").startswith(
-        "https://study.example.org/?lead="
-    )
+    url = "https://study.example.org/"
+    assert run.ok("lead", folder, "--url", url).startswith(f"{url}?lead=")
     for wrong in ("study.example.org", "javascript:alert(1)", "", "http://[::1", "https://a/?b=c"):
-        assert "is not a valid address; write one such as https://" in run.refused(
-            "lead", folder, "--url", wrong
-        )
+        said = run.refused("lead", folder, "--url", wrong)
+        assert "is not a valid address; write one such as https://" in said
 
 
 @pytest.mark.parametrize(
@@ -208,10 +198,8 @@ def address(url: str) -> dict[str, str]:
 def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
     folder = str(study.folder)
     base = ["--url", "https://label.example.org/study"]
-    lines = [
-        line.split("\t")
-        for line in run.ok("invite", folder, "--for", "anna", "--for", "bo", *base).splitlines()
-    ]
+    said = run.ok("invite", folder, "--for", "anna", "--for", "bo", *base)
+    lines = [line.split("\t") for line in said.splitlines()]
     assert [rater for rater, _ in lines] == ["anna", "bo"]
     for rater, url in lines:
         assert url.startswith("https://label.example.org/study/?invite=")
@@ -266,19 +254,13 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path, run, capsy
         desk.submit_all(rater, [answer])
         desk.next_sheet(rater)
     export = tmp_path / "prolific.csv"
-    export.write_text(
-        "Submission id,Participant id,Status\n{SESSION_ID},{PROLIFIC_PID},RETURNED\n".format_map(
-            IDS
-        )
-    )
-    files = {
-        name: tmp_path / f"{name}.csv"
-        for name in ("times", "participants", "background", "attention")
-    }
+    row = f"{IDS['SESSION_ID']},{IDS['PROLIFIC_PID']},RETURNED"
+    export.write_text(f"Submission id,Participant id,Status\n{row}\n")
+    names = ("times", "participants", "background", "attention")
+    files = {name: tmp_path / f"{name}.csv" for name in names}
     options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
-    assert f"{rater}: returned; places given back: 1." in run.ok(
-        "session", folder, "--submissions", export, *options
-    )
+    said = run.ok("session", folder, "--submissions", export, *options)
+    assert f"{rater}: returned; places given back: 1." in said
     times = read_table(files["times"])
     assert times.loc[0, ["rater_id", "state", "units"]].tolist() == [rater, "returned", "1"]
     assert read_table(files["participants"]).loc[0, "participant_id"] == IDS["PROLIFIC_PID"]
@@ -288,9 +270,8 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path, run, capsy
     said = run.ok("session", folder)
     assert rater in said
     assert "labelling" in said
-    assert "nobody called 'nobody' has taken part" in run.refused(
-        "session", folder, "--timed-out", rater, "--rejected", "nobody"
-    )
+    said = run.refused("session", folder, "--timed-out", rater, "--rejected", "nobody")
+    assert "nobody called 'nobody' has taken part" in said
     assert "labelling" in run.ok("session", folder)  # nothing was done by halves
 
 

@@ -129,20 +129,14 @@ def test_an_error_becomes_one_sentence(error: BaseException, code: int, says: st
 
 @pytest.mark.parametrize(
     "error",
-    [
-        KeyError("kappa"),
-        ImportError("no pandas"),
-        ModuleNotFoundError("No module named", name="evenhand.analysis.kappa"),
-        MemoryError(),
-    ],
-)
+    [KeyError("kappa"), ImportError("no pandas"), MemoryError(),
+     ModuleNotFoundError("No module named", name="evenhand.analysis.kappa")],
+)  # fmt: skip
 def test_a_crash_does_not_read_as_not_met(error: Exception, capsys) -> None:
     assert raising(error) == 2
     said = capsys.readouterr().err
     assert said.startswith("Traceback")
-    assert said.endswith(
-        "evenhand gate: this is a fault in evenhand; please report the lines above\n"
-    )
+    assert said.endswith("gate: this is a fault in evenhand; please report the lines above\n")
 
 
 def test_a_broken_installation_does_not_read_as_not_met() -> None:
@@ -162,9 +156,8 @@ def test_whoever_stops_listening_does_not_change_the_code(tmp_path, rule, code):
     file = tmp_path / "ratings.csv"
     file.write_text("\n".join(["unit_id,rater_id,rater_kind,label", *rows]))
     command = [sys.executable, "-P", "-m", "evenhand", "gate", str(file), "--grader", "g"]
-    with subprocess.Popen(
-        [*command, "--require", rule], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as gate:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, "--require", rule], **pipes) as gate:
         assert gate.stdout and gate.stderr
         gate.stdout.close()
         assert (gate.stderr.read(), gate.wait()) == (b"", code)

@@ -6,19 +6,18 @@ import pandas as pd
 import pytest
 
 from evenhand.reporting.report import browser_path
-from evenhand.study import Study
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 from tests.commands import Run
+
+GIVEN = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
 
 
 @pytest.fixture
 def table() -> pd.DataFrame:
     """Two people and a grader on the 12 refusal units of one subject."""
-    given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
     rows = [
         {"unit_id": f"p{n // 2 + 1:04d}|s1|{'ab'[n % 2]}", "rater_id": who, "label": label}
-        for who, labels in given.items()
+        for who, labels in GIVEN.items()
         for n, label in enumerate(labels)
     ]
     frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
@@ -26,19 +25,16 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture
-def study(make_study, table: pd.DataFrame) -> Path:
-    made: Study = make_study(subjects=("s1",))
-    import_ratings(made, validate_ratings(table), "test")
-    return made.folder
+def study(make_study) -> Path:
+    return with_labels(make_study(subjects=("s1",)), GIVEN, graders=["gpt"]).folder
 
 
 @pytest.mark.slow
 def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv(tmp_path / "ratings.csv", index=False)
     figures = tmp_path / "deep" / "figures"
-    assert f"Figures and tables: {figures}" in run.ok(
-        "check", tmp_path / "ratings.csv", "--rubric", "refusal", "--figures", figures
-    )
+    asked = ("check", tmp_path / "ratings.csv", "--rubric", "refusal", "--figures", figures)
+    assert f"Figures and tables: {figures}" in run.ok(*asked)
     kinds = {path.suffix for path in figures.iterdir()}
     assert kinds == {".svg", ".png", ".csv", ".tex", ".md", ".bib"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "ratings.csv"]
@@ -60,18 +56,16 @@ def test_a_page_is_folded_unless_it_is_full(run, study, table, tmp_path, full):
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_work(run, study, tmp_path):
-    (tmp_path / "taken").write_text("")
-    assert "is a file; name a folder" in run.refused(
-        "report", study, "--figures", tmp_path / "taken"
-    )
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    assert "is a file; name a folder" in run.refused("report", study, "--figures", taken)
     assert not (study / "report").exists()
 
 
 def test_without_a_browser_there_is_a_sentence_before_the_work(run, study, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "there is no Chromium or Chrome to print with; install one" in run.refused(
-        "report", study, "--format", "pdf"
-    )
+    said = run.refused("report", study, "--format", "pdf")
+    assert "there is no Chromium or Chrome to print with; install one" in said
     assert not (study / "report").exists()
 
 

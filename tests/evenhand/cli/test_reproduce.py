@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -276,26 +276,25 @@ def test_missing_columns_and_keys_are_said_before_anything_is_sent(again, run, m
     assert again.is_untouched()
 
 
+def written_lines(file: Path, rows: list[dict[str, str]]) -> None:
+    file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+
 @pytest.mark.slow
-def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run, capsys):
+def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run):
     pairs, folder = again.pairs(4), again.study
     file = write_responses(again.place / "responses.jsonl", 4, ("s1", "s2"))
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     others = {"subjects": 0, "graders": ["baseline:lexical"]}
     words = again.command(pairs, "--yes", "--responses", str(file), **others)
 
-    def without(lost: Callable[[dict[str, str]], bool]) -> str:
-        left = [json.dumps(row) for row in rows if not lost(row)]
-        file.write_text("\n".join(left), "utf-8")
-        assert main(words) == 2
-        assert not folder.exists()
-        return capsys.readouterr().err
-
     second = [row for row in rows if row["subject"] == "s2"]
-    assert "add the missing response" in without(lambda row: row is second[0])
-    said = without(lambda row: any(row is each for each in second[:2]))
-    assert "subject 's2' has no response to 1 of 4 sampled prompts" in said
-    file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    told = {1: "add the missing response", 2: "subject 's2' has no response to 1 of 4 sampled pro"}
+    for lost, said in told.items():
+        written_lines(file, [row for row in rows if row not in second[:lost]])
+        assert said in run.refused(*words)
+        assert not folder.exists()
+    written_lines(file, rows)
     assert "s3" in run.refused(*words, "--subject", "s3")
     assert "two graders of the same items are needed" in run.ok(*words)
     with open_study(folder) as study:
@@ -364,15 +363,14 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     words = ["reproduce", source, str(again.study), "--subject", "house:subject"]
     words += ["--grader", "house:grader", "--concurrency", "4"]
     known, last = "subject grader", "grader"
+    file = again.pairs(4)
     if source == "stance":
-        file = _propositions(again.place / "a.csv", TAXES)
-        words += ["--propositions", file, "--repeats", "1"]
+        words += ["--propositions", _propositions(file, TAXES), "--repeats", "1"]
     else:
-        file = again.pairs(4)
-        if source == "political-consistency":  # the publisher's columns; prompts made up here
-            rows = [f"Praise left {n},Praise right {n},t{n},v{n},essay" for n in range(4)]
-            file.write_text("\n".join(["prompt_a,prompt_b,topic_name,valence,template", *rows]))
         words += ["--pairs", str(file)]
+    if source == "political-consistency":  # the publisher's columns; prompts made up here
+        rows = [f"Praise left {n},Praise right {n},t{n},v{n},essay" for n in range(4)]
+        file.write_text("\n".join(["prompt_a,prompt_b,topic_name,valence,template", *rows]))
     file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
     words += ["--settings", str(file)]
     said = " ".join(run.ok(*words, "--dry-run").split())
@@ -560,7 +558,7 @@ def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> No
         assert study.subjects() == sorted([*again.subjects(2), "s1", "s2"])
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     rows[0]["response"] += " and more"
-    file.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    written_lines(file, rows)
     assert "already has another response" in run.refused(*words, "--responses", file)
 
 
@@ -571,15 +569,6 @@ def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys
     gone = again.subjects(2)[1]
     assert f"{gone} has not answered 3 prompts or pairs. Its responses are graded when" in said
     assert (again.study / "report" / "published.csv").is_file()
-
-
-def test_lost_replies_count_in_later_runs(again: Again) -> None:
-    again.script = lambda call: replace(said_by(call), delay=2.0)
-    others = {"subjects": [again.graders[0]], "graders": ["baseline:lexical"]}
-    words = again.command(1, "--yes", "--budget", "0.5", "--timeout", "0.5", **others)
-    assert main(words) in (2, 3)
-    with open_study(again.study) as study:
-        assert spent_so_far(study.store) > 0
 
 
 def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, run: Run) -> None:
@@ -635,14 +624,11 @@ FIGURE = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of":
         ("about half", "share", "is 'about half', which is no share"),
     ],
 )
-def test_a_published_figure_without_its_unit_is_refused(value: str, unit: str, said: str) -> None:
+def test_a_published_figure_has_a_unit_and_is_read_by_it(value: str, unit: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
-
-
-def test_a_published_number_in_the_unit_of_results() -> None:
-    for value, unit, number in (("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)):
-        figure = PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
+    for good, of, number in (("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)):
+        figure = PublishedFigure.model_validate({**FIGURE, "value": good, "unit": of})
         assert figure.in_ours == number
 
 

@@ -28,34 +28,19 @@ def study(make_study) -> Study:
 
 
 def flag(study: Study, rater: str, unit: str, text: str, reason: str = "unclear_rubric") -> None:
+    about = {"kind": "flag", "rubric": "refusal", "order": "", "draw": 0, "reason": reason}
+    said = {"submit_id": f"{rater}-{unit}-{text}", "unit_id": unit, "rater_id": rater}
+    known = {"rubric_hash": study.rubrics["refusal"].hash, "created_at": utc_now()}
     with study.store.write() as connection:
-        append(
-            connection,
-            remarks,
-            {
-                "submit_id": f"{rater}-{unit}-{text}",
-                "kind": "flag",
-                "unit_id": unit,
-                "rubric": "refusal",
-                "rater_id": rater,
-                "order": "",
-                "draw": 0,
-                "rubric_hash": study.rubrics["refusal"].hash,
-                "reason": reason,
-                "text": text,
-                "created_at": "2026-03-02T10:00:00.000+00:00",
-            },
-        )
+        append(connection, remarks, {**about, **said, **known, "text": text})
 
 
 def test_nothing_unclear_is_said_so(run, study: Study) -> None:
-    sort_disagreement(
-        study, "lead", rubric="refusal", unit_id=UNITS[0], grader="gpt", kind="grader_wrong"
-    )
+    about = {"rubric": "refusal", "unit_id": UNITS[0], "grader": "gpt"}
+    sort_disagreement(study, "lead", **about, kind="grader_wrong")
     flag(study, "ann", UNITS[0], "a threat", reason="harmful")
-    assert run.ok("rubric", "suggest", study.folder).startswith(
-        "No item is sorted as rubric unclear"
-    )
+    said = run.ok("rubric", "suggest", study.folder)
+    assert said.startswith("No item is sorted as rubric unclear")
 
 
 def test_a_flag_that_was_withdrawn_is_no_reason_to_change_a_rubric(run, study: Study) -> None:
@@ -70,19 +55,15 @@ def test_a_flag_that_was_withdrawn_is_no_reason_to_change_a_rubric(run, study: S
 
 
 def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
-    for unit, note in (
-        (UNITS[2], ""),
-        (UNITS[0], "half an\n[b]answer[/b]\x1b[2J"),
-        (UNITS[1], "x"),
-    ):
+    notes = ("", "half an\n[b]answer[/b]\x1b[2J", "x")
+    for unit, note in zip((UNITS[2], *UNITS[:2]), notes, strict=True):
         about = {"rubric": "refusal", "unit_id": unit, "grader": "gpt", "note": note}
         sort_disagreement(study, "lead", **about, kind="rubric_unclear")
     flag(study, "ann", UNITS[1], "what is a caveat?")
     flag(study, "ben", UNITS[1], "")
     flag(study, "cy", UNITS[2], "of nobody's interest")
-    names = {
-        option.key: f"{option.key} ({option.name})" for option in load_rubric("refusal").options
-    }
+    options = load_rubric("refusal").options
+    names = {option.key: f"{option.key} ({option.name})" for option in options}
     done = run("rubric", "suggest", study.folder)
     assert done.stdout.splitlines()[:-1] == [
         "Refusal (refusal): 3 items sorted as rubric unclear, 1 item flagged by annotators",

@@ -219,11 +219,8 @@ def test_what_is_exported_gives_the_same(study: Path, tmp_path: Path) -> None:
     again, own = load(out), load(study)
     assert list(again.scales) == list(own.scales) == [f"topics/{key}" for key in KEYS]
     assert again.titles["topics/bug"] == "Topics: About bug"
-    frames = []
-    for dataset in (again, own):
-        found = dataset.changed(resamples=50).analyse()
-        frames.append(found.results.drop(columns="note"))
-    pd.testing.assert_frame_equal(*frames)
+    found = [each.changed(resamples=50).analyse().results for each in (again, own)]
+    pd.testing.assert_frame_equal(*(each.drop(columns="note") for each in found))
 
 
 @pytest.mark.slow
@@ -250,13 +247,11 @@ def test_decisions_gates_and_what_does_not_apply(study: Path, run: Run) -> None:
             decide(opened, "lead", queue[1].unit_id, "topics", "spam", "no")
         labels = opened.ratings().query("rater_kind == 'adjudicator'")["label"]
     assert labels.tolist() == ["billing;praise"]
-    assert "--rubric: topics/billing, topics/bug, topics/praise" in run.refused(
-        "gate", study, "--grader", "judge"
-    )
+    asked = run.refused("gate", study, "--grader", "judge")
+    assert "--rubric: topics/billing, topics/bug, topics/praise" in asked
     assert main(["gate", str(study), "--grader", "judge", "--rubric", "topics/bug"]) in (0, 3)
     assert main(["calibrate", str(study)]) == 2
     run.ok("quality", study)
     run.ok("rubric", "suggest", study)
-    assert "attacks ask for one" in run.refused(
-        "audit", "injection", study, "--grader", "baseline:lexical"
-    )
+    refused = run.refused("audit", "injection", study, "--grader", "baseline:lexical")
+    assert "attacks ask for one" in refused

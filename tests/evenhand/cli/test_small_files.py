@@ -61,12 +61,6 @@ def test_every_option_that_is_proposed_leads_on(answer, case: Case) -> None:
         assert "unrecognized" not in again.stderr
 
 
-def test_every_case_has_a_name_of_its_own() -> None:
-    cases = [*CASES, *VERDICTS]
-    assert len({case.name for case in cases}) == len(cases)
-    assert len(cases) >= 40
-
-
 THREE = "--human ann,ben --model gpt"
 SIX = "--human Ann1,Ann2,Ann3,Ann4,Ann5 --model Ann6"
 READ = {

@@ -61,9 +61,8 @@ def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
 @pytest.mark.slow
 def test_responses_may_come_later_and_extend_keeps_the_first(tmp_path: Path, run: Run) -> None:
     source, study = ROOT / "data" / "demo_pairs.csv", str(tmp_path / "study")
-    assert (
-        run.ok("new", study, "--pairs", source, "--sample", "30", "--seed", "3").count("Next:") == 1
-    )
+    said = run.ok("new", study, "--pairs", source, "--sample", "30", "--seed", "3")
+    assert said.count("Next:") == 1
     before = exported_pairs(study, tmp_path)
     pairs = read_table(source)
     assert len(pairs) == 306
@@ -72,9 +71,8 @@ def test_responses_may_come_later_and_extend_keeps_the_first(tmp_path: Path, run
             for prompt in pairs[side]:
                 row = {"subject": "s1", "prompt": prompt, "response": f"On it: {prompt}"}
                 file.write(json.dumps(row) + "\n")
-    assert "Added 612 responses (subjects: 1;" in run.ok(
-        "import", study, tmp_path / "responses.jsonl"
-    )
+    said = run.ok("import", study, tmp_path / "responses.jsonl")
+    assert "Added 612 responses (subjects: 1;" in said
     run.ok("extend", study, "--pairs", "20")
     after = exported_pairs(study, tmp_path)
     assert (len(before), len(after)) == (30, 50)

@@ -91,13 +91,9 @@ def declare(folder: Path, text: str, stranger: Listener) -> None:
 STORE = 'store = "postgresql://u:${ANTHROPIC_API_KEY}@127.0.0.1:PORT/x"'
 GATE = ["--rubric", "hedging", "--grader", "baseline:lexical", "--require", "cohen_kappa > 0"]
 VERBS = {
-    "report": [],
+    **{verb: [] for verb in ("report", "progress", "doctor", "quality", "annotate")},
     "gate": GATE,
-    "progress": [],
-    "doctor": [],
-    "quality": [],
     "export": ["--out", "ratings.csv"],
-    "annotate": [],
     "backup": ["backup.zip"],
     "extend": ["--pairs", "1"],
     "invite": ["--count", "1"],

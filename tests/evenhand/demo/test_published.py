@@ -3,8 +3,6 @@
 import json
 import re
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +10,7 @@ import pytest
 
 from evenhand.demo import PUBLISHED, published_labels
 from evenhand.study.settings.analysis import AnalysisSettings
-from tests.commands import Run
+from tests.commands import Run, python
 from tests.conftest import ROOT
 
 STUDIES = sorted(PUBLISHED)
@@ -28,12 +26,8 @@ def test_the_shipped_labels_are_those_that_were_published(study: str, shared_dat
     known = pd.read_csv(file, dtype=str, keep_default_na=False)
     known.loc[known["rater_id"] == "expert", "rater_kind"] = "model"
     by = known.columns.tolist()
-    shipped = published_labels(study)
-    assert (
-        shipped[by]
-        .sort_values(by, ignore_index=True)
-        .equals(known.sort_values(by, ignore_index=True))
-    )
+    shipped = published_labels(study)[by].sort_values(by, ignore_index=True)
+    assert shipped.equals(known.sort_values(by, ignore_index=True))
 
 
 def test_they_are_labels_and_nothing_else() -> None:
@@ -96,11 +90,9 @@ def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
     marks = [spent()]
-    for words in (
-        ["-c", "import pandas, scipy.stats"],
-        ["-m", "evenhand", "demo", "look", "--study", "dices"],
-    ):
-        subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, timeout=300)
+    look = ["-m", "evenhand", "demo", "look", "--study", "dices"]
+    for words in (["-c", "import pandas, scipy.stats"], look):
+        python(*words, cwd=tmp_path, check=True)
         marks.append(spent())
     first, loaded, looked = marks
     assert looked - loaded < 6 * (loaded - first)
@@ -112,6 +104,5 @@ def test_labels_that_are_there_stay_and_a_port_is_refused(tmp_path: Path, run: R
     (tmp_path / "llmbar.csv").write_text("mine")
     told(run, str(tmp_path), "--study", "llmbar", "--no-app")
     assert (tmp_path / "llmbar.csv").read_text() == "mine"
-    assert "--port is for a study with an app" in run.refused(
-        "demo", "--study", "llmbar", "--port", "9"
-    )
+    said = run.refused("demo", "--study", "llmbar", "--port", "9")
+    assert "--port is for a study with an app" in said

@@ -75,9 +75,8 @@ def test_a_reader_sees_names_and_a_machine_ids(ratings: Path, run: Run) -> None:
     assert told["study"]["rubric_titles"]["refusal"] == NAMES["refusal"]
     worded = {"sentence"}
     for verdict, same in zip(told["verdicts"], before["verdicts"], strict=True):
-        assert {key: verdict[key] for key in verdict.keys() - worded} == {
-            key: same[key] for key in same.keys() - worded
-        }
+        plain, own = ({k: v for k, v in e.items() if k not in worded} for e in (verdict, same))
+        assert plain == own
         expected = same["sentence"]
         for each, name in ((LONG, NAMES[LONG]), ("on refusal", f"on {NAMES['refusal']}")):
             expected = expected.replace(each, name)
@@ -125,14 +124,11 @@ def test_self_preference_knows_families_by_ids(ratings: Path) -> None:
     file.write_text("\n".join(units) + "\n", "utf-8")
     dataset = load(ratings, ScaleOptions(units=file))
     plain, named = dataset.analyse(), dataset.named().analyse()
-    about = [
-        [
-            (row["at"], named.ids.get(row["rater_a"], row["rater_a"]), row["estimate"])
-            for row in of.rows
-            if row["statistic"] == "bias_self_preference"
-        ]
-        for of in (plain, named)
-    ]
+    about = []
+    for of in (plain, named):
+        rows = [row for row in of.rows if row["statistic"] == "bias_self_preference"]
+        who = [named.ids.get(row["rater_a"], row["rater_a"]) for row in rows]
+        about.append([(row["at"], w, row["estimate"]) for row, w in zip(rows, who, strict=True)])
     assert about[0]
     assert about[0] == about[1]
 

@@ -97,23 +97,13 @@ def test_every_form_gives_the_bytes_of_the_command(wide, expected, tmp_path, for
 
 
 @pytest.mark.slow
-def test_a_file_by_its_path(wide: pd.DataFrame, expected: bytes, tmp_path: Path) -> None:
-    wide.to_csv(tmp_path / "wide.csv", index=False)
-    wide.to_parquet(tmp_path / "wide.parquet", index=False)
-    for path in (tmp_path / "wide.csv", str(tmp_path / "wide.csv"), tmp_path / "wide.parquet"):
-        eh.check(path, **WHO).report(tmp_path / "out")
-        assert (tmp_path / "out" / "results.csv").read_bytes() == expected
-
-
-@pytest.mark.slow
 def test_names_that_say_who_is_who(wide: pd.DataFrame, expected: bytes, tmp_path: Path) -> None:
     """As for a file: a person and a model by their names alone."""
     named = wide.rename(columns={"ann": "human_1", "ben": "human_2", "gpt": "gpt-5"})
     path = tmp_path / "named.csv"
     named.drop(columns="topic").to_csv(path, index=False)
-    of_file, of_table = (
-        eh.check(ratings, resamples=20) for ratings in (path, named.drop(columns="topic"))
-    )
+    given = (path, named.drop(columns="topic"))
+    of_file, of_table = (eh.check(ratings, resamples=20) for ratings in given)
     pd.testing.assert_frame_equal(of_table.results, of_file.results)
     assert of_table.notes == of_file.notes
 
@@ -205,10 +195,6 @@ def test_without_pyarrow(wide: pd.DataFrame, tmp_path: Path) -> None:
     assert (tmp_path / "results.csv").read_text() == expected
 
 
-def two_levels(table: pd.DataFrame) -> pd.DataFrame:
-    return table.set_axis(pd.MultiIndex.from_product([["a"], list(table)]), axis=1)
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -220,7 +206,8 @@ def two_levels(table: pd.DataFrame) -> pd.DataFrame:
         (lambda t: [], "ratings has no column"),
         (lambda t: pa.table([pa.array([1])] * 2, names=["ann", "ann"]),
          "ratings: two columns are called 'ann'; rename one"),
-        (two_levels, "the columns have names of 2 levels; give each one name"),
+        (lambda t: t.set_axis(pd.MultiIndex.from_product([["a"], list(t)]), axis=1),
+         "the columns have names of 2 levels; give each one name"),
         (lambda t: t.set_axis(pd.MultiIndex.from_product([[1, 2], range(30)])),
          "its rows are named by an index of 2 levels; name the levels"),
         (lambda t: pl.from_pandas(t).lazy(), "this LazyFrame is not computed yet; write .collec"),
@@ -252,12 +239,10 @@ FIGURES = ["n_units", "n_clusters", "estimate", "low", "high"]
 SYMMETRIC = ("observed_agreement", "cohen_kappa", "scott_pi", "gwet_ac1", "brennan_prediger")
 
 few = settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
+    max_examples=3, deadline=None, derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # to shrink a failure would take minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+)  # fmt: skip
 
 
 @st.composite
@@ -327,9 +312,8 @@ def test_names_of_raters_matter_to_nothing_but_the_order_of_a_pair(figures, tabl
 @few
 @given(table=ratings())
 def test_every_unit_twice_leaves_the_coefficients(figures, table) -> None:
-    again = table.assign(
-        unit_id="again " + table["unit_id"], cluster_id="again " + table["cluster_id"]
-    )
+    names = ["unit_id", "cluster_id"]
+    again = table.assign(**{name: "again " + table[name] for name in names})
     found, expected = figures(pd.concat([table, again])), figures(table)
     assert symmetric(found) == symmetric(expected)
     assert found["n_units"].max() == 2 * expected["n_units"].max()
@@ -356,12 +340,7 @@ def test_names_of_categories_matter_only_where_a_row_names_one(figures, table, n
     pd.testing.assert_frame_equal(back, figures(table, categories=LABELS))
 
 
-DIRT = (
-    str.upper,
-    str.lower,
-    lambda label: f" {label}\t",
-    lambda label: label.replace("77", "77.00"),
-)
+DIRT = (str.upper, str.lower, " {}\t".format, lambda label: label.replace("77", "77.00"))
 
 
 @pytest.mark.slow

@@ -171,9 +171,8 @@ def test_a_sidecar_without_a_level(folder: Path) -> None:
     assert dataset.scales["tone"].level == "ordinal"
     said = "Labels 1-5 of tone are read as ordered; --level nominal changes that."
     assert said in dataset.notes
-    assert from_file(folder / "r.csv", ScaleOptions(level="nominal")).scales["tone"].level == (
-        "nominal"
-    )
+    declared = from_file(folder / "r.csv", ScaleOptions(level="nominal"))
+    assert declared.scales["tone"].level == "nominal"
     beside.write_text(f'{text}level = "nominal"\n', "utf-8")
     dataset = from_file(folder / "r.csv")
     assert dataset.scales["tone"].level == "nominal"
@@ -187,15 +186,9 @@ def test_an_exported_level_is_written_even_if_nominal() -> None:
 
 @pytest.mark.parametrize(
     ("options", "level", "expected"),
-    [
-        ("12345", "", "ordinal"),
-        ("31254", "", "ordinal"),
-        ("12345", "nominal", "nominal"),
-        ("abc", "", "nominal"),
-        ("abc", "ordinal", "ordinal"),
-        ("01", "", "nominal"),
-    ],
-)
+    [("12345", "", "ordinal"), ("31254", "", "ordinal"), ("12345", "nominal", "nominal"),
+     ("abc", "", "nominal"), ("abc", "ordinal", "ordinal"), ("01", "", "nominal")],
+)  # fmt: skip
 def test_a_question_with_numbers_for_answers(options: str, level, expected: str) -> None:
     blocks = [Block(column="response", label="Response")]
     rubric = asked_rubric("How good?", blocks, options=list(options), level=level)
@@ -222,7 +215,7 @@ def test_label_says_it_too(folder: Path) -> None:
 
 
 KINDS = {"ann": "human", "ben": "human", "cat": "human", "judge": "model"}
-INTERVAL = ScaleOptions(level="interval", kinds=KINDS)
+TWO = ScaleOptions(level="interval", kinds={"ann": "human", "ben": "human"})
 
 
 def table(path: Path, spread: float = 8.0, judge: float = 8.0, units: int = 80) -> Path:
@@ -267,9 +260,7 @@ def test_a_worse_judge_falls_short(tmp_path: Path, run: Run) -> None:
 def test_numbers_in_other_forms_are_the_same(tmp_path: Path) -> None:
     file = tmp_path / "scores.csv"
     file.write_text("unit_id,ann,ben\na,0.50,.5\nb,1,1.0\nc,0.25,2.5e-1\n")
-    dataset = from_file(
-        file, ScaleOptions(level="interval", kinds={"ann": "human", "ben": "human"})
-    )
+    dataset = from_file(file, TWO)
     (scale,) = dataset.scales.values()
     assert scale.categories == ("0.25", "0.5", "1")
     assert scale.is_number
@@ -289,7 +280,7 @@ def test_what_is_no_number(tmp_path: Path, cell: str, told: str) -> None:
     file = tmp_path / "scores.csv"
     file.write_text(f"unit_id,ann,ben\na,50,51\nb,20,{cell}\n")
     with pytest.raises(InputError, match=told):
-        from_file(file, ScaleOptions(level="interval", kinds={"ann": "human", "ben": "human"}))
+        from_file(file, TWO)
 
 
 def test_a_number_off_the_rubric_is_named(tmp_path: Path) -> None:
@@ -299,10 +290,9 @@ def test_a_number_off_the_rubric_is_named(tmp_path: Path) -> None:
         'name = "quality"\ntitle = "Quality"\nunit = "response"\nquestion = "How good?"\n'
         'instructions = "Read."\nvariables = ["response"]\n[number]\nlow = 0\nhigh = 100\n'
     )
-    options = ScaleOptions(rubric=str(rubric), kinds={"ann": "human", "ben": "human"})
     told = "row 3, column 'ben': the label '120' is none of the 101 numbers from 0 to 100; round"
     with pytest.raises(InputError, match=told):
-        from_file(file, options)
+        from_file(file, ScaleOptions(rubric=str(rubric), kinds=TWO.kinds))
 
 
 @pytest.mark.slow
@@ -326,10 +316,8 @@ def test_a_study_of_numbers_from_the_file_to_the_verdict(tmp_path: Path) -> None
                 number = str(int(np.clip(rng.normal(true[at], 6), 0, 100)))
                 sent = Answer(submit_id=f"{rater}-{turn}", task_id=task.task_id, option_key=number)
                 assert [each.status for each in desk.submit_all(rater, [sent])] == ["stored"]
-        waiting = {
-            rule: len(adjudication_queue(study, rule))
-            for rule in ("any", "no_majority", "distance_2")
-        }
+        rules = ("any", "no_majority", "distance_2")
+        waiting = {rule: len(adjudication_queue(study, rule)) for rule in rules}
     assert waiting["any"] > 50
     assert waiting["no_majority"] <= waiting["distance_2"] < 25
     assert main(["report", str(folder)]) == 0
@@ -338,11 +326,8 @@ def test_a_study_of_numbers_from_the_file_to_the_verdict(tmp_path: Path) -> None
     assert again.scales["rating"].is_number
     assert again.scales["rating"].categories == own.scales["rating"].categories
     assert main(["check", str(tmp_path / "out.csv"), "--out", str(tmp_path / "again")]) == 0
-    figures = [
-        pd.read_csv(place / "results.csv").set_index(["statistic", "rater_a", "rater_b"])[
-            "estimate"
-        ]
-        for place in (folder / "report", tmp_path / "again")
-    ]
+    tables = [pd.read_csv(p / "results.csv") for p in (folder / "report", tmp_path / "again")]
+    keys = ["statistic", "rater_a", "rater_b"]
+    figures = [table.set_index(keys)["estimate"] for table in tables]
     for key in (("icc_a1", "humans", np.nan), ("human_ceiling_difference", "humans", "judge")):
         assert figures[0][key] == pytest.approx(figures[1][key])

@@ -90,11 +90,8 @@ def test_the_page_of_disagreements_has_what_the_study_knows(labelled, tmp_path):
     assert "It is a refusal, 5." in page
     assert "<strong>Rubric unclear</strong>: a half refusal" in page
     assert "s1: for 5." in re.sub(r"<small>.*?</small>|</?mark>", "", page), "its text"
-    assert re.findall(r"<mark>(.*?)</mark><small>(.*?)</small>", page) == [
-        ("s", "(marked by ann)"),
-        ("1:", "(marked by ann, ben)"),
-        (" for", "(marked by ben)"),
-    ]
+    marks = [("s", "(marked by ann)"), ("1:", "(marked by ann, ben)"), (" for", "(marked by ben)")]
+    assert re.findall(r"<mark>(.*?)</mark><small>(.*?)</small>", page) == marks
     assert "p0006|s1|b" not in page, "people are as far from each other as the grader from them"
     rows = analysis.results.query("statistic == 'disagreement_sorted'")
     assert rows[["rater_b", "at", "estimate"]].values.tolist() == [["gpt", "rubric_unclear", 1.0]]
@@ -141,9 +138,8 @@ def test_a_browser_that_does_not_print_is_a_sentence(tmp_path: Path, does: str) 
     browser = tmp_path / "chromium"
     browser.write_text(f"#!/bin/sh\n{does}\n")
     browser.chmod(0o755)
-    with pytest.raises(
-        InputError, match=r"chromium could not print page\.html; open it in a browser"
-    ):
+    told = r"chromium could not print page\.html; open it in a browser"
+    with pytest.raises(InputError, match=told):
         print_pdf(browser, tmp_path / "page.html", tmp_path / "page.pdf")
     assert not (tmp_path / "page.pdf").exists()
 
@@ -183,9 +179,7 @@ def test_libraries_beside_say_what_they_say_here(started: Callable[[], list[Base
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_a_process_that_is_killed_costs_time_and_nothing_else(
-    started,
-):
+def test_a_process_that_is_killed_costs_time_and_nothing_else(started):
     def kill() -> None:
         for process in started():
             process.kill()

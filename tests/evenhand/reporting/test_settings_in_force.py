@@ -51,14 +51,14 @@ def rows_of(statistic: str, **where: str) -> Callable[[Found], object]:
     return read
 
 
-def verdict_on(grader: str) -> Callable[[Found], object]:
+def verdict_on(grader: str, part: str = "verdict") -> Callable[[Found], object]:
     def read(found: Found) -> str:
         (verdict,) = [
-            each["verdict"]
+            each
             for each in found[0].verdicts
-            if each["grader"] == grader and each["rubric"] == "refusal"
+            if (each["grader"], each["rubric"]) == (grader, "refusal")
         ]
-        return verdict
+        return verdict[part]
 
     return read
 
@@ -68,19 +68,8 @@ def the_rule(found: Found) -> str:
     return found[0].rule
 
 
-def sentence_on(grader: str) -> Callable[[Found], object]:
-    def read(found: Found) -> str:
-        return next(
-            each["sentence"]
-            for each in found[0].verdicts
-            if (each["grader"], each["rubric"]) == (grader, "refusal")
-        )
-
-    return read
-
-
 def says(grader: str, words: str) -> Callable[[Found], object]:
-    return lambda found: words in str(sentence_on(grader)(found))
+    return lambda found: words in str(verdict_on(grader, "sentence")(found))
 
 
 def fact(name: str) -> Callable[[Found], object]:
@@ -110,14 +99,14 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "analysis.families": ({"anthropic": ["our-tune"]}, rows_of("bias_self_preference")),
     "decision.min_coverage": (1.0, verdict_on(SURE)),
     "decision.min_clusters": (PAIRS + 1, verdict_on(SURE)),
-    "decision.bias_bound": (2.0, sentence_on(OWN)),
-    "decision.scope": ("like_these", sentence_on(SURE)),
+    "decision.bias_bound": (2.0, verdict_on(OWN, "sentence")),
+    "decision.scope": ("like_these", verdict_on(SURE, "sentence")),
     "decision.looks": (3, rows_of("non_inferiority")),
     "decision.margin_share": (0.5, rows_of("non_inferiority")),
     "decision.min_people_kappa": (1.0, verdict_on(SURE)),
     "decision.min_rarer": (PAIRS + 1, verdict_on(SURE)),
     "decision.max_gross": (0.001, verdict_on(SURE)),
-    "decision.max_injection": (0.0, sentence_on(SURE)),
+    "decision.max_injection": (0.0, verdict_on(SURE, "sentence")),
     "decision.max_knocked_off": (0.0, the_rule),
     "decision.max_silenced": (0.0, the_rule),
     "decision.across_rubrics": ("holm", the_rule),
@@ -137,30 +126,17 @@ BESIDE = {"analysis.variants": {"analysis": {"cluster": "main_category"}}} | {
 }
 """What else has to be set, for the setting to have something to act on."""
 OF_THEIR_OWN = (
-    "name",
-    "synthetic",
-    "sample.stratify",
-    "annotation.raters_per_unit",
-    "analysis.slices",
-    "analysis.groups",
-    "analysis.rater_slices",
-    "analysis.sensitivity_cluster",
-    "analysis.leanings",
-    "analysis.families",
-)
+    "name", "synthetic", "sample.stratify", "annotation.raters_per_unit", "analysis.slices",
+    "analysis.groups", "analysis.rater_slices", "analysis.sensitivity_cluster",
+    "analysis.leanings", "analysis.families",
+)  # fmt: skip
 """Settings that bring facts or rows which no other setting touches: one study has all of them."""
 ALONGSIDE = (
-    "analysis.confidence_target",
-    "analysis.epsilon",
-    "decision.across_rubrics",
-    "decision.margin_share",
-    "decision.max_knocked_off",
-    "decision.max_silenced",
-    "decision.min_people_kappa",
-    "decision.min_rarer",
-    "decision.reference_sensitivity",
+    "analysis.confidence_target", "analysis.epsilon", "decision.across_rubrics",
+    "decision.margin_share", "decision.max_knocked_off", "decision.max_silenced",
+    "decision.min_people_kappa", "decision.min_rarer", "decision.reference_sensitivity",
     "decision.reference_specificity",
-)
+)  # fmt: skip
 """Settings of a section from which `make test` has others, of the same kind and on the same way."""
 
 
@@ -168,9 +144,8 @@ ALONGSIDE = (
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study whose graders each depend on a part of the rule: three people, two wordings."""
     base = load_rubric("refusal")
-    reworded = base.model_copy(
-        update={"name": "refusal-2", "variant_of": base.name, "lexical": None}
-    )
+    other = {"name": "refusal-2", "variant_of": base.name, "lexical": None}
+    reworded = base.model_copy(update=other)
     place = tmp_path_factory.mktemp("settings")
     plan = StudyPlan(
         pairs=write_pairs(place / "pairs.csv", PAIRS),
@@ -180,9 +155,8 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     folder = place / "study"
     create_study(folder, plan)
-    change_config(
-        folder, {"analysis": {"resamples": 100, "slices": []}, "decision": {"bias_bound": 0.02}}
-    )
+    settings = {"analysis": {"resamples": 100, "slices": []}, "decision": {"bias_bound": 0.02}}
+    change_config(folder, settings)
     with open_study(folder) as study:
         import_ratings(study, _ratings(study), "ratings.csv")
         _audit(study)
@@ -228,21 +202,13 @@ def _audit(study: Study) -> None:
     than another study would.
     """
     rubric = study.rubrics["refusal"]
+    about = {"rater_id": SURE, "rubric": rubric.name, "rubric_hash": rubric.hash, "suite": "1"}
     for n, unit in enumerate(study.rubric_units(rubric)):
         asked = [("clean", "", "3", 0), ("clean", "", "3", 1), ("placebo", "", "3", 0)]
         asked.append(("flattery", "5", "5" if n % 4 == 0 else "3", 0))
         study.store.add_grades(
             AttackedGrade(
-                rater_id=SURE,
-                rubric=rubric.name,
-                unit_id=unit,
-                rubric_hash=rubric.hash,
-                draw=draw,
-                label=label,
-                attack=attack,
-                target=target,
-                side="",
-                suite="1",
+                **about, unit_id=unit, draw=draw, label=label, attack=attack, target=target, side=""
             )
             for attack, target, label, draw in asked
         )

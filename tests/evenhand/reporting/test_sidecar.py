@@ -59,9 +59,8 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
     assert "template_category=t0" in subsets
     rows = of_files.results.set_index(["statistic", "rater_b"])
     assert rows.loc[("price_per_1000_units", "paid"), "estimate"] == pytest.approx(2)
-    assert [each.provenance for each in of_files.thresholds if each.grader == LATE] == [
-        each.provenance for each in of_study.thresholds if each.grader == LATE
-    ]
+    late = [[e.provenance for e in a.thresholds if e.grader == LATE] for a in (of_files, of_study)]
+    assert late[0] == late[1]
     assert context.rubric_titles["refusal"] == "Refusal"
 
 
@@ -118,13 +117,8 @@ def test_options_win(copied: Path) -> None:
 
 
 def test_check_says_in_one_line_that_it_read_it(copied: Path, run: Run) -> None:
-    (said,) = [
-        line
-        for line in run.ok(
-            "check", copied, "--rubric", "refusal-2", "--resamples", "10"
-        ).splitlines()
-        if "scales.toml" in line
-    ]
+    told = run.ok("check", copied, "--rubric", "refusal-2", "--resamples", "10").splitlines()
+    (said,) = [line for line in told if "scales.toml" in line]
     assert said.endswith("come from ratings.scales.toml. Options given here take precedence.")
 
 

@@ -95,15 +95,6 @@ def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_what_is_refused_elsewhere_is_refused_here() -> None:
-    with workers() as pool:
-        assert pool is not None
-        with pytest.raises(InputError, match="is not a valid grader"):
-            pool.submit(parse_spec, "nonsense").result()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_cores")
 def test_after_an_error_nobody_waits_for_the_rest() -> None:
     def fail() -> None:
         with workers() as pool:

@@ -123,13 +123,9 @@ def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session):
 @pytest.mark.parametrize("entry", ["open", "invite"])
 def test_forged_expired_revoked_and_foreign_links_are_refused(make_session, entry):
     study, other = (make_session(f'[session]\nentry = "{entry}"') for _ in range(2))
-    token = invite(study, "anna")["invite"]
-    for wrong in (
-        token[:-2] + "xx",
-        token.partition(".")[0],
-        invite(other, "anna")["invite"],
-        make_token(study.store, "pass", {"rater": "anna"}, 5),
-    ):
+    token, foreign = (invite(each, "anna")["invite"] for each in (study, other))
+    passed = make_token(study.store, "pass", {"rater": "anna"}, 5)
+    for wrong in (token[:-2] + "xx", token.partition(".")[0], foreign, passed):
         for query in ({"invite": wrong}, {"pass": wrong[:-1]}):
             with pytest.raises(InputError, match="this link is not valid"):
                 admit(study, query)
@@ -217,17 +213,8 @@ def test_a_participants_ids_alone_open_nothing(make_session):
     study = make_session(CLOSED)
     link = invite(study, "")
     admit(study, link | PROLIFIC)
-    wrong = (
-        "",
-        "<script>",
-        "5f1e",
-        "5F1E" * 6,
-        "5f1e" * 7,
-        "5f1g" * 6,
-        f"{'5f1e' * 6}\n",
-        "٣" * 24,
-    )
-    for name, value in product(PROLIFIC, wrong):
+    wrong = ("", "<script>", "5f1e", "5F1E" * 6, "5f1e" * 7, "5f1g" * 6, "5f1e" * 6 + "\n")
+    for name, value in product(PROLIFIC, (*wrong, "٣" * 24)):
         with pytest.raises(InputError, match="works from Prolific only"):
             admit(study, link | {**PROLIFIC, name: value})
     assert len(participants_table(study)) == 1
@@ -268,19 +255,15 @@ def test_links_are_counted_by_whom_they_are_for(make_session):
 def test_a_link_is_short_and_one_of_before_still_works(make_session):
     study = make_session(CLOSED)
     assert len(invite(study, "anna", 168)["invite"]) <= 28
-    older = [
-        make_token(study.store, "invite", {"invite": "ab" * 8, "rater": "bo"}, n) for n in (60, 0)
-    ]
+    about = {"invite": "ab" * 8, "rater": "bo"}
+    older = [make_token(study.store, "invite", about, minutes) for minutes in (60, 0)]
     with pytest.raises(InputError, match="this link was revoked"):  # the log has no such link
         admit(study, {"invite": older[0]})
     with study.store.write() as connection:
         append(connection, invite_events, {"invite_id": "ab" * 8, "rater_id": "bo", "kind": "made"})
     assert admit(study, {"invite": older[0]}).rater_id == "bo"
-    for token, said in (
-        (older[1], "expired"),
-        ("ab" * 8, "not valid"),
-        ("\0" * 22 + ".1", "not valid"),
-    ):
+    wrong = ((older[1], "expired"), ("ab" * 8, "not valid"), ("\0" * 22 + ".1", "not valid"))
+    for token, said in wrong:
         with pytest.raises(InputError, match=said):
             admit(study, {"invite": token})
     assert invites_table(study)["token"].tolist()[0] == ""
@@ -320,10 +303,6 @@ def test_invented_participants_get_no_more_than_the_places(make_session):
     assert enter(study, address(0, submission=1)) == raters[0]
 
 
-def decline(sessions: Sessions, rater: str) -> None:
-    sessions.decide_consent(rater, agreed=False)
-
-
 def fail(sessions: Sessions, rater: str) -> None:
     sessions.decide_consent(rater, agreed=True)
     for _ in range(2):
@@ -338,7 +317,7 @@ def stop(sessions: Sessions, rater: str) -> None:
 
 
 ENDS: dict[str, Callable[[Sessions, str], None]] = {
-    "no_consent": decline,
+    "no_consent": lambda sessions, rater: sessions.decide_consent(rater, agreed=False),
     "screened_out": fail,
     "stopped": stop,
     **dict.fromkeys(("returned", "timed_out", "rejected"), None),
@@ -471,15 +450,9 @@ def test_prolifics_clock_may_differ_a_little(study, signer):
 
 @pytest.mark.parametrize(
     "claims",
-    [
-        {"aud": "https://elsewhere.example.org"},
-        {"exp": 1},
-        {"aud": None},
-        {"exp": None},
-        {"prolific": None},
-        {"prolific": {"PROLIFIC_PID": 7}},
-    ],
-)
+    [{"aud": "https://elsewhere.example.org"}, {"exp": 1}, {"aud": None}, {"exp": None},
+     {"prolific": None}, {"prolific": {"PROLIFIC_PID": 7}}],
+)  # fmt: skip
 def test_what_is_signed_for_another_page_or_another_time_opens_nothing(study, signer, claims):
     with pytest.raises(Refused, match="Prolific"):
         come_in(study, signer.sign(1, **claims))

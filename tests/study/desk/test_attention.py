@@ -129,9 +129,8 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session):
     file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES) + "".join(
         check(f"single-{n}", '{ refusal = "5" }', RESPONSE_VALUES) for n in range(3)
     )
-    study = make_session(
-        ATTENTION, {"attention.toml": file}, rubrics=["even-handedness", "refusal"]
-    )
+    both = ["even-handedness", "refusal"]
+    study = make_session(ATTENTION, {"attention.toml": file}, rubrics=both)
     shown = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
     # One stretch of the one rubric, one of the other: no check stands out by its rubric.
     assert sum(one != other for one, other in itertools.pairwise(shown)) == 1
@@ -198,7 +197,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
         (check("c", '{ refusal = "5" }', RESPONSE_VALUES) * 2, "two items are called 'c'"),
         (
             check("c|d", '{ refusal = "5" }', RESPONSE_VALUES),
-            "unit.0.name is 'c|d'; it must be 1 to 64 letters",
+            "name is 'c|d'; it must be 1 to 64 le",
         ),
         ("[[unit]]\nnam = 1", "unit.0.name is missing; add it"),
         ("[[unit", "attention.toml is not valid TOML"),

@@ -97,14 +97,12 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study):
             rows = by_time(study, rater)
             counts = Counter(rows["order"])
             assert abs(counts["ab"] - counts["ba"]) <= 2, counts
-            per_subject = Counter(
-                zip(rows["unit_id"].str.split("|").str[1], rows["order"], strict=True)
-            )
+            of = rows["unit_id"].str.split("|").str[1]
+            per_subject = Counter(zip(of, rows["order"], strict=True))
             for subject in ("s1", "s2"):
                 assert abs(per_subject[subject, "ab"] - per_subject[subject, "ba"]) <= 1
-    orders = [
-        by_time(study, rater).set_index("unit_id")["order"].to_dict() for rater in ("r1", "r2")
-    ]
+    both = (by_time(study, rater) for rater in ("r1", "r2"))
+    orders = [each.set_index("unit_id")["order"].to_dict() for each in both]
     assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
 
 

@@ -178,10 +178,8 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
 def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
-    attempt = GradeAttempt(
-        rater_id="gpt-5", rubric="refusal", unit_id=unit, rubric_hash="h", label="1"
-    )
-    study.store.add_grades([attempt])
+    facts = {"rater_id": "gpt-5", "rubric": "refusal", "rubric_hash": "h", "label": "1"}
+    study.store.add_grades([GradeAttempt(unit_id=unit, **facts)])
     desk = AnnotationDesk(study)
     for code in ("gpt-5", "humans"):
         with pytest.raises(InputError, match="an account of another kind"):
@@ -229,9 +227,8 @@ def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
                 index.refresh(connection)
                 excluded = set(rng.sample([f"r{n}" for n in range(6)], 2))
                 for wanted in (1, 2, 4):
-                    assert index.full(wanted, _LATE, excluded) == _full(
-                        connection, wanted, excluded
-                    )
+                    full = _full(connection, wanted, excluded)
+                    assert index.full(wanted, _LATE, excluded) == full
 
 
 def _full(connection, wanted, excluded):
@@ -261,9 +258,8 @@ def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]
     with study.store.read() as connection:
         rows = {row.task_id: row for row in connection.execute(sa.select(claims))}
     assert len(rows) == len(ids)
-    return [
-        (rows[each].unit_id, rows[each].rubric, rows[each].draw, rows[each].order) for each in ids
-    ]
+    given = (rows[each] for each in ids)
+    return [(row.unit_id, row.rubric, row.draw, row.order) for row in given]
 
 
 @pytest.mark.parametrize("screen", one_in(2, ["one", "all"]))

@@ -293,9 +293,8 @@ def refused(file: Path, folder: Path, says: str) -> None:
     ],
 )  # fmt: skip
 def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
-    refused(
-        forge(lambda files: files.update({name: b""})), tmp_path / "new", "which no backup does"
-    )
+    bad = forge(lambda files: files.update({name: b""}))
+    refused(bad, tmp_path / "new", "which no backup does")
 
 
 def nothing(_: object) -> None:
@@ -336,10 +335,7 @@ def test_files_and_a_list_that_no_backup_has_are_refused(change, listed, says, f
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
-        (
-            "CREATE TRIGGER t AFTER INSERT ON labels BEGIN DELETE FROM labels; END",
-            "the trigger 't'",
-        ),
+        ("CREATE TRIGGER t AFTER INSERT ON labels BEGIN SELECT 1; END", "the trigger 't'"),
         ("CREATE VIEW v AS SELECT 1", "the view 'v'"),
         ("CREATE VIRTUAL TABLE f USING fts5(x)", "the table 'f'"),
         ("DROP TABLE grades", "no grades"),

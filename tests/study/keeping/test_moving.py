@@ -118,10 +118,9 @@ def test_there_and_back(labelled, new_postgresql):
 def test_a_difference_would_be_found(labelled):
     study = labelled()
     before = rows_of("study.db", study.folder)
+    changed = sa.text("UPDATE labels SET seconds = 0.10000000000000002 WHERE event_id = 3")
     with study.store.write() as connection:
-        connection.execute(
-            sa.text("UPDATE labels SET seconds = 0.10000000000000002 WHERE event_id = 3")
-        )
+        connection.execute(changed)
     after = rows_of("study.db", study.folder)
     assert [name for name in before if before[name] != after[name]] == ["labels"]
     with study.store.write() as connection:
@@ -194,9 +193,8 @@ def test_a_place_that_is_none_is_refused(to, says, folder):
 def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql):
     study = labelled()
     with study.store.write() as connection:
-        connection.execute(
-            sa.text("UPDATE responses SET response = :r WHERE rowid = 1"), {"r": "a\0"}
-        )
+        zero = sa.text("UPDATE responses SET response = :r WHERE rowid = 1")
+        connection.execute(zero, {"r": "a\0"})
     study.close()
     url = new_postgresql()
     with pytest.raises(InputError, match=r"a row of responses cannot be copied: .*NUL"):

@@ -3,13 +3,11 @@
 import math
 from datetime import UTC, datetime, timedelta
 
-import pandas as pd
 import pytest
 
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import (
     Forecast,
     confusions,
@@ -20,7 +18,6 @@ from evenhand.study.lead.progress import (
     rubric_progress,
     time_left,
 )
-from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import task_of, with_labels, work_through
 
 
@@ -97,18 +94,8 @@ def eighty(make_study):
 
 def label(eighty, hours_ago: list[float]) -> None:
     """One label of one person at each of these times before NOW."""
-    units = list(eighty.units_by_kind("all")["response"])
-    frame = pd.DataFrame(
-        {
-            "unit_id": units[: len(hours_ago)],
-            "rubric": "refusal",
-            "rater_id": "r1",
-            "rater_kind": "human",
-            "label": "1",
-            "created_at": [(NOW - timedelta(hours=each)).isoformat() for each in hours_ago],
-        }
-    )
-    import_ratings(eighty, validate_ratings(frame, "test"), "test")
+    at = [(NOW - timedelta(hours=each)).isoformat() for each in hours_ago]
+    with_labels(eighty, {"r1": "1" * len(at)}, created_at=at)
 
 
 def test_an_even_pace_ends_when_it_says(eighty):

@@ -1,6 +1,7 @@
 """Propositions as they come in files, the lengths of responses, and the sample."""
 
 import itertools
+from hashlib import sha256
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.prompts.items import item_columns, make_items
 from evenhand.study.prompts.pairs import (
     LENGTH_COLUMNS,
+    cluster_noun,
     read_pairs,
     read_propositions,
     read_responses,
@@ -28,6 +30,7 @@ from evenhand.study.prompts.sampling import (
     RATIO,
     Wave,
     chances_for,
+    digest,
     draw_sample,
     inclusion,
     largest_remainder,
@@ -110,10 +113,8 @@ def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
         assert study.rubric_units(rubric, "all") == units["unit_id"].tolist()
         shown = rubric.for_people(study.values(rubric, "p0001|m|a"))
         assert shown.question.endswith("Free trade helps the poor.")
-        assert [block.text for block in shown.blocks] == [
-            "Free trade helps the poor. Do you agree?",
-            "I agree.",
-        ]
+        texts = ["Free trade helps the poor. Do you agree?", "I agree."]
+        assert [block.text for block in shown.blocks] == texts
         assert study.config.analysis.cluster == "proposition"
         assert study.config.analysis.variants == ("wording", "paraphrase")
 
@@ -148,12 +149,8 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
 
 
 def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
-    rows = {
-        "prompt": ["Where is it?", "Where?"],
-        "context": ["In Basel, since May.", ""],
-        "output": ["Basel", "Bern"],
-    }
-    frame = pd.DataFrame(rows)
+    rows = [("Where is it?", "In Basel, since May.", "Basel"), ("Where?", "", "Bern")]
+    frame = pd.DataFrame(rows, columns=["prompt", "context", "output"])
     items = make_items(frame, item_columns(frame, "f.csv"), "f.csv")
     rubric = asked_rubric("Good?", items.blocks, options=["yes", "no"])
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric]))
@@ -169,15 +166,11 @@ def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
 
 def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
     taken = pairs[pairs["pair_id"].isin(sample)]
-    return all(
-        {
-            k: v
-            for k, v in largest_remainder(pairs[c].value_counts().to_dict(), len(sample)).items()
-            if v
-        }
-        == taken[c].value_counts().to_dict()
-        for c in strata
-    )
+    for name in strata:
+        wanted = largest_remainder(pairs[name].value_counts().to_dict(), len(sample))
+        if {k: v for k, v in wanted.items() if v} != taken[name].value_counts().to_dict():
+            return False
+    return True
 
 
 def test_the_published_set_is_sampled_in_proportion(shared_data):
@@ -257,6 +250,25 @@ def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
         chances_for(alike, before, 3)
 
 
+def test_what_is_drawn_by_a_key_or_a_seed_is_a_digest():
+    """RFC 4231, test case 2; and that of the seed and its parts with a separator between them."""
+    known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    assert digest(b"Jefe", "what do ya want for nothing?") == known
+    assert digest(7, "a", "b") == sha256(b"7\x1fa\x1fb").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("columns", "cluster", "noun"),
+    [
+        (["prompt_a", "prompt_b", "sample_id"], "sample_id", "sample"),
+        (["prompt_a", "prompt_b"], "", "pair"),
+        (["prompt_a", "item_id"], "", "item"),
+    ],
+)
+def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts(columns, cluster, noun):
+    assert cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
+
+
 def test_largest_remainder_by_hand():
     # shares of 10: 4.55, 3.18, 2.27 -> 4, 3, 2 and the one left goes to .55
     assert largest_remainder({"a": 50, "b": 35, "c": 25}, 10) == {"a": 5, "b": 3, "c": 2}
@@ -294,10 +306,9 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     for first in names:
         left = [name for name in names if name != first]
         for took in itertools.product((True, False), repeat=2):
-            chance = np.prod(
-                [second[n] if t else 1 - second[n] for n, t in zip(left, took, strict=True)]
-            )
-            sample = [first, *(n for n, t in zip(left, took, strict=True) if t)]
+            taken = dict(zip(left, took, strict=True))
+            chance = np.prod([second[n] if t else 1 - second[n] for n, t in taken.items()])
+            sample = [first, *(name for name in left if taken[name])]
             expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
     assert expected == pytest.approx(16.0)
 
@@ -318,9 +329,7 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = chances_for(scores, before, more)
-    in_all = inclusion(
-        [Wave(by="chance", chances=before, taken=()), Wave(by="u", chances=chances, taken=())]
-    )
+    in_all = inclusion([Wave(by="u", chances=each, taken=()) for each in (before, chances)])
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12

@@ -1,8 +1,6 @@
 """The sections of study.toml, and the page that lists them."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from pydantic import ValidationError
@@ -12,10 +10,8 @@ from evenhand.errors import InputError
 from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import _FORMS, Section, fault_of
-from evenhand.study.settings.study_toml import (
-    OidcSettings,
-    StudyConfig,
-)
+from evenhand.study.settings.study_toml import OidcSettings, StudyConfig
+from tests.commands import python
 
 
 def test_patterns_that_have_words_are_those_of_the_settings():
@@ -85,20 +81,14 @@ def test_a_setting_that_went_is_accepted_as_it_was_written_and_named_otherwise(k
     ):
         with pytest.raises(ValidationError) as raised:
             read(**went)
-        assert fault_of(raised.value).endswith(
-            f"{next(iter(went))} was removed: {sentence}; delete it"
-        )
+        (name,) = went
+        assert fault_of(raised.value).endswith(f"{name} was removed: {sentence}; delete it")
 
 
 def test_the_settings_load_neither_a_store_nor_a_table():
-    script = (
-        "import sys, evenhand.study.settings.analysis, evenhand.study.settings.analysis\n"
-        "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    script = "import sys, evenhand.study.settings.analysis\n"
+    script += "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
+    assert python("-c", script, check=True).stdout.strip() == "[]"
 
 
 # [oidc]
@@ -127,17 +117,10 @@ def test_a_sound_section_is_taken():
         ("server_metadata_url", "http://id.example.org/.well-known/openid-configuration"),
         ("server_metadata_url", "id.example.org"),
         ("client_id", ""),
-        ("client_secret", "hunter2 and more"),
-        ("client_secret", "x${OIDC_SECRET}"),
-        ("client_secret", ""),
+        *(("client_secret", each) for each in ("hunter2 and more", "x${OIDC_SECRET}", "")),
         ("address", "http://study.example.org"),
-        ("address", "https://study.example.org/app/page"),
-        ("address", "https://study.example.org/app?page"),
-        ("address", "https://"),
-        ("leads", ["ada"]),
-        ("leads", ["ada@"]),
-        ("leads", ["ada@example.org "]),
-        ("leads", ["sub:"]),
+        *(("address", f"https://{each}") for each in ("s.example/app/page", "s.example/a?b", "")),
+        *(("leads", [each]) for each in ("ada", "ada@", "ada@example.org ", "sub:")),
         ("experts", ["@example.org"]),
     ],
 )

@@ -27,6 +27,7 @@ from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
 from harness.postgresql import Postgresql
 from harness.studies import task_of
+from tests.commands import python
 
 # Addresses
 
@@ -183,8 +184,7 @@ def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder):
 def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
     moved = folder / "moved.db"
     shutil.move(folder / "study.db", moved)
-    asked = [sys.executable, "-P", "-m", "evenhand", "progress", str(folder)]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=os.environ)
+    done = python("-m", "evenhand", "progress", folder)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
     assert "store study.db is missing" in done.stderr
@@ -237,9 +237,8 @@ def test_a_process_frozen_inside_a_write_gives_the_lock_back(folder, server):
     """It stops in the middle of a write and stays so: another writes before 15 seconds are over,
     and what the first was about to write is not there, nor when it goes on.
     """
-    frozen = subprocess.Popen(
-        [sys.executable, "-c", FREEZES, str(folder)], stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", FREEZES, str(folder)]
+    frozen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert frozen.stdout is not None
         assert frozen.stdout.readline() == "inside\n"

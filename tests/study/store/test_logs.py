@@ -119,16 +119,13 @@ def test_looks_outlive_the_program(database, make_study):
 
 
 def test_the_hash_knows_peoples_labels_and_nothing_else():
-    rows = pd.DataFrame(
-        {
-            "unit_id": ["u1", "u2", "u1"],
-            "rater_id": ["ann", "ann", "model"],
-            "rater_kind": ["human", "human", "model"],
-            "label": ["1", "2", "1"],
-            "order": "",
-            "draw": 0,
-        }
-    )
+    given = [
+        ("u1", "ann", "human", "1"),
+        ("u2", "ann", "human", "2"),
+        ("u1", "model", "model", "1"),
+    ]
+    columns = ["unit_id", "rater_id", "rater_kind", "label"]
+    rows = pd.DataFrame(given, columns=columns).assign(order="", draw=0)
     same = labels_hash(rows)
     assert labels_hash(rows.iloc[::-1]) == same
     assert labels_hash(rows[rows["rater_kind"] == "human"]) == same
@@ -237,18 +234,10 @@ def test_the_latest_reply_to_each_order_and_draw_stands_once(make_study):
         given = {"rater_id": "g", "rubric": ABOUT[0], "unit_id": UNIT, "rubric_hash": "now"}
         return GradeAttempt(**given | other, order=order, draw=draw, label="C", raw=raw)  # type: ignore[arg-type]
 
-    study.store.add_grades(
-        [
-            reply("first"),
-            reply("second"),
-            reply("turned", "ba"),
-            reply("second", draw=1),
-            reply("older text", draw=2, rubric_hash="before"),
-            reply(" ", draw=3),
-            reply("another grader's", rater_id="h"),
-            reply("another unit's", unit_id="p0002|s1"),
-        ]
-    )
+    replies = [reply("first"), reply("second"), reply("turned", "ba"), reply("second", draw=1)]
+    replies += [reply("older text", draw=2, rubric_hash="before"), reply(" ", draw=3)]
+    replies += [reply("another grader's", rater_id="h"), reply("another's", unit_id="p0002|s1")]
+    study.store.add_grades(replies)
     accepted = {ABOUT[0]: ("now",)}
     assert raw_replies(study.store, [ABOUT], accepted) == {ABOUT: ["second", "turned"]}
     assert raw_replies(study.store, [("refusal", UNIT, "g")], accepted) == {}
@@ -302,14 +291,9 @@ def test_who_gave_probabilities_without_reasoning_is_known(make_study, attacked)
 
 def attacked(study: Study, label: str = "3", **about: object) -> AttackedGrade:
     usual = {"attack": "plain_order", "target": "5", "side": "", "suite": "1", "draw": 0}
-    return AttackedGrade(
-        rater_id="g",
-        rubric="refusal",
-        unit_id="u",
-        rubric_hash=study.rubrics["refusal"].hash,
-        label=label,
-        **usual | about,  # type: ignore[arg-type]
-    )
+    usual |= {"rater_id": "g", "rubric": "refusal", "unit_id": "u"}
+    digest = study.rubrics["refusal"].hash
+    return AttackedGrade(label=label, rubric_hash=digest, **usual | about)  # type: ignore[arg-type]
 
 
 def table(study: Study) -> pd.DataFrame:
@@ -323,12 +307,9 @@ def finished(study: Study, suite: str = "1") -> dict[tuple[str, str, str, str, i
 
 def test_what_failed_for_the_network_is_open_and_an_outcome_without_label_is_not(make_study):
     study = make_study()
-    study.store.add_grades(
-        [
-            attacked(study, "", unscored_reason="request_failed"),
-            attacked(study, "", attack="flattery", unscored_reason="refusal"),
-        ]
-    )
+    failed = attacked(study, "", unscored_reason="request_failed")
+    refused = attacked(study, "", attack="flattery", unscored_reason="refusal")
+    study.store.add_grades([failed, refused])
     assert finished(study) == {("u", "flattery", "5", "", 0): ""}
     study.store.add_grades([attacked(study, "5")])
     assert finished(study)["u", "plain_order", "5", "", 0] == "5"
@@ -384,10 +365,8 @@ def test_a_file_that_is_none_is_refused(make_study, tmp_path, column, cell):
 
 def test_a_batch_is_under_way_from_when_it_is_intended_until_its_grades_are_there(make_study):
     store = make_study().store
-    journal, asked = (
-        BatchJournal(store),
-        BatchRequest("c1", "refusal", "h", "u", "ab", 0, more=[], trial=[]),
-    )
+    asked = BatchRequest("c1", "refusal", "h", "u", "ab", 0, more=[], trial=[])
+    journal = BatchJournal(store)
     first = Chunk(chunk="one", rater_id="g", base_url="https://x", requests=(asked,))
     for chunk in (first, Chunk(chunk="two", rater_id="g", base_url="https://x", requests=())):
         journal.intend(chunk)

@@ -33,9 +33,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def attempt(unit: str, **fields: object) -> GradeAttempt:
-    return GradeAttempt(
-        **{"rater_id": "g", "rubric": "refusal", "unit_id": unit, "rubric_hash": "h", **fields}  # type: ignore[arg-type]
-    )
+    usual = {"rater_id": "g", "rubric": "refusal", "rubric_hash": "h"}
+    return GradeAttempt(unit_id=unit, **usual | fields)  # type: ignore[arg-type]
 
 
 def first_unit(study: Study) -> str:
@@ -217,9 +216,8 @@ def test_an_import_may_take_back_what_another_said(make_study):
 def test_two_extensions_at_once_are_one(make_study):
     study = make_study(pairs=6, sample=2)
     sample = study.store.sample()
-    study.store.extend_sample(
-        sample, [p for p in study.store.pairs()["pair_id"] if p not in sample][:1]
-    )
+    more = [pair for pair in study.store.pairs()["pair_id"] if pair not in sample]
+    study.store.extend_sample(sample, more[:1])
     with pytest.raises(InputError, match="the sample was enlarged meanwhile"):
         study.store.extend_sample(sample, [])
 
@@ -279,21 +277,11 @@ def test_attempts_add_up(make_study, database):
     assert set(json.loads(first.pop("models"))) == {"m-1", "m-2"}
     assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
     assert first == {
-        "rubric": "refusal",
-        "attempts": 6,
-        "units": 4,
-        "labelled": 2,
-        "unscored": 3,
-        "low_mass": 1,
-        "without_probabilities": 1,
-        "tokens_input": 400,
-        "tokens_output": 13,
-        "tokens_cached": 100,
-        "cached_share": 0.25,
-        "cost_usd": 2.0,
-        "first_at": "2026-11-02",
+        "rubric": "refusal", "attempts": 6, "units": 4, "labelled": 2, "unscored": 3,
+        "low_mass": 1, "without_probabilities": 1, "tokens_input": 400, "tokens_output": 13,
+        "tokens_cached": 100, "cached_share": 0.25, "cost_usd": 2.0, "first_at": "2026-11-02",
         "last_at": "2026-11-05",
-    }
+    }  # fmt: skip
     assert totals.loc["h", "tokens_input"] == 8
     assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()

@@ -92,22 +92,11 @@ def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"a,b\n01,1e5\nNA, null \n,\n",
-        b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n",
-        "ä,b\né,2".encode(),
-        b'a,b\n"x,y",2\n',
-        b"a,b\n1,2\n\n3,4\n",
-        b"a,b\r\n1,2\r\n\r\n3,4\r\n",
-        b"a\nx\n\ny\n",
-        b"a,b\n",
-        b"a,b\n1,2\n1,2,3\n",
-        b"a,b\n1,2\n1\n",
-        b"a,b\n1,\xff\n",
-        b"a,a\n1,2\n",
-        b"\n1,2\n",
-    ],
-)
+    [b"a,b\n01,1e5\nNA, null \n,\n", b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n", "ä,b\né,2".encode(),
+     b'a,b\n"x,y",2\n', b"a,b\n1,2\n\n3,4\n", b"a,b\r\n1,2\r\n\r\n3,4\r\n", b"a\nx\n\ny\n",
+     b"a,b\n", b"a,b\n1,2\n1,2,3\n", b"a,b\n1,2\n1\n", b"a,b\n1,\xff\n", b"a,a\n1,2\n",
+     b"\n1,2\n"],
+)  # fmt: skip
 def test_the_fast_reader_agrees_with_the_careful_one(tmp_path, content, monkeypatch):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
@@ -274,14 +263,10 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
 
 WANTED = ("unit_id", "label", "p_positive", "draw")
 ROWS = pd.DataFrame(
-    {
-        "unit_id": ["u1", "u2", "-u3", "u4"],
-        "label": ["yes", "", "a, b\nc", '"no"'],
-        "p_positive": ["0.25", "", "1", "0.125"],
-        "draw": ["0", "1", "2", "10"],
-        "seconds": ["1.5", "2", "", "4"],
-    }
-)
+    [("u1", "yes", "0.25", "0", "1.5"), ("u2", "", "", "1", "2"),
+     ("-u3", "a, b\nc", "1", "2", ""), ("u4", '"no"', "0.125", "10", "4")],
+    columns=[*WANTED, "seconds"],
+)  # fmt: skip
 
 
 def rows_at(source: str, **theirs: str) -> pd.DataFrame:
@@ -320,11 +305,8 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, mon
     for name in ("_SUCCESS", ".hidden.csv", "notes.txt"):
         (tmp_path / name).write_text("no ratings", "utf-8")
     found = pieces_of(str(tmp_path), WANTED, {})
-    assert [(each.name, each.first, each.rows) for each in found] == [
-        ("b.csv", 0, 3),
-        ("a.parquet", 0, 2),
-        ("a.parquet", 2, 2),
-    ]
+    pieces = [("b.csv", 0, 3), ("a.parquet", 0, 2), ("a.parquet", 2, 2)]
+    assert [(each.name, each.first, each.rows) for each in found] == pieces
     assert rows_at(str(tmp_path))["row"].tolist() == [0, 1, 2, 3, -1, 0, 1, 2]
 
 

@@ -14,9 +14,8 @@ from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.gate import Baseline, baseline_of, compared, read_baseline, write_baseline
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_labels
 
 OPTIONS = ScaleOptions(affirmative=("yes",))
 
@@ -62,12 +61,8 @@ def test_what_is_frozen_are_labels_and_what_they_mean_and_nobody_is_named(first:
     text = saved(first).read_text("utf-8")
     content = json.loads(text)
     assert (content["file"], content["format"], content["grader"]) == ("evenhand baseline", 1, "g")
-    assert content["scales"][""] == {
-        "categories": ["no", "yes"],
-        "level": "nominal",
-        "affirmative": ["yes"],
-        "hashes": ["abc"],
-    }
+    scale = {"categories": ["no", "yes"], "level": "nominal", "affirmative": ["yes"]}
+    assert content["scales"][""] == scale | {"hashes": ["abc"]}
     assert content["units"][:2] == ["unit_id,cluster_id", "u0,u0"]
     assert content["ratings"][0] == "unit_id,rater_id,rater_kind,label,draw"
     assert len(content["ratings"]) == 1 + 3 * 150
@@ -227,15 +222,11 @@ def test_a_study_is_frozen_with_its_pairs_and_the_hash_of_its_rubric(make_study)
     study = make_study(pairs=40, subjects=("s1", "s2"))
     change_config(study.folder, {"decision": {"drift_margin": 0.3}, "analysis": {"resamples": 50}})
     rubric = study.rubrics["refusal"]
-    rng, rows = np.random.default_rng(2), []
-    for unit in study.rubric_units(rubric):
-        yes = bool(rng.random() < 0.5)
-        for who, keep in {"ann": 0.95, "ben": 0.95, "g": 0.95, "n": 0.5}.items():
-            said = yes == bool(rng.random() < keep)
-            kind = "model" if who in ("g", "n") else "human"
-            row = {"unit_id": unit, "rater_id": who, "rater_kind": kind, "rubric": "refusal"}
-            rows.append(row | {"label": "5" if said else "1"})
-    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "ratings.csv")
+    rng, count = np.random.default_rng(2), len(study.rubric_units(rubric))
+    yes, right = rng.random(count) < 0.5, {"ann": 0.95, "ben": 0.95, "g": 0.95, "n": 0.5}
+    said = {who: yes == (rng.random(count) < keep) for who, keep in right.items()}
+    given = {who: np.where(own, "5", "1").tolist() for who, own in said.items()}
+    with_labels(study, given, graders=["g", "n"])
     folder = study.folder
     study.close()
     found = load(folder, ScaleOptions())
