@@ -73,7 +73,7 @@ def print_report(
     """Write the report of a study, with a sign of life meanwhile, and print what it comes to; its
     figures as files of their own where a folder is named."""
     from evenhand.analysis.report.files import PUBLISHED
-    from evenhand.reporting.panel import last_lines, published_table
+    from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as tell:
@@ -81,7 +81,7 @@ def print_report(
     # Name ratings that no longer count here, too: an edited rubric may have excluded them.
     print_lines([*study.edited_rubrics(), *last_lines(analysis)])
     if study.config.published:
-        print_lines([published_table(out / PUBLISHED)])
+        say("reproduction.beside", file=out / PUBLISHED)
     if figures is not None:
         say("terminal.figures", folder=figures)
 

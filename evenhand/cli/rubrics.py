@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 from evenhand.cli import ratings as runs
 from evenhand.cli.terminal import (
     console,
-    print_lines,
     print_next,
     print_table,
     progress_bar,
@@ -130,40 +130,27 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def _check_one(file: str) -> int:
-    """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
+    """Print every fault of a file, or else what was read, and whether a key begins another: a
+    model's tokens may not tell them apart.
+    """
     rubric, faults = loading.read_rubric(loading.rubric_text(file))
     if rubric is None:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
-    print_lines(_summary(rubric))
-    for sentence in loading.contradictions(rubric):
-        warn("terminal.warning", text=sentence)
-    return DONE
-
-
-def _summary(rubric: Rubric) -> list[str]:
     affirmative = written("rubric_check.no_affirmative")
     if keys := ", ".join(rubric.affirmative):
         affirmative = written("rubric_check.affirmative", keys=keys)
-    prompt = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
     about: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
     about |= {"level": rubric.level, "threshold": rubric.threshold}
-    about["options"] = rubric.kind.permitted
-    lines = [written("rubric_check.heading", affirmative=affirmative, **about)]
-    cached = len(prompt.system)
-    if rubric.prompt:
-        lines.append(written("rubric_check.verbatim", size=cached + len(prompt.user)))
-        cached += prompt.cuts[0] if prompt.cuts else 0
-    else:
-        lines.append(written("rubric_check.frame", system=cached))
-        if rubric.kind.is_choice:
-            lines.append(written("rubric_check.answer"))
-        else:
-            lines.append(written("rubric_check.answer_other", asked=rubric.kind.asked))
-    lines.append(written("rubric_check.cached", characters=cached))
-    lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
-    return lines
+    say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **about)
+    say("rubric_check.filled", fields=", ".join(rubric.variables))
+    for key, longer in permutations((option.key for option in rubric.kind.listed), 2):
+        if longer.casefold().startswith(key.casefold()):
+            warning = written("rubric_check.begins_another", key=key, longer=longer)
+            warn("terminal.warning", text=warning)
+            break
+    return DONE
 
 
 def run_suggest(arguments: argparse.Namespace) -> None:
