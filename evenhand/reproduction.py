@@ -275,19 +275,15 @@ def _check_sent(wanted: Reproduction) -> None:
         remember(wanted.folder, trusted)
 
 
-def _present(folder: Path) -> AbstractContextManager[Study | None]:
-    """Open the study in a folder; None where there is none."""
-    is_there = (folder / study_toml.FILE_NAME).is_file()
-    return open_study(folder) if is_there else nullcontext()
-
-
 @contextmanager
 def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     """Yield the study as it would be made, in a place of its own that is removed, with the
     responses that are there already; and the one in the folder, if there is one.
     """
     folder = wanted.folder
-    with _present(folder) as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
+    is_there = (folder / study_toml.FILE_NAME).is_file()
+    present = open_study(folder) if is_there else nullcontext()
+    with present as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
         if real is None:
             unused_folder(folder)
         there = Path(home) / "study"

@@ -27,6 +27,7 @@ from evenhand.rubrics.options import (
     SetKind,
     Strict,
     Texts,
+    plain_number,
 )
 from evenhand.rubrics.parsing import RubricParser, SeveralParser
 from evenhand.rubrics.rendering import (
@@ -288,7 +289,7 @@ class Rubric(Texts):
             yield "two options share a key; give each its own"
         if unknown := set(self.affirmative) - set(keys):
             yield f"affirmative names {min(unknown)!r}, which is no option's key"
-        if self.level == "interval" and not all(map(_is_number, keys)):
+        if self.level == "interval" and not all(map(plain_number, keys)):
             yield "an interval scale needs numbers as option keys"
 
     def _prompt_faults(self) -> Iterator[str]:
@@ -595,14 +596,6 @@ def coarser_faults(
             yield f"unclear and collapse name {key!r} twice; it can mean one thing"
     if groups and (left := [key for key in categories if key not in named]):
         yield f"collapse has no place for {left[0]!r}; name it or call it unclear"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _variables_in(option: Option | TranslatedOption) -> Iterator[str]:

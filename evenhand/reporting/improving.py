@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -305,11 +306,15 @@ class Trial:
         self._graded_first = set(
             self._first.loc[self._first["rater_kind"] == "model", "rater_id"].tolist()
         )
-        can_ask = options.grader not in self._graded_first or can_be_asked(study, options.grader)
-        self.asker = options.grader if can_ask else next(iter(options.others), "")
+        self.asker = options.grader
         """The grader that is asked with other words: the old one, or if its labels were imported
         the first to be tried in its place; "" where there is none.
         """
+        if options.grader in self._graded_first:
+            try:
+                parse_spec(options.grader, study.config.providers)
+            except InputError:  # as that of imported labels, which no provider knows
+                self.asker = next(iter(options.others), "")
         self.proposals = options.proposals
         """How many proposals GEPA may have written."""
         self.proposer = options.proposer or self.asker
@@ -320,7 +325,8 @@ class Trial:
             if self.rubric.prompt or not self.rubric.kind.listed:
                 raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
             writer_of(study, self.proposer)
-            suggestions.check_installed()
+            if find_spec("gepa") is None:
+                raise InputError(written("improve.no_gepa"))
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Here all grades count, those that led to an earlier winner too: it is compared on others.
@@ -571,15 +577,6 @@ class Trial:
         )
         verdicts = dataset.analyse().verdicts
         return next((each for each in verdicts if each["grader"] == new), None)
-
-
-def can_be_asked(study: Study, grader: str) -> bool:
-    """Return False for a name that no provider knows, as that of imported labels."""
-    try:
-        parse_spec(grader, study.config.providers)
-    except InputError:
-        return False
-    return True
 
 
 def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
