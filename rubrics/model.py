@@ -237,8 +237,13 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _variables_of_blocks(cls, given: Any) -> Any:
-        """List the blocks, and the fields of the texts, where no variables are listed."""
-        if not isinstance(given, dict) or "variables" in given or not given.get("blocks"):
+        """List the blocks, and the fields of the texts, where no variables are listed. Drop the
+        figures that files of earlier versions quote; study.toml names them.
+        """
+        if not isinstance(given, dict):
+            return given
+        given = {name: value for name, value in given.items() if name != "published"}
+        if "variables" in given or not given.get("blocks"):
             return given
         columns = [
             block["column"] if isinstance(block, dict) else block.column
@@ -251,13 +256,6 @@ class Rubric(Texts):
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_published(cls, given: Any) -> Any:
-        """Drop the figures that rubric files of earlier versions quote; study.toml names them."""
-        is_old = isinstance(given, dict) and "published" in given
-        return {key: given[key] for key in given if key != "published"} if is_old else given
-
     @field_validator("name")
     @classmethod
     def _name_is_an_id(cls, value: str) -> str:
@@ -267,13 +265,14 @@ class Rubric(Texts):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        columns = [block.column for block in self.blocks]
         checks = (
             self._key_faults(),
             self.kind.faults(dict(self)),
             self._coarser_faults(),
             self._variable_faults(),
             self._swap_faults(),
-            self._prompt_faults(),
+            filter(None, [self.prompt.fault(self.variables, columns) if self.prompt else ""]),
             self._golden_faults(),
             self._translation_faults(),
         )
@@ -291,11 +290,6 @@ class Rubric(Texts):
             yield f"affirmative names {min(unknown)!r}, which is no option's key"
         if self.level == "interval" and not all(map(plain_number, keys)):
             yield "an interval scale needs numbers as option keys"
-
-    def _prompt_faults(self) -> Iterator[str]:
-        columns = [block.column for block in self.blocks]
-        if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
-            yield fault
 
     def _variable_faults(self) -> Iterator[str]:
         used = placeholders(self.question) | placeholders(self.instructions)

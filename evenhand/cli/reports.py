@@ -106,7 +106,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     if not arguments.engine and (out or figures):
         from evenhand.reporting.workers import libraries_beside
 
-        libraries = libraries_beside(meanwhile=_prepare_report)
+        libraries = libraries_beside()
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
@@ -126,12 +126,6 @@ def run_check(arguments: argparse.Namespace) -> None:
         with working("drawing figures"):
             write_figures(analysis, context, figures)
         say("terminal.figures", folder=figures)
-
-
-def _prepare_report() -> None:
-    from evenhand.analysis.report import prepare_report
-
-    prepare_report()
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

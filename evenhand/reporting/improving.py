@@ -13,6 +13,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -403,12 +404,6 @@ class Trial:
         return self.graders[0]
 
     @property
-    def old_rater(self) -> str:
-        """The old grader's rater id, without a look at the candidates."""
-        old = self._options.grader
-        return self._rater(old, self._grading) if self.asker == old else old
-
-    @property
     def candidates(self) -> list[Candidate]:
         return self.graders[1:]
 
@@ -423,7 +418,9 @@ class Trial:
 
     def units_to_learn(self) -> list[LearnUnit]:
         """Return the units to learn from, with the old grader's labels."""
-        clusters, old = self.clusters_in("learn"), self.old_rater
+        clusters, old = self.clusters_in("learn"), self._options.grader
+        if self.asker == old:  # without a look at the candidates
+            old = self._rater(old, self._grading)
         ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, graded)
 
@@ -549,7 +546,10 @@ class Trial:
         """Raise InputError where questions are open, and no gain could be proved whatever the
         candidates say: no level is left, or the old grader is hardly ever wrong.
         """
-        if _Run(self).is_answered():
+        run = _Run(self)
+        with suppress(_Stopped):
+            run.propose()
+            run.choose()
             return
         if not (level := self.next_level):
             about = {"rubric": self.rubric.name, "readings": self._readings}
@@ -606,15 +606,6 @@ class _Run:
         sizes = Counter[str](trial.parts[each] for each in trial.units)
         self.found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
 
-    def is_answered(self) -> bool:
-        """Return True if the best candidate is known, with nothing to ask."""
-        try:
-            self._propose()
-            self._choose()
-        except _Stopped:
-            return False
-        return True
-
     def improved(self, rounds: Rounds) -> Improved:
         """Choose, prove, and keep what came of it."""
         result, trial = self.found, self.trial
@@ -622,9 +613,9 @@ class _Run:
             if trial.proposals:
                 spec, _ = writer_of(trial.study, trial.proposer)
                 priced(spec, rounds.budget, "", trial.study.config.prices)
-                self._propose()
+                self.propose()
                 trial.note_candidates(self.done_by)
-            self._choose()
+            self.choose()
             if result.best is not None:
                 clusters, best = trial.clusters_in("choose"), result.best.rater_id
                 log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
@@ -662,7 +653,7 @@ class _Run:
             return
         _go_on(self.rounds.grade(wanted, lambda: trial.note_candidates(self.done_by, more)))
 
-    def _propose(self) -> None:
+    def propose(self) -> None:
         """Have GEPA make candidates from the clusters to learn from, if it may."""
         trial, study = self.trial, self.trial.study
         if not trial.proposals:
@@ -688,7 +679,7 @@ class _Run:
         trial.add(proposed)
         self.found.candidates, self.found.remarks = trial.candidates, tuple(proposed.remarks)
 
-    def _choose(self) -> None:
+    def choose(self) -> None:
         """Choose the best candidate."""
         trial, clusters = self.trial, self.trial.clusters_in("choose")
         old, *names = (each.rater_id for each in trial.graders)

@@ -563,10 +563,7 @@ def roles_in(
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
         return table, _kinds_of_columns(table, options), items
-    if "unit_id" in table:
-        items = items or "unit_id"
-    elif "item_id" in table:
-        items = items or "item_id"
+    items = items or next((each for each in ("unit_id", "item_id") if each in table), "")
     strict = export is not None and export.by_unit
     options = everybody_of(options, texts(table["rater_id"]))
     if options.kinds or ("rater_kind" in table and not strict):
