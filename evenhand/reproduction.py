@@ -23,16 +23,8 @@ from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, make_study, work_lines
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.creation import (
-    FIGURES,
-    PublishedStudy,
-    StudyPlan,
-    unused_folder,
-)
-from evenhand.study.prompts.pairs import (
-    read_responses,
-    sides_of,
-)
+from evenhand.study.creation import FIGURES, PublishedStudy, StudyPlan, unused_folder
+from evenhand.study.prompts.pairs import read_responses, sides_of
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
 from evenhand.study.store.logs.replies import ResponseLog

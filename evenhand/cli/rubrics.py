@@ -10,14 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import (
-    console,
-    print_next,
-    print_table,
-    progress_bar,
-    say,
-    warn,
-)
+from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics

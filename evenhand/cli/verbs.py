@@ -10,12 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import (
-    ArgumentParser,
-    ArgumentTypeError,
-    BooleanOptionalAction,
-    Namespace,
-)
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
