@@ -176,10 +176,7 @@ def _study_context(
         name=config.name,
         synthetic=config.synthetic,
         facts=facts,
-        notes=[
-            *dataset.notes,
-            *several_models(answered),
-        ],
+        notes=[*dataset.notes, *several_models(answered)],
         answered=answered,
         rubric_titles=dataset.titles,
         label_names=dataset.names,

@@ -482,8 +482,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             synthetic=dataset.synthetic,
             seed=dataset.seed,
             analysis=AnalysisSettings(
-                margin=dataset.settings.margin,
-                resamples=dataset.settings.resamples,
+                margin=dataset.settings.margin, resamples=dataset.settings.resamples
             ),
             decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={

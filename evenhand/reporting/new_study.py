@@ -563,12 +563,7 @@ class Labelling(Shown):
 
 
 def label_items(
-    source: Path | Table,
-    folder: Path,
-    wanted: LabelOptions,
-    *,
-    port: int,
-    address: str = "",
+    source: Path | Table, folder: Path, wanted: LabelOptions, *, port: int, address: str = ""
 ) -> Labelling:
     """Make a study of the rows of a file or a table, or go on with the one that is there, and make
     a link for each rater that is good for a week, to `address` or to this machine's port.
