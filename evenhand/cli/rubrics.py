@@ -14,7 +14,7 @@ from evenhand.cli.terminal import console, print_next, print_table, progress_bar
 from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
-from evenhand.texts import written
+from evenhand.texts import number_of, written
 
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
@@ -164,7 +164,9 @@ def run_suggest(arguments: argparse.Namespace) -> None:
             console().print(f"  {line}")
         for (one, other), count in each.confusions.items():
             pair = {"one": each.named(one), "other": each.named(other)}
-            console().print("  " + written("suggest.confused", **pair, units=_count(count)))
+            console().print(
+                "  " + written("suggest.confused", **pair, units=number_of(count, "item"))
+            )
     if arguments.out:
         _draft(arguments, divided, unclear)
     elif unclear or divided:
@@ -173,13 +175,15 @@ def run_suggest(arguments: argparse.Namespace) -> None:
 
 def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
     for rubric in rubrics:
-        unclear = _count(sum(map(len, rubric.by_options.values())))
+        unclear = number_of(sum(map(len, rubric.by_options.values())), "item")
         about = {"title": rubric.rubric.title, "name": rubric.rubric.name}
-        flags = _count(len({unit for unit, _ in rubric.flags}))
+        flags = number_of(len({unit for unit, _ in rubric.flags}), "item")
         say("suggest.rubric", **about, unclear=unclear, flags=flags)
         for (people, grader), units in rubric.by_options.items():
             chosen = {"people": rubric.named(people), "grader": rubric.named(grader)}
-            console().print("  " + written("suggest.chosen", **chosen, units=_count(len(units))))
+            console().print(
+                "  " + written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
+            )
             for each in units:
                 who = {"unit": each.unit_id, "grader": each.grader}
                 console().print("    " + written("suggest.unit", **who, note=_note(each.note)))
@@ -230,10 +234,6 @@ def run_reword(arguments: argparse.Namespace) -> None:
     about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
     say("rewording.declared", **about)
     print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
-
-
-def _count(units: int) -> str:
-    return "1 item" if units == 1 else f"{units} items"
 
 
 def _note(text: str) -> str:

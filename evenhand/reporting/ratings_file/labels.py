@@ -50,7 +50,7 @@ from evenhand.study.tables.columns import (
 )
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, texts
-from evenhand.texts import table_of, written
+from evenhand.texts import number_of, table_of, written
 
 if TYPE_CHECKING:
     from evenhand.analysis import StudyFacts
@@ -312,7 +312,7 @@ def join_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
                 apart = f"or declare it among {options.spelled('categories')}"
             fault = (
                 f"{alike}; {options.spelled('normalise')} reads them as one "
-                f"({_cells(changed)} would change), {apart}"
+                f"({number_of(changed, 'cell')} would change), {apart}"
             )
         if not fault and permitted and meant is None:
             fault = (
@@ -354,8 +354,8 @@ def refuse_codes(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
         kept = options.spelled("categories", *_in_order([*counts]))
     raise InputError(
         f"{given.place_of(codes[0], ratings)} may mean that there is no label{more} "
-        f"({_cells(counts[codes[0]])}); say so with {options.spelled('missing', *codes)}, or keep "
-        f"it as a label with {kept}"
+        f"({number_of(counts[codes[0]], 'cell')}); say so with "
+        f"{options.spelled('missing', *codes)}, or keep it as a label with {kept}"
     )
 
 
@@ -400,8 +400,8 @@ def refuse_lone_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFra
         who = "no annotator uses" if only_graders else "no other rater uses"
         where = f"; others label {meant!r} there" if meant else ""
         raise InputError(
-            f"{given.place_of(label, ratings)} is one that {who} ({_cells(count)}{where}); correct "
-            "it if it stands for another label, read it as no label with "
+            f"{given.place_of(label, ratings)} is one that {who} ({number_of(count, 'cell')}{where}); "
+            "correct it if it stands for another label, read it as no label with "
             f"{options.spelled('missing', label)}, or keep it with "
             f"{options.spelled('categories', *_in_order([*counts]))}"
         )
@@ -414,10 +414,6 @@ LABEL_STEPS = (shorten_numbers, read_missing, join_labels, refuse_codes, refuse_
 def _counts(ratings: pd.DataFrame) -> dict[str, int]:
     seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
     return {str(label): int(count) for label, count in seen.items()}
-
-
-def _cells(count: int) -> str:
-    return f"{count:,} {'cell' if count == 1 else 'cells'}"
 
 
 def _with_readings(ratings: pd.DataFrame, readings: Mapping[str, str]) -> pd.DataFrame:
