@@ -400,10 +400,10 @@ def refuse_lone_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFra
         who = "no annotator uses" if only_graders else "no other rater uses"
         where = f"; others label {meant!r} there" if meant else ""
         raise InputError(
-            f"{given.place_of(label, ratings)} is one that {who} ({number_of(count, 'cell')}{where}); "
-            "correct it if it stands for another label, read it as no label with "
-            f"{options.spelled('missing', label)}, or keep it with "
-            f"{options.spelled('categories', *_in_order([*counts]))}"
+            f"{given.place_of(label, ratings)} is one that {who} "
+            f"({number_of(count, 'cell')}{where}); correct it if it stands for "
+            f"another label, read it as no label with {options.spelled('missing', label)}, or keep "
+            f"it with {options.spelled('categories', *_in_order([*counts]))}"
         )
     return ratings
 
