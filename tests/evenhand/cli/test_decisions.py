@@ -58,7 +58,7 @@ def test_an_undefined_value_meets_nothing() -> None:
         columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
     )
     (outcome,) = check_clauses(
-        parse_rule("cohen_kappa < 1").clauses, results, "r", "g", "weighted_kappa_linear"
+        parse_rule("cohen_kappa < 1")[1], results, "r", "g", "weighted_kappa_linear"
     )
     assert outcome.state == "open"
     assert "undefined (no_variation)" in outcome.sentence
