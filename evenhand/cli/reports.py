@@ -243,10 +243,6 @@ def run_select(arguments: argparse.Namespace) -> None:
     print_lines(Selection(analysis, study=study).lines, ranked=True)
 
 
-RULE = ("--margin", "--set")
-"""Requirements on a grader, with a pilot or without."""
-
-
 def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 
@@ -258,7 +254,9 @@ def run_plan(arguments: argparse.Namespace) -> None:
         analysis, _ = analyse_asked(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, wanted).lines, ranked=True)
         return
-    elsewhere = set(arguments.given) - {*options, *RULE, "--statistic", "--half-width"}
+    # Requirements on a grader are said with a pilot or without.
+    named = {*options, "--margin", "--set", "--statistic", "--half-width"}
+    elsewhere = set(arguments.given) - named
     refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
     settings = given_settings(arguments)
     with working("simulating"):

@@ -61,7 +61,6 @@ class ItemStudy:
     judged: pd.DataFrame | None
     taken: list[tuple[str, str]]
     notes: Sequence[str] = ()
-
     source: str = ""
 
     def import_judge(self, study: Study) -> int:

@@ -622,14 +622,6 @@ def _comments(lines: Sequence[str]) -> str:
     return "".join(f"# {visible(' '.join(line.splitlines()))}\n" for line in lines)
 
 
-_PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("slices", "rater_slices", "groups", "variants"), ()),
-    "sensitivity_cluster": "",
-    "reference": "",
-}
-"""Settings of the analysis that are about something else."""
-
-
 @dataclass(frozen=True)
 class TextTrial:
     """A grader under two texts: the rows of its kappa with people under the `old` and the `new`,
@@ -679,7 +671,10 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     units = dataset.ratings["unit_id"].nunique()
     if dataset.ratings["rater_id"].nunique() < 3:
         return TextTrial(grader, text.name, units)
-    rows = {key_of(row): row for row in dataset.changed(**_PLAIN).analyse().rows}
+    plain = dataset.changed(  # without what is about something else
+        slices=(), rater_slices=(), groups=(), variants=(), sensitivity_cluster="", reference=""
+    )
+    rows = {key_of(row): row for row in plain.analyse().rows}
     kappa = dataset.scales[text.name].deciding_kappa
 
     def row(statistic: str, first: str, second: str) -> ResultRow | None:
