@@ -232,12 +232,8 @@ class Clause:
         return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule for `gate`: the `verdict`, conditions, or both."""
-
-    verdict: bool
-    clauses: tuple[Clause, ...]
+Rule = tuple[bool, list[Clause]]
+"""A rule for `gate`: whether the verdict is one of its conditions, and the others."""
 
 
 @dataclass(frozen=True)
@@ -302,8 +298,8 @@ class CheckedClause:
 def parse_rule(text: str) -> Rule:
     """A rule as it is written. Raises InputError naming the condition that is not valid.
 
-    >>> rule = parse_rule("verdict, coverage >= 0.98, kappa|binary.low > 0.5")
-    >>> rule.verdict, [str(clause) for clause in rule.clauses]
+    >>> has_verdict, clauses = parse_rule("verdict, coverage >= 0.98, kappa|binary.low > 0.5")
+    >>> has_verdict, [str(clause) for clause in clauses]
     (True, ['coverage.estimate >= 0.98', 'kappa|binary.low > 0.5'])
     """
     parts = [part.strip() for part in text.split(",")]
@@ -319,7 +315,7 @@ def parse_rule(text: str) -> Rule:
         fields: dict[str, Any] = {**match.groupdict(), "number": float(match["number"])}
         fields |= {"at": match["at"] or "", "part": match["part"] or "estimate"}
         clauses.append(Clause(**fields | {"binary": bool(match["binary"])}))
-    return Rule(VERDICT in parts, tuple(clauses))
+    return VERDICT in parts, clauses
 
 
 def check_clauses(
@@ -482,8 +478,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             synthetic=dataset.synthetic,
             seed=dataset.seed,
             analysis=AnalysisSettings(
-                margin=dataset.settings.margin,
-                resamples=dataset.settings.resamples,
+                margin=dataset.settings.margin, resamples=dataset.settings.resamples
             ),
             decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={
@@ -758,8 +753,9 @@ def _of_rule(
     asked = called.get(options.rubric or "", options.rubric)
     rubric = _one_rubric(asked, rubrics, is_file=is_file(source))
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
-    clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
-    checks = [each.check for each in clauses]
+    has_verdict, clauses = rule
+    checked = check_clauses(clauses, analysis.results, rubric, grader, kappa)
+    checks = [each.check for each in checked]
     verdicts = (v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader))
     judged: Verdict | None = next(verdicts, None)
     # There is none on people, and none on labels that may not be looked at yet.
@@ -769,7 +765,7 @@ def _of_rule(
         figures = {name: judged[name] for name in names}  # type: ignore[literal-required]
         check = Check(VERDICT, OUTCOMES[judged["verdict"]], judged["sentence"], figures)
     verdict = judged["verdict"] if judged else ""
-    if rule.verdict:
+    if has_verdict:
         return [check, *checks], verdict, ""
     is_weaker = check.outcome != "met" and all(each.outcome == "met" for each in checks)
     weaker = written(f"gate.weaker_{check.outcome}", sentence=check.sentence) if is_weaker else ""

@@ -124,9 +124,9 @@ def _context() -> BaseContext:
 
 
 @contextmanager
-def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries]:
+def libraries_beside() -> Iterator[bool | Libraries]:
     """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries in a process
-    of their own: enter it before anything else is loaded. `meanwhile` is called where their answer
+    of their own: enter it before anything else is loaded. A report is prepared while their answer
     is not there yet.
 
     On a machine with one core they are loaded here, and where the process has ended, too.
@@ -146,8 +146,10 @@ def libraries_beside(meanwhile: Callable[[], None]) -> Iterator[bool | Libraries
             return here
 
         def values() -> list[Value]:
-            if not answer.done():
-                meanwhile()
+            if not answer.done():  # meanwhile
+                from evenhand.analysis.report import prepare_report
+
+                prepare_report()
             try:
                 return cast("list[Value]", answer.result())
             except BrokenProcessPool:

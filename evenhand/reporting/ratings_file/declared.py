@@ -273,25 +273,28 @@ class ScaleSection(Section):
 
     def scale(self, name: str) -> Scale:
         """The scale as the analysis takes it."""
+        same = (
+            "categories",
+            "threshold",
+            "thresholds",
+            "unit",
+            "favours",
+            "collapse",
+            "variant_of",
+        )
         return Scale(
             name=name,
-            categories=self.categories,
             level=self.level or "nominal",
             affirmative=frozenset(self.affirmative),
-            threshold=self.threshold,
-            thresholds=self.thresholds,
             tunings={
                 each.grader: Tuning(
                     frozenset(each.clusters), each.objective, each.reference, each.instead_of
                 )
                 for each in self.tuned
             },
-            unit=self.unit,
-            favours=self.favours,
             unclear=frozenset(self.unclear),
-            collapse=self.collapse,
-            variant_of=self.variant_of,
             withheld={part.grader: frozenset(part.units) for part in self.withheld},
+            **{field: getattr(self, field) for field in same},
         )
 
 

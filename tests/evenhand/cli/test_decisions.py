@@ -58,7 +58,7 @@ def test_an_undefined_value_meets_nothing() -> None:
         ],
         columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
     )
-    clauses = parse_rule("cohen_kappa < 1").clauses
+    clauses = parse_rule("cohen_kappa < 1")[1]
     (outcome,) = check_clauses(clauses, results, "r", "g", "weighted_kappa_linear")
     assert outcome.state == "open"
     assert "undefined (no_variation)" in outcome.sentence

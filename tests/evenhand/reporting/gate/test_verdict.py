@@ -124,9 +124,9 @@ def test_a_declared_reference_has_verdicts_of_its_own(ratings: Path) -> None:
 
 
 def test_rules_are_read_or_refused() -> None:
-    assert parse_rule("verdict").verdict
-    assert not parse_rule("coverage > 0").verdict
-    assert len(parse_rule("coverage > 0, verdict ,kappa|binary.low>.5").clauses) == 2
+    assert parse_rule("verdict")[0]
+    assert not parse_rule("coverage > 0")[0]
+    assert len(parse_rule("coverage > 0, verdict ,kappa|binary.low>.5")[1]) == 2
     for text in ("", "verdict,", "verdicts", "verdict == pass"):
         with pytest.raises(InputError, match="is not a valid condition; write verdict, or"):
             parse_rule(text)
