@@ -470,7 +470,7 @@ class LabelKind:
 
     def differ(self, given: Sequence[str], rule: Rule) -> bool:
         """Return True if labels of several people, not all the same, call for an adjudicator (see
-        `study.lead.adjudication.disagree`).
+        `study.lead.disagreements.disagree`).
         """
         if rule == "no_majority":
             return max(given.count(label) for label in set(given)) * 2 <= len(given)

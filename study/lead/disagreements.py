@@ -100,16 +100,15 @@ def open_next(
     study: Study,
     holder: str,
     rule: Rule,
-    rubric: str = "",
     passed_over: Collection[Key] = (),
     at: Key | None = None,
 ) -> tuple[QueuedUnit | None, int]:
     """The first unit of the queue that no other adjudicator has open, leased to the person
-    `holder`; and the length of the queue. Units passed over come again after the others. A `rubric`
-    leaves the others out; the unit `at` comes first, as long as it is in the queue.
+    `holder`; and the length of the queue. Units passed over come again after the others; the unit
+    `at` comes first, as long as it is in the queue.
     """
     seen = last_label(study.store)
-    queue = [each for each in adjudication_queue(study, rule) if rubric in ("", each.rubric)]
+    queue = adjudication_queue(study, rule)
     ahead = sorted(queue, key=lambda each: (each.key != at, each.key in passed_over))
     key = take_first(study.store, holder, [each.key for each in ahead], seen)
     return next((each for each in ahead if each.key == key), None), len(queue)
@@ -369,12 +368,6 @@ def leases_of_others(store: Store, holder: str) -> list[Lease]:
     return [Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16]) for row in rows]
 
 
-def take_over(store: Store, holder: str, key: Key) -> None:
-    """Lease a unit to this person, whoever has it open."""
-    with store.write() as connection:
-        _lease(connection, holder, key)
-
-
 def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
     """Lease the first of these units that nobody else has open, or has decided since the label
     number `seen`; None if there is none. Any other unit that this person had open is given back.
@@ -534,31 +527,17 @@ def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str 
     """
     if not note.strip():
         raise InputError("say what was done about the flag")
-    _append_flag_event(study, number, CLOSED, note.strip(), done_by, answer.strip())
-
-
-def reopen_flag(study: Study, number: int, done_by: str) -> None:
-    """Take it back that a flag is dealt with. Raises InputError where it is open."""
-    _append_flag_event(study, number, REOPENED, "", done_by)
-
-
-def _append_flag_event(
-    study: Study, number: int, kind: str, text: str, done_by: str, answer: str = ""
-) -> None:
     is_flag = remarks.c.event_id == number, remarks.c.kind == "flag"
     last = sa.select(flag_events.c.kind).where(flag_events.c.flag_id == number)
     with study.store.write() as connection:
         if not connection.execute(sa.select(remarks.c.event_id).where(*is_flag)).first():
             raise InputError(f"there is no flag {number}")
-        events = connection.execute(last.order_by(flag_events.c.event_id)).scalars()
-        kinds = [each for each in events if each != ANSWERED]
+        kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
         if WITHDRAWN in kinds:
             raise InputError("this flag was withdrawn by the annotator who raised it")
-        is_closed = bool(kinds) and kinds[-1] == CLOSED
-        if is_closed == (kind == CLOSED):
-            state = "closed already" if is_closed else "open already"
-            raise InputError(f"this flag is {state}; look at the list again")
-        new = [(ANSWERED, answer)] if answer else []
-        for each, words in (*new, (kind, text)):
-            row = {"flag_id": number, "kind": each, "text": words, "done_by": done_by}
+        if kinds and kinds[-1] == CLOSED:
+            raise InputError("this flag is closed already; look at the list again")
+        told = [(ANSWERED, answer.strip())] if answer.strip() else []
+        for kind, text in (*told, (CLOSED, note.strip())):
+            row = {"flag_id": number, "kind": kind, "text": text, "done_by": done_by}
             append(connection, flag_events, row)

@@ -186,8 +186,7 @@ def test_flags_on_a_rubric_that_is_gone_or_withdrawn_do_not_block_the_others(fol
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
     app = shown_to(folder, "Flags")
     assert not app.exception
-    labels = [each.label for each in app.button]
-    assert (labels.count("Mark as dealt with"), labels.count("Open it again")) == (2, 0)
+    assert [each.label for each in app.button].count("Mark as dealt with") == 2
     assert "no rubric" in html_of(app)
     assert "1 withdrawn by the annotators who raised them." in [each.value for each in app.text]
 
