@@ -244,10 +244,7 @@ def show_flags(study: Study) -> None:
         st.text(written("lead.no_flags"))
         return
     left = sum(flag.is_open for flag in flags)
-    withdrawn = sum(flag.withdrawn for flag in flags)
-    st.text(written("lead.flags_open", open=left, closed=len(flags) - left - withdrawn))
-    if withdrawn:
-        st.text(written("lead.flags_withdrawn", count=withdrawn))
+    st.text(written("lead.flags_open", open=left, closed=len(flags) - left))
     for flag in flags[:_MOST_FLAGS]:
         with st.container(border=True):
             _show_flag(study, flag)
@@ -271,12 +268,9 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
             note, answer = "What was done about it (leads see it)", "Answer to the annotator"
             st.text_input(note, autocomplete="off", key=f"{place}.answer")
             st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.told")
-    elif flag.withdrawn:
-        at = to_the_minute(flag.done_at)
-        st.text(written("lead.flag_withdrawn", rater=flag.rater_id, at=at))
-    else:
-        at = to_the_minute(flag.done_at)
-        st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=flag.answer))
+    else:  # by a lead, or before 0.3.0 withdrawn by its annotator
+        at, answer = to_the_minute(flag.done_at), flag.answer or "withdrawn"
+        st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=answer))
     show_outcome(place)
 
 

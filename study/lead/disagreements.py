@@ -494,12 +494,12 @@ class RaisedFlag:
     answer: str = ""
     done_by: str = ""
     done_at: str = ""
-    withdrawn: bool = False
-    """True if its rater took it back: then it is closed, and stays so."""
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
-    """Return the open flags, oldest first, then those closed or withdrawn, latest first."""
+    """Return the open flags, oldest first, then those closed, latest first: by a lead, or withdrawn
+    by who raised them, as was possible before 0.3.0.
+    """
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
     raised = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
@@ -511,12 +511,10 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
         flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
         done = settled.get(row.event_id)
         is_open = done is None or done.kind == REOPENED
-        answer: tuple[str, str, str] = ("", "", "")
-        if done:
-            answer = (done.text, done.done_by, done.created_at)
-        withdrawn = done is not None and done.kind == WITHDRAWN
-        raised_flag = RaisedFlag(*flag, row.created_at, is_open, *answer, withdrawn)
-        (open_yet if is_open else closed).append(raised_flag)
+        answer = (done.text, done.done_by, done.created_at) if done else ("", "", "")
+        (open_yet if is_open else closed).append(
+            RaisedFlag(*flag, row.created_at, is_open, *answer)
+        )
     return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
 
 
@@ -533,9 +531,7 @@ def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str 
         if not connection.execute(sa.select(remarks.c.event_id).where(*is_flag)).first():
             raise InputError(f"there is no flag {number}")
         kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
-        if WITHDRAWN in kinds:
-            raise InputError("this flag was withdrawn by the annotator who raised it")
-        if kinds and kinds[-1] == CLOSED:
+        if kinds and kinds[-1] in (CLOSED, WITHDRAWN):
             raise InputError("this flag is closed already; look at the list again")
         told = [(ANSWERED, answer.strip())] if answer.strip() else []
         for kind, text in (*told, (CLOSED, note.strip())):

@@ -8,7 +8,7 @@ from evenhand.analysis.report.sections.raters import KINDS as REPORTED
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
+from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead.disagreements import (
     KINDS,
     raised_flags,
@@ -80,27 +80,26 @@ def test_what_cannot_be(study):
         settle_flag(study, 99, "done", "lead")
 
 
-def withdraw(study: Study, flag: str) -> str:
-    desk = AnnotationDesk(study)
-    task = task_of(desk, "ann")
-    word = Withdrawal(submit_id="w", task_id=task.task_id, flag_id=flag)
-    return desk.submit_all("ann", [word])[0].status
+def withdraw(study: Study, number: int) -> None:
+    """As annotators could do before 0.3.0."""
+    taken_back = {"flag_id": number, "kind": "withdrawn", "text": "", "done_by": "ann"}
+    with study.store.write() as connection:
+        append(connection, flag_events, taken_back)
 
 
 def test_the_lead_sees_what_was_withdrawn_and_cannot_settle_it(study):
-    settle_flag(study, raised_flags(study)[0].number, "taken out", "lead")
-    assert withdraw(study, "harmful") == "stored"
-    assert withdraw(study, "unclear_rubric") == "stored"
+    for flag in raised_flags(study):
+        withdraw(study, flag.number)
     found = raised_flags(study)
-    assert [(flag.is_open, flag.withdrawn, flag.done_by) for flag in found] == [
-        (False, True, "ann")
-    ] * 2
-    with pytest.raises(InputError, match="was withdrawn"):
+    assert [(flag.is_open, flag.answer, flag.done_by) for flag in found] == [(False, "", "ann")] * 2
+    with pytest.raises(InputError, match="closed already"):
         settle_flag(study, found[0].number, "done", "lead")
+    desk = AnnotationDesk(study)
+    assert desk.next_sheet("ann").flags == ()
 
 
 def test_the_export_has_the_flag_and_when_it_was_withdrawn(study):
-    withdraw(study, "harmful")
+    withdraw(study, raised_flags(study)[0].number)
     said = remarks_table(study.store)
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
