@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -36,7 +36,7 @@ from evenhand.annotate_app.logins import place_of, require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
-from evenhand.rubrics.options import Option, Rule
+from evenhand.rubrics.options import Option
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role, Visitor
 from evenhand.study.lead.disagreements import (
@@ -111,7 +111,6 @@ def read_decision(sent: Any) -> Sent | None:
     return Sent(token, label, reason, passes=sent.get("passes") is True)
 
 
-_RULES = WORDS["rules"]
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
 _ASKED = ("unit", "rubric")
@@ -136,12 +135,11 @@ class _Desk:
 
 def show_adjudication(study: Study) -> None:
     who = require(study, *_ROLES)
-    rule = st.selectbox("What is shown", get_args(Rule), index=1, format_func=_RULES.__getitem__)
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
     if who.role == "lead" and all(name in st.query_params for name in _ASKED):
         desk.revised = (st.query_params.pop(_ASKED[0]), st.query_params.pop(_ASKED[1]))
     try:
-        case = _opened(study, who, desk, rule)
+        case = _opened(study, who, desk)
     except InputError as error:
         desk.clear()
         show_complaint(str(error))
@@ -151,12 +149,12 @@ def show_adjudication(study: Study) -> None:
     _show_past(study, who, desk)
 
 
-def _opened(study: Study, who: Visitor, desk: _Desk, rule: Rule) -> QueuedUnit | None:
+def _opened(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
     if desk.revised is not None:
         return counted(study, reopen, who.name, desk.revised)
     passed_over = set(desk.passed_over)
-    case, waiting = counted(study, open_next, who.name, rule, passed_over, desk.open)
+    case, waiting = counted(study, open_next, who.name, passed_over, desk.open)
     if not waiting:
         st.text(written("oversight.adjudicated"))
         return None

@@ -18,8 +18,6 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.rubrics import Rubric
-from evenhand.rubrics.options import Rule
 from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
@@ -61,30 +59,16 @@ class QueuedUnit:
         return (self.unit_id, self.rubric)
 
 
-def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
-    """Return True if labels of several people on one unit call for an adjudicator.
-
-    "any": they are not all the same. "no_majority": no category has more than half of them.
-    "distance_2": two of them lie two or more steps apart on an ordered scale, labels that it does
-    not have left out; where the scale has no order, as "any". Numbers within a tenth of the scale
-    count as alike: "no_majority" if not more than half are that near to the median, "distance_2" if
-    two lie two tenths apart.
+def adjudication_queue(study: Study) -> list[QueuedUnit]:
+    """Return the units to be adjudicated, on which no label has a majority, in the order of
+    labelling; decided units have left the queue. Labels of excluded raters, hidden repeats and
+    labels under an edited text do not count.
     """
-    return len(set(given)) > 1 and rubric.kind.differ(given, rule)
-
-
-def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
-    """Return the units to be adjudicated, in the order of labelling; decided units have left the
-    queue. Labels of excluded raters, hidden repeats and labels under an edited text do not count.
-    Raises InputError for an unknown rule.
-    """
-    if rule not in get_args(Rule):
-        raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
     given, decided = _given(study)
     open_yet = {
         key: labels
         for key, labels in given.items()
-        if key not in decided and disagree([*labels.values()], study.rubrics[key[1]], rule)
+        if key not in decided and not study.rubrics[key[1]].kind.have_majority([*labels.values()])
     }
     place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
     queued = _queued(study, open_yet)
@@ -99,7 +83,6 @@ def queue_length(study: Study) -> int:
 def open_next(
     study: Study,
     holder: str,
-    rule: Rule,
     passed_over: Collection[Key] = (),
     at: Key | None = None,
 ) -> tuple[QueuedUnit | None, int]:
@@ -108,7 +91,7 @@ def open_next(
     `at` comes first, as long as it is in the queue.
     """
     seen = last_label(study.store)
-    queue = adjudication_queue(study, rule)
+    queue = adjudication_queue(study)
     ahead = sorted(queue, key=lambda each: (each.key != at, each.key in passed_over))
     key = take_first(study.store, holder, [each.key for each in ahead], seen)
     return next((each for each in ahead if each.key == key), None), len(queue)
