@@ -149,7 +149,7 @@ class Study:
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """The template variables of one unit as shown in this order."""
         unit = parse_unit_id(unit_id)
-        cells, texts = self.store.unit_texts(unit[0], unit[1])
+        cells, texts = self.store.texts_of([unit[:2]])[unit[:2]]
         return presented_values(rubric, unit, order, cells, texts)
 
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:

@@ -370,18 +370,14 @@ def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime
     """
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
-    begun = _day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
+    begun = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
     today = [each for each in worked if each.at >= begun]
     minutes = sum(min(each.seconds / 60, settings.idle_minutes) for each in today)
     return (0 < settings.answers_per_day <= len(today)) or (0 < settings.minutes_per_day <= minutes)
 
 
-def next_day(settings: SessionSettings, now: datetime) -> datetime:
-    """Return the beginning of the day after that of `now`, in the study's time zone."""
-    return _day_of(settings, now, later=1)
-
-
-def _day_of(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
+def day_of(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
+    """Return the beginning of the day of `now`, or so many days later, in the study's time zone."""
     zone = ZoneInfo(settings.time_zone)
     day = now.astimezone(zone).date() + timedelta(days=later)
     return datetime(day.year, day.month, day.day, tzinfo=zone)
@@ -456,10 +452,6 @@ class EarlierPage:
     rows: tuple[EarlierAnswer, ...] = ()
     start: int = 0
     found: int = 0
-
-
-Numbered = tuple[int, Claim]
-"""An answered task, after its number in the order of the rater's answers, from 1 on."""
 
 
 def excerpt(people: PeopleText) -> str:
@@ -734,8 +726,10 @@ class AnnotationDesk(Desk):
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
-    ) -> list[Numbered]:
-        """The answered tasks that may be looked at again, the last one first."""
+    ) -> list[tuple[int, Claim]]:
+        """The answered tasks that may be looked at again, the last one first, each after its number
+        in the order of the rater's answers, from 1 on.
+        """
         self._index.refresh(connection)
         done = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
         if design.settings.repeat_share:
@@ -765,6 +759,6 @@ class AnnotationDesk(Desk):
             return {}
         if has_known_answer(claim.unit_id):
             for unit, _ in islice(design.questions, 1):  # else a check would take less time
-                self.study.store.unit_texts(*parse_unit_id(unit)[:2])
+                self.study.store.texts_of([parse_unit_id(unit)[:2]])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

@@ -129,9 +129,8 @@ def item_columns(
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
         raise InputError(
-            f"{name}: the column {judge!r} is the judge's, which annotators may not see; "
-            f"take it out "
-            "of --show"
+            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
+            "out of --show"
         )
     by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
 
@@ -173,9 +172,8 @@ def item_columns(
         )
     if subject in shown:
         raise InputError(
-            f"{name}: the column {subject!r} says who answered, which annotators may not "
-            f"see; take it "
-            "out of --show, or name another column with --subject"
+            f"{name}: the column {subject!r} says who answered, which annotators may not see; "
+            "take it out of --show, or name another column with --subject"
         )
     row = frame.iloc[0]
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
