@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["command", "serve", "serve_several"]
+__all__ = ["command", "serve"]
 
 _APP = Path(__file__).resolve().with_name("app.py")
 
@@ -31,17 +31,16 @@ def command(
     return [sys.executable, "-P", str(_APP), *studies, *options]
 
 
-def serve(folder: str | Path, port: int, public_host: str = "", path: str = "") -> NoReturn:
-    """Serve one study alone until the app is stopped; does not return."""
-    _become(command([folder], port, public_host, path))
-
-
-def serve_several(folders: Sequence[Path], port: int, public_host: str = "") -> NoReturn:
-    """Serve each study at `/NAME/`, by the name of its folder; does not return."""
-    _become(command(folders, port, public_host))
-
-
-def _become(arguments: list[str]) -> NoReturn:
+def serve(
+    folders: str | Path | Sequence[Path], port: int, public_host: str = "", path: str = ""
+) -> NoReturn:
+    """Serve one study alone, or each of several at `/NAME/`, by the name of its folder, until the
+    app is stopped; does not return.
+    """
+    if isinstance(folders, str | Path):
+        arguments = command([folders], port, public_host, path)
+    else:
+        arguments = command(folders, port, public_host)
     sys.stdout.flush()
     sys.stderr.flush()
     # The cookies of a single sign-on hold all that the organisation's provider sends on a user:

@@ -33,10 +33,10 @@ from evenhand.study.access.accounts import (
     client_secret,
     cookie_secret,
     log_in,
+    log_out,
     open_link,
     sign_in,
     sign_on,
-    sign_out,
 )
 from evenhand.study.access.admission import Admission, admit, begin, make_ticket
 from evenhand.study.desk.desk import AnnotationDesk
@@ -169,7 +169,7 @@ def logging_out(study: Study) -> Callable[[], None]:
     login = _LOGIN.held()
 
     def end_login() -> None:
-        sign_out(study.store, login)
+        log_out(study.store, login)
         _LOGIN.forget(also_at_provider=True)
         st.session_state.pop(_ADMITTED, None)
 

@@ -31,7 +31,6 @@ from evenhand.study.desk.desk import (
     Sent,
     Sheet,
     Task,
-    Withdrawal,
 )
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
@@ -141,7 +140,7 @@ def page_data(
 
 
 def read_sent(sent: Any) -> list[Sent]:
-    """The answers, flags and withdrawals in what a browser sent. Anything else is left out."""
+    """The answers and flags in what a browser sent. Anything else is left out."""
     return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
 
 
@@ -193,10 +192,6 @@ def _entry(entry: Any) -> Sent | None:
             "text": str(text),
         } if _short([submit_id, task_id, reason]):
             return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
-        case {"submit_id": str(submit_id), "task_id": str(task_id), "withdraw": str(flag_id)} if (
-            _short([submit_id, task_id, flag_id])
-        ):
-            return Withdrawal(submit_id=submit_id, task_id=task_id, flag_id=flag_id)
         case {
             "submit_id": str(submit_id),
             "task_id": str(task_id),

@@ -44,7 +44,7 @@ from evenhand.annotate_app.sites import Desks
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.admission import Admission, Way, read_ticket
-from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, next_day
+from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, day_of
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.session.sessions import (
     CHANCES,
@@ -171,7 +171,7 @@ def config_of(
     if ended:
         words |= _end(reader, ended)
     if ended == "day":
-        again = next_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW)
+        again = day_of(desk.study.config.session, datetime.now(UTC) - JUST_NOW, later=1)
         return PanelConfig(words=words, resumes=again.isoformat())
     if admission.way != "prolific" or ended == "paused":
         return PanelConfig(words=words)

@@ -264,7 +264,7 @@ def submit(
 
 
 def send(desk: AnnotationDesk, rater: str, *sent: Sent) -> list[str]:
-    """Send answers, flags and withdrawals together; return the statuses of the receipts."""
+    """Send answers and flags together; return the statuses of the receipts."""
     return [receipt.status for receipt in desk.submit_all(rater, sent)]
 
 

@@ -353,7 +353,6 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
 
 
 # ---- the kinds of labels ------------------------------------------------------------------------
-Rule = Literal["any", "no_majority", "distance_2"]
 MOST_LISTED = 250
 """Keys that a schema lists; more are numbers. Providers bound the length of an enumeration, and
 some take no bounds of a number."""
@@ -469,16 +468,9 @@ class LabelKind:
         """Return different labels in their order, without what is none."""
         return tuple(key for key in self.keys if key in labels)
 
-    def differ(self, given: Sequence[str], rule: Rule) -> bool:
-        """Return True if labels of several people, not all the same, call for an adjudicator (see
-        `study.lead.adjudication.disagree`).
-        """
-        if rule == "no_majority":
-            return max(given.count(label) for label in set(given)) * 2 <= len(given)
-        if rule == "distance_2" and self.is_ordered:
-            places = [at for at, label in enumerate(self.keys) if label in given]
-            return bool(places) and places[-1] - places[0] >= 2
-        return True
+    def have_majority(self, given: Sequence[str]) -> bool:
+        """Return True if more than half of one or more people's labels on an item are the same."""
+        return max(map(given.count, given)) * 2 > len(given)
 
     # The rubric around it.
 
@@ -531,13 +523,11 @@ class NumberKind(LabelKind):
     def known_label(self, text: str, known: Mapping[str, str]) -> str:
         return self.label_of(text) or ""
 
-    def differ(self, given: Sequence[str], rule: Rule) -> bool:
-        values = sorted(float(label) for label in given)
-        tenth = (self.number.high - self.number.low) / 10
-        if rule == "distance_2":
-            return values[-1] - values[0] >= 2 * tenth * (1 - 1e-9)
-        near = [value for value in values if abs(value - median(values)) <= tenth * (1 + 1e-9)]
-        return rule == "any" or len(near) * 2 <= len(values)
+    def have_majority(self, given: Sequence[str]) -> bool:
+        """Return True if more than half are within a tenth of the scale of their median."""
+        values = [float(label) for label in given]
+        tenth = (self.number.high - self.number.low) / 10 * (1 + 1e-9)
+        return sum(abs(value - median(values)) <= tenth for value in values) * 2 > len(values)
 
     def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
         without = {name: value for name, value in seen.items() if name != "options"}

@@ -448,9 +448,9 @@ def uncertainty(study: Study) -> dict[str, float]:
             units_of[pair] = units_of.get(pair, 0) + 1
     if not total:
         raise InputError(
-            "no grader has graded all pairs on a rubric that annotators label, so nothing "
-            "tells where "
-            f"graders differ; first run `evenhand grade {study.folder} --scope all --grader ...`"
+            "no grader has graded all pairs on a rubric that annotators label, so nothing tells "
+            "where graders differ; first run "
+            f"`evenhand grade {study.folder} --scope all --grader ...`"
         )
     if not any(total.values()):
         raise InputError(

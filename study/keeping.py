@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from shutil import disk_usage
 from typing import Any
@@ -29,6 +29,7 @@ import sqlalchemy as sa
 from pydantic import Field, ValidationError
 from sqlalchemy.schema import CreateColumn
 
+from evenhand import __version__
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.creation import built_whole, unused_folder
 from evenhand.study.settings.sections import Section
@@ -327,8 +328,6 @@ def _try(file: Path, contents: Contents) -> None:
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     """Write a study whose store is open to a new file, and verify it. Return its contents."""
-    from evenhand import __version__
-
     file, home, place = file.absolute(), folder.resolve(), file.absolute().parent
     if file.exists():
         raise InputError(f"{file} exists already; name a new file")
@@ -815,12 +814,7 @@ def _versions(store: Store) -> Finding:
         database = f"PostgreSQL {server}"
         if int(server.partition(".")[0]) < _OLDEST_SERVER:
             return _ill("old_server", version=server)
-    installed = {}
-    for name in ("evenhand", "streamlit"):
-        try:
-            installed[name] = version(name)
-        except PackageNotFoundError:
-            installed[name] = "?"
+    installed = {"evenhand": __version__, "streamlit": version("streamlit")}
     return _well("versions", python=platform.python_version(), database=database, **installed)
 
 

@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study.prompts.images import missing_images
+from evenhand.rubrics.rendering import shown_image
+from evenhand.study.prompts.images import images_shown
 from evenhand.study.prompts.pairs import with_words
 from evenhand.study.prompts.units import Question, parse_unit_id, presented_values, units_table
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
@@ -92,8 +93,14 @@ class Study:
         names it, and it is not as a study keeps images.
         """
         rubrics = [rubric for rubric in self.labelled_rubrics() if rubric.images]
-        tables = (self.store.pairs(), self.store.responses()) if rubrics else ()
-        return missing_images(rubrics, *tables)
+        missing = {
+            pair: None
+            for table in ((self.store.pairs(), self.store.responses()) if rubrics else ())
+            for column in images_shown(rubrics, table)
+            for pair, cell in zip(table["pair_id"], table[column], strict=True)
+            if cell.strip() and not shown_image(cell)
+        }
+        return list(missing)
 
     def check_labelled_subjects(self) -> None:
         """Raises InputError where study.toml lets people label a subject without responses."""
@@ -142,7 +149,7 @@ class Study:
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """The template variables of one unit as shown in this order."""
         unit = parse_unit_id(unit_id)
-        cells, texts = self.store.unit_texts(unit[0], unit[1])
+        cells, texts = self.store.texts_of([unit[:2]])[unit[:2]]
         return presented_values(rubric, unit, order, cells, texts)
 
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.components.v2 import component
@@ -37,7 +37,7 @@ from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.reporting.report import DISAGREEMENTS_FILE
-from evenhand.rubrics.options import Option, Rule
+from evenhand.rubrics.options import Option
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role, Visitor
 from evenhand.study.lead.disagreements import (
@@ -56,7 +56,6 @@ from evenhand.study.lead.disagreements import (
     reopen,
     sort_disagreement,
     sorted_so_far,
-    take_over,
 )
 from evenhand.study.prompts.units import Key
 from evenhand.texts import written
@@ -114,7 +113,6 @@ def read_decision(sent: Any) -> Sent | None:
     return Sent(token, label, reason, passes=sent.get("passes") is True)
 
 
-_RULES = WORDS["rules"]
 _ROLES: tuple[Role, ...] = ("lead", "expert")
 _DESK = "adjudication"
 
@@ -138,18 +136,12 @@ class _Desk:
 
 def show_adjudication(study: Study) -> None:
     who = require(study, *_ROLES)
-    rules, rubrics = st.columns(2)
-    rule = rules.selectbox("What is shown", get_args(Rule), index=1, format_func=_RULES.__getitem__)
-    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
-    rubric = rubrics.selectbox(
-        "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
-    )
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
     unit, of = (st.query_params.pop(name, "") for name in ("unit", "rubric"))
     if unit and who.role == "lead":
         desk.revised = unit, of
     try:
-        case = _opened(study, who, desk, rule, rubric)
+        case = _opened(study, who, desk)
     except InputError as error:
         desk.clear()
         show_complaint(str(error))
@@ -159,32 +151,21 @@ def show_adjudication(study: Study) -> None:
     _show_past(study, who, desk)
 
 
-def _opened(study: Study, who: Visitor, desk: _Desk, rule: Rule, rubric: str) -> QueuedUnit | None:
+def _opened(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
     if desk.revised is not None:
         return counted(study, reopen, who.name, desk.revised)
     passed_over = set(desk.passed_over)
-    case, waiting = counted(study, open_next, who.name, rule, rubric, passed_over, desk.open)
+    case, waiting = counted(study, open_next, who.name, passed_over, desk.open)
     if not waiting:
         st.text(written("oversight.adjudicated"))
         return None
     st.text(written("lead.to_adjudicate", count=waiting))
     for lease in leases_of_others(study.store, who.name)[:_MOST_LEASES]:
         st.text(written("lead.open_elsewhere", who=lease.holder, since=lease.since))
-        if case is None:
-            taking = written("lead.take_over", who=lease.holder)
-            opening = lead_callback(study, "lease", _take_over, desk, lease.key, roles=_ROLES)
-            st.button(taking, key=_token(lease.key), on_click=opening)
-    show_outcome("lease")
     if case is not None:
         desk.open = case.key
     return case
-
-
-def _take_over(study: Study, who: Visitor, desk: _Desk, key: Key) -> None:
-    """Open a unit that another adjudicator has open."""
-    take_over(study.store, who.name, key)
-    desk.open = key
 
 
 def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
@@ -417,20 +398,17 @@ def _chosen(
     earlier: dict[About, SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Filter the disagreements by the lead's choices on the page."""
-    columns = iter(st.columns(4))
+    columns = iter(st.columns(3))
 
     def choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str) -> Any:
         names = {_ALL: "All"} | {value: title(value) for value in sorted(values)}
         return next(columns).selectbox(label, list(names), format_func=names.__getitem__)
-
-    parts = {part for each in disagreements for part in each.parts.items()}
 
     def name(each: str) -> str:
         return called.get(each, each)
 
     of_rubric = choice("Rubric", {each.rubric for each in disagreements}, name)
     of_grader = choice("Grader", {each.grader for each in disagreements}, name)
-    in_part = choice("Part of the sample", parts, ": ".join)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     kinds |= {kind: kind_title(kind) for kind in KINDS}
     sorted_as = next(columns).selectbox("Sorted as", list(kinds), format_func=kinds.__getitem__)
@@ -444,7 +422,6 @@ def _chosen(
         for each in disagreements
         if of_rubric in (_ALL, each.rubric)
         and of_grader in (_ALL, each.grader)
-        and (in_part == _ALL or in_part in each.parts.items())
         and sorted_as in (_ALL, kind_of(each))
     ]
 

@@ -245,9 +245,6 @@ def waiting(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
         for name, count in counts.items()
         if count
     }
-    if missing := latest(study, Study.missing_images):
-        text = written("lead.to_do_images", count=len(missing), first=missing[0])
-        links["images"] = PageLink("Rubrics", text)
     if latest(study, rater_progress).empty:
         links["invites"] = PageLink("Sessions", written("lead.invite_first"))
     if oversight(study.store).paused:

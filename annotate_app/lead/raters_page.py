@@ -64,7 +64,7 @@ from evenhand.study.desk.claims import (
     readmit,
     resume,
 )
-from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, reopen_flag, settle_flag
+from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_flag
 from evenhand.study.lead.progress import (
     annotator_minutes,
     confusions,
@@ -239,20 +239,8 @@ def show_flags(study: Study) -> None:
         st.text(written("lead.no_flags"))
         return
     left = sum(flag.is_open for flag in flags)
-    withdrawn = sum(flag.withdrawn for flag in flags)
-    st.text(written("lead.flags_open", open=left, closed=len(flags) - left - withdrawn))
-    if withdrawn:
-        st.text(written("lead.flags_withdrawn", count=withdrawn))
-    kinds = [reason for reason in _REASONS if any(flag.reason == reason for flag in flags)]
-    chosen = st.selectbox(
-        "Reason",
-        ["", *kinds],
-        format_func=lambda reason: _REASONS.get(reason, "All"),
-        key="flags",
-        bind="query-params",
-    )
-    shown = [flag for flag in flags if chosen in ("", flag.reason)]
-    for flag in shown[:_MOST_FLAGS]:
+    st.text(written("lead.flags_open", open=left, closed=len(flags) - left))
+    for flag in flags[:_MOST_FLAGS]:
         with st.container(border=True):
             _show_flag(study, flag)
 
@@ -275,16 +263,9 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
             note, answer = "What was done about it (leads see it)", "Answer to the annotator"
             st.text_input(note, autocomplete="off", key=f"{place}.answer")
             st.text_input(f"{answer} (optional)", autocomplete="off", key=f"{place}.told")
-    elif flag.withdrawn:
-        at = to_the_minute(flag.done_at)
-        st.text(written("lead.flag_withdrawn", rater=flag.rater_id, at=at))
-    else:
-        at = to_the_minute(flag.done_at)
-        st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=flag.answer))
-        reopening = lead_callback(
-            study, place, lambda study, who: reopen_flag(study, flag.number, who.name)
-        )
-        st.button("Open it again", key=f"reopen-{flag.number}", on_click=reopening)
+    else:  # by a lead, or before 0.3.0 withdrawn by its annotator
+        at, answer = to_the_minute(flag.done_at), flag.answer or "withdrawn"
+        st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=answer))
     show_outcome(place)
 
 

@@ -38,15 +38,15 @@ class Drafts {
   }
 
   // The answers still to be acknowledged, this window's and those of one that crashed, as they were
-  // given: of two to one unit the later counts.
+  // given: of two to one unit the later counts. Version 0.2 could leave flags to be withdrawn here.
   unsent() {
-    return this.under("answer:").sort((one, other) => (one.at ?? 0) - (other.at ?? 0));
+    const kept = this.under("answer:").filter((each) => !("withdraw" in each));
+    return kept.sort((one, other) => (one.at ?? 0) - (other.at ?? 0));
   }
 
-  // Those whose fate a page without the panel tells: all but withdrawn flags, which leave no trace.
+  // Those whose fate a page without the panel tells.
   waiting() {
-    const sent = this.unsent().filter((each) => !("withdraw" in each));
-    return sent.map(({ submit_id: id, unit }) => ({ id, unit }));
+    return this.unsent().map(({ submit_id: id, unit }) => ({ id, unit }));
   }
 
   // Where they wait, for a page that does not know whose they are: whoever has a link is known by it,

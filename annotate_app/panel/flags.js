@@ -1,4 +1,4 @@
-// The person's own flags on the unit in view: on their way, stored, withdrawn.
+// The person's own flags on the unit in view: on their way, stored.
 
 function isAnswer(sent) {
   return "option_key" in sent;
@@ -9,10 +9,6 @@ class FlaggingPanel extends KeyedPanel {
     const { task } = this.questions[Math.min(this.at, this.sheet.questions.length - 1)];
     this.sendWord({ task_id: task, flag: reason, text });
     this.find(".flags").scrollIntoView({ block: "nearest" });
-  }
-
-  withdraw(flag) {
-    this.sendWord({ task_id: flag.task, withdraw: flag.id });
   }
 
   // Sent and kept as answers are, until it is acknowledged.
@@ -33,11 +29,7 @@ class FlaggingPanel extends KeyedPanel {
   drawFlags() {
     const unsent = this.drafts.unsent();
     const tasks = new Set(this.sheet?.questions.map((question) => question.task));
-    const leaving = new Set(unsent.map((sent) => sent.withdraw));
-    const stored = (this.sheet?.flags ?? []).map((flag) => ({
-      ...flag,
-      state: leaving.has(flag.id) ? "flag_leaving" : "flag_stored",
-    }));
+    const stored = (this.sheet?.flags ?? []).map((flag) => ({ ...flag, state: "flag_stored" }));
     const coming = unsent
       .filter((sent) => sent.flag && tasks.has(sent.task_id))
       .map(({ flag, text }) => ({ reason: this.data.asks.flag[flag], text, state: "flag_coming" }));
@@ -70,11 +62,6 @@ class FlaggingPanel extends KeyedPanel {
     const parts = [element("strong", {}, filled(words.flag_raised, flag))];
     if (flag.text) parts.push(element("q", { dir: "auto" }, flag.text));
     parts.push(element("span", { class: "state", "data-state": flag.state }, words[flag.state]));
-    if (flag.state === "flag_stored") {
-      const leave = element("button", { type: "button", class: "quiet" }, words.flag_withdraw);
-      leave.addEventListener("click", () => this.withdraw(flag));
-      parts.push(leave);
-    }
     return element("li", {}, ...parts);
   }
 }

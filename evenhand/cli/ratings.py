@@ -57,7 +57,7 @@ def request_limits(arguments: argparse.Namespace) -> graders.RequestLimits:
 
 
 def run_annotate(arguments: argparse.Namespace) -> int:
-    from evenhand.annotate_app import serve, serve_several
+    from evenhand.annotate_app import serve
     from evenhand.annotate_app.sites import check_names, studies_in, study_path
     from evenhand.local_page import app_port
     from evenhand.reporting.new_study import start_study
@@ -105,7 +105,7 @@ def run_annotate(arguments: argparse.Namespace) -> int:
     check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
-    return serve_several(folders, port, public)
+    return serve(folders, port, public)
 
 
 def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:

@@ -30,7 +30,7 @@ from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions
 from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
-from evenhand.rubrics.rendering import ANSWERS, image_of
+from evenhand.rubrics.rendering import image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.creation import StudyPlan
@@ -222,23 +222,23 @@ def _single_answers(
 def _comparisons(
     path: Path, held: ItemTable, answers: Sequence[str], named: list[Rubric], options: ItemOptions
 ) -> ItemStudy:
-    """Make comparisons of a file with two answers in a row, or with single answers to the same
-    prompts; without a question or a rubric the one called preference is asked.
+    """Make comparisons of a file with two answers in a row; without a question or a rubric the one
+    called preference is asked.
     """
-    name, frame, show, subject = path.name, held.table, options.show, options.subject
+    name, frame = path.name, held.table
     of_one = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(of_one, "goes with one answer in a row; --steps with two")
     if not answers:
-        options.refuse(["judge"], "goes with two answers in a row; here a row has one")
-        single = item_tables.item_columns(frame, name, show=show, subject=",".join(subject))
-        frame, answers, subject = item_tables.paired_rows(frame, single, name), ANSWERS, ()
-        show = [*(each for each in single.show if each != single.response), *answers]
+        raise InputError(
+            f"{name}: comparisons need two answers in a row, in columns called response_a and "
+            "response_b; these rows have one"
+        )
     columns = item_tables.comparison_columns(
         frame,
         name,
         (answers[0], answers[1]),
-        show=show,
-        subject=subject,
+        show=options.show,
+        subject=options.subject,
         cluster=options.cluster,
         judge=options.judge,
         question=" ".join([options.question, *(each.question for each in named)]),

@@ -347,11 +347,6 @@ def end_login(store: Store, purpose: str, token: str) -> None:
         append(connection, lead_events, event)
 
 
-def sign_out(store: Store, token: str) -> None:
-    """End a login of `sign_in`."""
-    end_login(store, _LOGIN, token)
-
-
 def _present() -> sa.Select[Any]:
     """Select the latest event of every account."""
     return sa.select(account_events).where(is_latest(account_events, "name"))
@@ -423,7 +418,7 @@ def log_in(store: Store, name: str, password: str, address: str = "", browser: s
 def log_out(store: Store, login: str) -> None:
     """End a login on the server. One that is none or over is left."""
     end_login(store, _BY_LINK, login)
-    sign_out(store, login)
+    end_login(store, _LOGIN, login)
 
 
 def visitor(store: Store, login: str) -> Visitor:

@@ -124,15 +124,13 @@ def take(
     connection: sa.Connection,
     table: sa.Table,
     claim: Any,
-    sent: Answer | Flag | Withdrawal,
+    sent: Answer | Flag,
     rubric: Rubric,
     texts: Mapping[str, str],
 ) -> Receipt:
     """Append what was sent about the task of this claim (a row of the claims), an answer to this
     table. `texts` are the texts shown; only an answer with marks needs them.
     """
-    if isinstance(sent, Withdrawal):
-        return _take_withdrawal(connection, claim, sent)
     if isinstance(sent, Flag):
         if sent.reason not in FLAG_REASONS:
             return Receipt("unknown_task")
@@ -249,23 +247,14 @@ def _subject_of(claim: Any, submit_id: str) -> dict[str, Any]:
     return {"submit_id": submit_id, "created_at": utc_now()} | task
 
 
-# A rater's own flags: those in force, and how one is withdrawn. Nothing is deleted.
+# A rater's own flags
 
 _MOST = 20  # flags on one unit that are shown, the latest
 
 
-@dataclass(frozen=True, kw_only=True)
-class Withdrawal:
-    """A rater's withdrawal of a flag of theirs; `flag_id` is its submit id."""
-
-    submit_id: str
-    task_id: str
-    flag_id: str
-
-
 @dataclass(frozen=True)
 class OwnFlag:
-    """A flag that was not withdrawn, as its rater sees it."""
+    """A flag as its rater sees it."""
 
     flag_id: str
     task_id: str
@@ -276,13 +265,15 @@ class OwnFlag:
 def standing_flags(
     connection: sa.Connection, rater_id: str, shown: Sequence[Claim]
 ) -> tuple[OwnFlag, ...]:
-    """The flags on these tasks of one rater that were not withdrawn, in their order. A hidden
-    repeat shows none of those on its first showing: they would give it away.
+    """The flags on these tasks of one rater, in their order, without those that were withdrawn, as
+    was possible before 0.3.0. A hidden repeat shows none of those on its first showing: they would
+    give it away.
     """
     tasks = {(*claim.key, claim.draw): claim.task_id for claim in shown}
     units = {claim.unit_id for claim in shown}
     of_units = remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units)
-    stands = remarks.c.kind == "flag", ~_is_withdrawn(remarks.c.event_id)
+    withdrawn = flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
+    stands = remarks.c.kind == "flag", ~sa.exists().where(*withdrawn)
     query = sa.select(remarks).where(*of_units, *stands).order_by(remarks.c.event_id)
     flags = [
         OwnFlag(row.submit_id, task_id, row.reason, row.text)
@@ -299,27 +290,6 @@ class FlagAnswer:
     reason: str
     text: str
     answer: str
-
-
-def _take_withdrawal(connection: sa.Connection, claim: Any, withdrawal: Withdrawal) -> Receipt:
-    """Append that a flag on the task of this claim is withdrawn; the flag itself stays."""
-    query = sa.select(remarks.c.event_id, _is_withdrawn(remarks.c.event_id)).where(
-        remarks.c.kind == "flag",
-        remarks.c.submit_id == withdrawal.flag_id,
-        *(remarks.c[name] == getattr(claim, name) for name in OF_A_TASK),
-    )
-    if (flag := connection.execute(query).first()) is None:
-        return Receipt("unknown_task")
-    if flag[1]:
-        return Receipt("duplicate")
-    row = {"flag_id": flag.event_id, "kind": WITHDRAWN, "text": "", "done_by": claim.rater_id}
-    append(connection, flag_events, row)
-    return Receipt("stored")
-
-
-def _is_withdrawn(flag_id: sa.Column[int]) -> sa.Exists:
-    withdrawn = (flag_events.c.flag_id == flag_id, flag_events.c.kind == WITHDRAWN)
-    return sa.exists().where(*withdrawn)
 
 
 # A rater's progress: the minutes left at their own pace, a day's end.
@@ -400,18 +370,14 @@ def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime
     """
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
-    begun = _day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
+    begun = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
     today = [each for each in worked if each.at >= begun]
     minutes = sum(min(each.seconds / 60, settings.idle_minutes) for each in today)
     return (0 < settings.answers_per_day <= len(today)) or (0 < settings.minutes_per_day <= minutes)
 
 
-def next_day(settings: SessionSettings, now: datetime) -> datetime:
-    """Return the beginning of the day after that of `now`, in the study's time zone."""
-    return _day_of(settings, now, later=1)
-
-
-def _day_of(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
+def day_of(settings: SessionSettings, now: datetime, later: int = 0) -> datetime:
+    """Return the beginning of the day of `now`, or so many days later, in the study's time zone."""
     zone = ZoneInfo(settings.time_zone)
     day = now.astimezone(zone).date() + timedelta(days=later)
     return datetime(day.year, day.month, day.day, tzinfo=zone)
@@ -454,7 +420,7 @@ class Sheet:
     minutes: int | None = None
     """About so many minutes are left; None as long as the pace is not known."""
     flags: tuple[OwnFlag, ...] = ()
-    """The rater's own flags on these tasks that were not withdrawn."""
+    """The rater's own flags on these tasks."""
     answered_as: int = 0
     """The number of the first of these tasks among the rater's answers, where it is answered."""
 
@@ -488,17 +454,13 @@ class EarlierPage:
     found: int = 0
 
 
-Numbered = tuple[int, Claim]
-"""An answered task, after its number in the order of the rater's answers, from 1 on."""
-
-
 def excerpt(people: PeopleText) -> str:
     """Return the beginning of the first response."""
     responses = sorted(people.blocks, key=lambda block: block.kind != "response")
     return responses[0].text[:_EXCERPT] if responses else ""
 
 
-Sent = Answer | Flag | Withdrawal
+Sent = Answer | Flag
 """The things that a rater may send."""
 
 
@@ -764,8 +726,10 @@ class AnnotationDesk(Desk):
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
-    ) -> list[Numbered]:
-        """The answered tasks that may be looked at again, the last one first."""
+    ) -> list[tuple[int, Claim]]:
+        """The answered tasks that may be looked at again, the last one first, each after its number
+        in the order of the rater's answers, from 1 on.
+        """
         self._index.refresh(connection)
         done = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
         if design.settings.repeat_share:
@@ -795,6 +759,6 @@ class AnnotationDesk(Desk):
             return {}
         if has_known_answer(claim.unit_id):
             for unit, _ in islice(design.questions, 1):  # else a check would take less time
-                self.study.store.unit_texts(*parse_unit_id(unit)[:2])
+                self.study.store.texts_of([parse_unit_id(unit)[:2]])
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

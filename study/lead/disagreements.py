@@ -19,8 +19,6 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.rubrics import Rubric
-from evenhand.rubrics.options import Rule
 from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
@@ -62,30 +60,16 @@ class QueuedUnit:
         return (self.unit_id, self.rubric)
 
 
-def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
-    """Return True if labels of several people on one unit call for an adjudicator.
-
-    "any": they are not all the same. "no_majority": no category has more than half of them.
-    "distance_2": two of them lie two or more steps apart on an ordered scale, labels that it does
-    not have left out; where the scale has no order, as "any". Numbers within a tenth of the scale
-    count as alike: "no_majority" if not more than half are that near to the median, "distance_2" if
-    two lie two tenths apart.
+def adjudication_queue(study: Study) -> list[QueuedUnit]:
+    """Return the units to be adjudicated, on which no label has a majority, in the order of
+    labelling; decided units have left the queue. Labels of excluded raters, hidden repeats and
+    labels under an edited text do not count.
     """
-    return len(set(given)) > 1 and rubric.kind.differ(given, rule)
-
-
-def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
-    """Return the units to be adjudicated, in the order of labelling; decided units have left the
-    queue. Labels of excluded raters, hidden repeats and labels under an edited text do not count.
-    Raises InputError for an unknown rule.
-    """
-    if rule not in get_args(Rule):
-        raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
     given, decided = _given(study)
     open_yet = {
         key: labels
         for key, labels in given.items()
-        if key not in decided and disagree([*labels.values()], study.rubrics[key[1]], rule)
+        if key not in decided and not study.rubrics[key[1]].kind.have_majority([*labels.values()])
     }
     place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
     queued = _queued(study, open_yet)
@@ -100,17 +84,15 @@ def queue_length(study: Study) -> int:
 def open_next(
     study: Study,
     holder: str,
-    rule: Rule,
-    rubric: str = "",
     passed_over: Collection[Key] = (),
     at: Key | None = None,
 ) -> tuple[QueuedUnit | None, int]:
     """The first unit of the queue that no other adjudicator has open, leased to the person
-    `holder`; and the length of the queue. Units passed over come again after the others. A `rubric`
-    leaves the others out; the unit `at` comes first, as long as it is in the queue.
+    `holder`; and the length of the queue. Units passed over come again after the others; the unit
+    `at` comes first, as long as it is in the queue.
     """
     seen = last_label(study.store)
-    queue = [each for each in adjudication_queue(study, rule) if rubric in ("", each.rubric)]
+    queue = adjudication_queue(study)
     ahead = sorted(queue, key=lambda each: (each.key != at, each.key in passed_over))
     key = take_first(study.store, holder, [each.key for each in ahead], seen)
     return next((each for each in ahead if each.key == key), None), len(queue)
@@ -372,12 +354,6 @@ def leases_of_others(store: Store, holder: str) -> list[Lease]:
     return [Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16]) for row in rows]
 
 
-def take_over(store: Store, holder: str, key: Key) -> None:
-    """Lease a unit to this person, whoever has it open."""
-    with store.write() as connection:
-        _lease(connection, holder, key)
-
-
 def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
     """Lease the first of these units that nobody else has open, or has decided since the label
     number `seen`; None if there is none. Any other unit that this person had open is given back.
@@ -504,12 +480,12 @@ class RaisedFlag:
     answer: str = ""
     done_by: str = ""
     done_at: str = ""
-    withdrawn: bool = False
-    """True if its rater took it back: then it is closed, and stays so."""
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
-    """Return the open flags, oldest first, then those closed or withdrawn, latest first."""
+    """Return the open flags, oldest first, then those closed, latest first: by a lead, or withdrawn
+    by who raised them, as was possible before 0.3.0.
+    """
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
     raised = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
@@ -521,12 +497,10 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
         flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
         done = settled.get(row.event_id)
         is_open = done is None or done.kind == REOPENED
-        answer: tuple[str, str, str] = ("", "", "")
-        if done:
-            answer = (done.text, done.done_by, done.created_at)
-        withdrawn = done is not None and done.kind == WITHDRAWN
-        raised_flag = RaisedFlag(*flag, row.created_at, is_open, *answer, withdrawn)
-        (open_yet if is_open else closed).append(raised_flag)
+        answer = (done.text, done.done_by, done.created_at) if done else ("", "", "")
+        (open_yet if is_open else closed).append(
+            RaisedFlag(*flag, row.created_at, is_open, *answer)
+        )
     return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
 
 
@@ -537,31 +511,15 @@ def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str 
     """
     if not note.strip():
         raise InputError("say what was done about the flag")
-    _append_flag_event(study, number, CLOSED, note.strip(), done_by, answer.strip())
-
-
-def reopen_flag(study: Study, number: int, done_by: str) -> None:
-    """Take it back that a flag is dealt with. Raises InputError where it is open."""
-    _append_flag_event(study, number, REOPENED, "", done_by)
-
-
-def _append_flag_event(
-    study: Study, number: int, kind: str, text: str, done_by: str, answer: str = ""
-) -> None:
     is_flag = remarks.c.event_id == number, remarks.c.kind == "flag"
     last = sa.select(flag_events.c.kind).where(flag_events.c.flag_id == number)
     with study.store.write() as connection:
         if not connection.execute(sa.select(remarks.c.event_id).where(*is_flag)).first():
             raise InputError(f"there is no flag {number}")
-        events = connection.execute(last.order_by(flag_events.c.event_id)).scalars()
-        kinds = [each for each in events if each != ANSWERED]
-        if WITHDRAWN in kinds:
-            raise InputError("this flag was withdrawn by the annotator who raised it")
-        is_closed = bool(kinds) and kinds[-1] == CLOSED
-        if is_closed == (kind == CLOSED):
-            state = "closed already" if is_closed else "open already"
-            raise InputError(f"this flag is {state}; look at the list again")
-        new = [(ANSWERED, answer)] if answer else []
-        for each, words in (*new, (kind, text)):
-            row = {"flag_id": number, "kind": each, "text": words, "done_by": done_by}
+        kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
+        if kinds and kinds[-1] in (CLOSED, WITHDRAWN):
+            raise InputError("this flag is closed already; look at the list again")
+        told = [(ANSWERED, answer.strip())] if answer.strip() else []
+        for kind, text in (*told, (CLOSED, note.strip())):
+            row = {"flag_id": number, "kind": kind, "text": text, "done_by": done_by}
             append(connection, flag_events, row)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.rendering import BEGINS, Image, shown_image
+from evenhand.rubrics.rendering import BEGINS, Image
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
 
@@ -55,21 +55,6 @@ def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
     shown = {name for rubric in rubrics for name in rubric.images}
     sides = {f"{name}_{side}" for name in shown for side in "ab"}
     return [str(column) for column in frame if column in shown | sides]
-
-
-def missing_images(rubrics: Iterable[Rubric], *tables: pd.DataFrame) -> list[str]:
-    """Return the `pair_id` of each row of tables of prompts and responses in which these rubrics
-    show an image, and the cell is neither empty nor one that `stored_image` made.
-    """
-    rubrics = list(rubrics)
-    missing = (
-        pair
-        for table in tables
-        for column in images_shown(rubrics, table)
-        for pair, cell in zip(table["pair_id"], table[column], strict=True)
-        if cell.strip() and not shown_image(cell)
-    )
-    return list(dict.fromkeys(missing))
 
 
 def with_images(

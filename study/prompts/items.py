@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -129,9 +129,8 @@ def item_columns(
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     if judge and judge in show:
         raise InputError(
-            f"{name}: the column {judge!r} is the judge's, which annotators may not see; "
-            f"take it out "
-            "of --show"
+            f"{name}: the column {judge!r} is the judge's, which annotators may not see; take it "
+            "out of --show"
         )
     by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
 
@@ -173,9 +172,8 @@ def item_columns(
         )
     if subject in shown:
         raise InputError(
-            f"{name}: the column {subject!r} says who answered, which annotators may not "
-            f"see; take it "
-            "out of --show, or name another column with --subject"
+            f"{name}: the column {subject!r} says who answered, which annotators may not see; "
+            "take it out of --show, or name another column with --subject"
         )
     row = frame.iloc[0]
     others = [each for role in ("prompt", "context", "reference") for each in called(role)]
@@ -694,42 +692,6 @@ def make_comparisons(
     of_b = of_a.assign(side="b", response=frame[columns.answers[1]].to_numpy())
     responses = pd.concat([of_a, of_b], ignore_index=True)
     return replace(items, pairs=pairs, responses=responses)
-
-
-def paired_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> pd.DataFrame:
-    """Return the comparisons in a file of single answers: every two subjects' answers to a prompt,
-    the subjects in alphabetical order, with the columns that are the same for all of its answers.
-
-    Raises InputError where the file names no prompt or no subjects, a subject answers a prompt
-    twice, or no two answer the same.
-    """
-    if not columns.prompt or not columns.subject:
-        missing = "prompt" if not columns.prompt else "subject"
-        raise InputError(
-            f"{name}: comparisons need two answers in a row (response_a, response_b), or rows with "
-            f"a prompt, a response and a subject; no column is taken for the {missing}"
-        )
-    given = (columns.response, columns.subject, columns.id)
-    of_prompt = frame.groupby(columns.prompt, sort=False)
-    alike = of_prompt.nunique().le(1).all()
-    shared = [str(column) for column in frame if column not in given and alike.get(column, True)]
-    rows = []
-    for _, answered in of_prompt:
-        subjects = answered[columns.subject].str.strip()
-        if (again := subjects.duplicated().to_numpy()).any():
-            row = answered.index[int(again.argmax())] + FIRST_ROW
-            raise InputError(
-                f"{name}, row {row}: {shortened(subjects.loc[row - FIRST_ROW])!r} has answered "
-                "this prompt in a row further up; keep one answer"
-            )
-        texts = dict(zip(subjects, answered[columns.response], strict=True))
-        known = answered[shared].iloc[0].to_dict()
-        for one, two in combinations(sorted(texts), 2):
-            answers = {"response_a": texts[one], "response_b": texts[two]}
-            rows.append(known | answers | dict(zip(ANSWERED_BY, (one, two), strict=True)))
-    if not rows:
-        raise InputError(f"{name}: no two subjects answer the same prompt; nothing can be compared")
-    return pd.DataFrame(rows)
 
 
 def golden_comparisons(rubric: Rubric) -> Items:

@@ -354,7 +354,7 @@ class Sessions:
                 last = tried[-1].detail["right"] if tried else []
                 missed = frozenset(number for number, right in enumerate(last) if not right)
                 return Step("comprehension", attempt=len(tried), missed=missed)
-            case "background" if not _done(log, "background_done"):
+            case "background" if not _all(log, "background_done"):
                 return Step("background")
         return None
 
@@ -409,7 +409,7 @@ class Sessions:
     def complete(self, rater_id: str) -> None:
         """Note, once, that nothing was left to label."""
         with self.study.store.read() as connection:
-            if _done(events_of(connection, rater_id), "completed"):
+            if _all(events_of(connection, rater_id), "completed"):
                 return
         self._move(rater_id, "labelling", "completed")
 
@@ -477,13 +477,9 @@ def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
     return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
 
 
-def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
-    return bool(_all(log, kind, **detail))
-
-
 def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
     """Return True if the rater did this on any of these texts, translations of one another."""
-    return any(_done(log, kind, text=each, **detail) for each in texts.values())
+    return any(_all(log, kind, text=each, **detail) for each in texts.values())
 
 
 # Prolific: the links that lead back there, and its export of submissions. Facts: docs.prolific.com,

@@ -119,10 +119,6 @@ class Store(Database):
         """All responses: `pair_id, subject, side, response`."""
         return self.table(sa.select(responses).order_by(*_RESPONSE_KEY))
 
-    def unit_texts(self, pair_id: str, subject: str) -> tuple[dict[str, str], dict[str, str]]:
-        """A pair's cells and a subject's responses by side."""
-        return self.texts_of([(pair_id, subject)])[pair_id, subject]
-
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:

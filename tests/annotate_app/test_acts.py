@@ -11,7 +11,6 @@ from playwright.sync_api import Page, expect
 from evenhand import annotate_app
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Flag
-from evenhand.study.lead.disagreements import raised_flags
 from evenhand.study.store.schema import flag_events
 from harness.served import Served
 from harness.studies import send, task_of
@@ -21,9 +20,9 @@ WRITERS = {
     "add_study", "answer_background", "answer_comprehension", "count_look",
     "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
     "extend_sample", "give_back", "log_out", "make_invites", "note_act", "pause", "read_feedback",
-    "read_rubric", "read_welcome", "readmit", "release", "reopen_flag", "resume", "revoke_invites",
-    "save", "set_account", "settle_beside", "settle_flag", "sign_out", "sort_disagreement",
-    "submit_all", "take_over",
+    "read_rubric", "read_welcome", "readmit", "release", "resume", "revoke_invites",
+    "save", "set_account", "settle_beside", "settle_flag", "sort_disagreement",
+    "submit_all",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
 HANDED_ON = {"act_form", "lead_callback", "partial", "press", "storing_callback"}
@@ -175,11 +174,7 @@ def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, served):
     for number in range(len(REASONS)):
         answers.nth(number).fill(f"did {number}")
     click_all(page, "Mark as dealt with")
-    click_all(page, "Open it again")
-    expect(answers).to_have_count(len(REASONS), timeout=120_000)
+    expect(answers).to_have_count(0, timeout=120_000)
     with open_study(served.folder) as study:
-        assert all(flag.is_open for flag in raised_flags(study))
-        said = study.store.table(sa.select(flag_events.c.kind, flag_events.c.text))
-    closed = said[said["text"] != ""]["text"]
-    assert sorted(closed) == [f"did {number}" for number in range(len(REASONS))]
-    assert len(said) == 2 * len(REASONS)
+        said = study.store.values(sa.select(flag_events.c.text))
+    assert sorted(said) == [f"did {number}" for number in range(len(REASONS))]

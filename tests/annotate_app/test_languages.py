@@ -149,7 +149,7 @@ def test_every_word_of_the_panel_is_used_in_it():
     made |= {f"{kind}_{part}" for kind in ("done", "nothing") for part in ("title", "text")}
     states = {"saved", "waiting", "offline", "away", "failed", "already_labelled", "unknown_task"}
     states |= {"image_missing", "empty_prompt", "empty_response", "empty_context"}
-    states |= {"flag_coming", "flag_stored", "flag_leaving", "flag_lost"}
+    states |= {"flag_coming", "flag_stored", "flag_lost"}
     assert {*ENGLISH.part("panel")} == names | made | states
 
 

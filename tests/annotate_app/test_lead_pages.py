@@ -20,7 +20,7 @@ from evenhand.reporting.exporting import as_csv, exported_attacked, part_path, s
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight
-from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
+from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.tables.ratings import read_attacked
@@ -174,22 +174,19 @@ def test_who_has_ended_pauses_nothing(folder, ended):
 
 
 @pytest.mark.slow
-def test_flags_on_a_rubric_that_is_gone_or_withdrawn_do_not_block_the_others(folder):
+def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder):
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         desk.register("ann")
         task = task_of(desk, "ann").task_id
-        reasons = ("harmful", "other", "broken_text")
+        reasons = ("harmful", "other")
         send(desk, "ann", *(Flag(submit_id=n, task_id=task, reason=n) for n in reasons))
-        send(desk, "ann", Withdrawal(submit_id="w", task_id=task, flag_id="broken_text"))
         with study.store.write() as connection:
             connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
     app = shown_to(folder, "Flags")
     assert not app.exception
-    labels = [each.label for each in app.button]
-    assert (labels.count("Mark as dealt with"), labels.count("Open it again")) == (2, 0)
+    assert [each.label for each in app.button].count("Mark as dealt with") == 2
     assert "no rubric" in html_of(app)
-    assert "1 withdrawn by the annotators who raised them." in [each.value for each in app.text]
 
 
 def html_of(app: AppTest) -> str:

@@ -39,7 +39,7 @@ from evenhand.rubrics.options import Option
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.disagreements import adjudication_queue, queue_length
+from evenhand.study.lead.disagreements import adjudication_queue, queue_length, reopen
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import (
     Forecast,
@@ -297,8 +297,8 @@ def test_another_process_counts_the_same(make_study):
 
 def test_what_comes_in_is_counted_at_the_next_look(make_study):
     with _at_random(make_study(12), 3) as study:
-        with pytest.raises(InputError, match="there is no rule 'no such rule'"):
-            counted(study, adjudication_queue, "no such rule")  # what is wrong there is said here
+        with pytest.raises(InputError, match="annotators have no labels on this item"):
+            counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong there is said here
         before = latest(study, rubric_progress)["done"].sum()
         assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
         label_all(AnnotationDesk(study), "new", "L", 1)

@@ -104,7 +104,7 @@ def flagged(person: Annotator, state: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
+def test_a_flag_is_shown_stored(new_page, long_ago):
     with SlowLine(long_ago.port) as line:
         page = new_page("about:blank")
         person = arrive(page, long_ago, "flagger", line.url)
@@ -114,7 +114,6 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
         page.keyboard.press("Enter")
         flagged(person, "coming")
         assert "Data of a real person" in page.text_content(".flags")
-        assert not page.get_by_role("button", name="Withdraw").count()
         flagged(person, "stored")
         assert "a name" in page.text_content(".flags")
         reload(page)
@@ -126,15 +125,11 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_page, long_ago):
         press_keys(page, "Escape", "Backspace")
         person.in_panel("!panel.querySelector('.editing').hidden")
         flagged(person, "stored")
-        page.get_by_role("button", name="Withdraw").click()
-        flagged(person, "leaving")
-        page.locator(".flags").wait_for(state="hidden")
-        person.wait_for_chip("saved")
         page.keyboard.press("Escape")
         person.in_panel("panel.querySelector('.editing').hidden")
     with open_study(long_ago.folder) as study:
         (flag,) = [flag for flag in raised_flags(study) if flag.rater_id == "flagger"]
-    assert (flag.withdrawn, flag.is_open, flag.text) == (True, False, "a name")
+    assert (flag.is_open, flag.text) == (True, "a name")
     assert person.all_stored()
 
 
@@ -153,8 +148,6 @@ def test_axe_finds_nothing_serious_in_the_list_and_on_flags(annotator, long_ago,
     press_keys(page, "1", "Enter")
     flagged(person, "stored")
     axe(page, f"flagged, {mode}")
-    page.get_by_role("button", name="Withdraw").click()
-    page.locator(".flags").wait_for(state="hidden")
 
 
 def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long_ago):

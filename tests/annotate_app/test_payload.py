@@ -21,7 +21,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.claims import exclude
-from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag, Withdrawal
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.store.schema import responses
 from evenhand.study.tables.ratings import MOST_MARKS, Mark
 from harness.studies import CODES, MORE_CODES, SHORTER, send, submit, task_of
@@ -31,13 +31,10 @@ GOOD = {
     "edit": False, "confidence": None, "rationale": "",
 }  # fmt: skip
 FLAG = {"submit_id": "f1", "task_id": "t1", "flag": "other", "text": " why "}
-BACK = {"submit_id": "w1", "task_id": "t1", "withdraw": "f1"}
 MARK = {"text": "response", "start": 0, "end": 2}
 
 
 def test_answers_and_flags_are_read():
-    (back,) = read_sent({"answers": [BACK]})
-    assert back == Withdrawal(submit_id="w1", task_id="t1", flag_id="f1")
     sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
     assert len(read_sent({"answers": sent})) == 100  # no more than a page has at once
     more = GOOD | {"confidence": 2, "rationale": " x ", "edit": True}
@@ -67,8 +64,7 @@ def test_answers_and_flags_are_read():
                 (GOOD, "display", ("html", 1, None, ["text"])),
                 (GOOD, "evidence", (None, MARK, [MARK] * 2, [MARK | {"end": "2"}], [MARK] * 1000)),
                 (FLAG, "flag", ("",)),
-                (BACK, "withdraw", (7, "x" * 129)),
-                (BACK, "task_id", (None,)),
+                (FLAG, "task_id", (None,)),
             )
             for wrong in every
         ),

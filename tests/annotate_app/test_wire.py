@@ -18,7 +18,7 @@ from evenhand.annotate_app.logins import browser_of
 from evenhand.annotate_app.routes import ANSWERS
 from evenhand.annotate_app.sites import MOST_BYTES, Site, served
 from evenhand.study import Study
-from evenhand.study.access.accounts import make_token, set_account, sign_in, sign_out
+from evenhand.study.access.accounts import log_out, make_token, set_account, sign_in
 from evenhand.study.access.admission import (
     Admission,
     admit,
@@ -256,7 +256,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
     for each in waiting:
         assert each.say().status_code == 200
     revoke_invites(study, "ivy")
-    sign_out(study.store, login)
+    log_out(study.store, login)
     for each, answers in waiting.items():
         assert each.say({"answers": answers}).status_code == 403
     assert ivy.stored() == []

@@ -241,7 +241,7 @@ def test_the_rubric_reads_a_file_that_names_none(study: Path, tmp_path: Path) ->
 @pytest.mark.slow
 def test_decisions_gates_and_what_does_not_apply(study: Path, run: Run) -> None:
     with open_study(study) as opened:
-        queue = adjudication_queue(opened, "any")
+        queue = adjudication_queue(opened)
         decide(opened, "lead", queue[0].unit_id, "topics", "praise; billing", "both are named")
         with pytest.raises(InputError, match="not keys with ; between them, or none"):
             decide(opened, "lead", queue[1].unit_id, "topics", "spam", "no")

@@ -316,10 +316,7 @@ def test_a_study_of_numbers_from_the_file_to_the_verdict(tmp_path: Path) -> None
                 number = str(int(np.clip(rng.normal(true[at], 6), 0, 100)))
                 sent = Answer(submit_id=f"{rater}-{turn}", task_id=task.task_id, option_key=number)
                 assert [each.status for each in desk.submit_all(rater, [sent])] == ["stored"]
-        rules = ("any", "no_majority", "distance_2")
-        waiting = {rule: len(adjudication_queue(study, rule)) for rule in rules}
-    assert waiting["any"] > 50
-    assert waiting["no_majority"] <= waiting["distance_2"] < 25
+        assert len(adjudication_queue(study)) < 25  # though hardly any three numbers are the same
     assert main(["report", str(folder)]) == 0
     assert main(["export", str(folder), "--out", str(tmp_path / "out.csv")]) == 0
     again, own = load(tmp_path / "out.csv"), load(folder)

@@ -30,7 +30,6 @@ from evenhand.study.access.accounts import (
     settle_beside,
     sign_in,
     sign_on,
-    sign_out,
     visitor,
 )
 from evenhand.study.access.admission import admit
@@ -140,12 +139,12 @@ def test_a_login_ends_on_the_server_and_no_other_with_it(store):
     set_account(store, "ada", PASSWORD, "expert")
     here, there = (sign_in(store, "ada", PASSWORD, minutes=5) for _ in range(2))
     for _ in range(2):  # the same again changes nothing
-        sign_out(store, here)
+        log_out(store, here)
         with pytest.raises(InputError, match="this login has ended"):
             read_login(store, here)
     assert read_login(store, there).name == "ada"
-    sign_out(store, "forged")
-    sign_out(store, "")
+    log_out(store, "forged")
+    log_out(store, "")
 
 
 def test_an_unknown_name_takes_as_long(store, monkeypatch):

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.desk.claims import last_version
-from evenhand.study.desk.desk import SKIP_REASONS, AnnotationDesk, Answer, Flag, Task, Withdrawal
+from evenhand.study.desk.desk import SKIP_REASONS, AnnotationDesk, Answer, Flag, Task
 from evenhand.study.session.sessions import PracticeDesk
 from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
-from evenhand.study.store.schema import claims, flag_events, labels, remarks
+from evenhand.study.store.schema import claims, labels
 from evenhand.study.tables.ratings import Mark
 from harness.studies import label_all, send, submit, task_of
 
@@ -202,11 +202,6 @@ def flag(desk: AnnotationDesk, rater: str = "r1", name: str = "f") -> str:
     return task
 
 
-def take_back(desk: AnnotationDesk, rater: str, task: str, name: str = "f") -> str:
-    (status,) = send(desk, rater, Withdrawal(submit_id=f"w-{name}", task_id=task, flag_id=name))
-    return status
-
-
 def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(desk):
     task = flag(desk)
     (own,) = desk.next_sheet("r1").flags
@@ -216,28 +211,6 @@ def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(desk):
     assert desk.reopen("r1").flags == (own,)
     assert [row.flagged for row in desk.earlier("r1").rows] == [True]
     assert desk.next_sheet("r2").flags == ()
-
-
-def test_it_is_withdrawn_once_and_both_rows_stay(desk):
-    task = flag(desk)
-    assert [take_back(desk, "r1", task) for _ in range(2)] == ["stored", "duplicate"]
-    assert desk.next_sheet("r1").flags == ()
-    with desk.study.store.read() as connection:
-        assert len(connection.execute(sa.select(remarks)).all()) == 1
-        (row,) = connection.execute(sa.select(flag_events)).all()
-    assert (row.kind, row.done_by) == ("withdrawn", "r1")
-    flag(desk, name="again")  # and may be raised anew
-    assert [own.flag_id for own in desk.next_sheet("r1").flags] == ["again"]
-
-
-def test_nobody_withdraws_what_is_not_theirs_or_not_there(desk):
-    task = flag(desk)
-    other = task_of(desk, "r2").task_id
-    for rater, of, name in (("r2", other, "f"), ("r2", task, "f"), ("r1", task, "none")):
-        assert take_back(desk, rater, of, name) == "unknown_task"
-    submit(desk, "r1", task, "A")
-    assert take_back(desk, "r1", task_of(desk, "r1").task_id) == "unknown_task"  # another unit's
-    assert len(desk.reopen("r1").flags) == 1
 
 
 # The words that decided

@@ -25,9 +25,9 @@ from evenhand.study.desk.desk import (
     AnnotationDesk,
     Worked,
     as_people_say,
+    day_of,
     is_enough,
     minutes_left,
-    next_day,
 )
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.session.sessions import Sessions
@@ -324,7 +324,7 @@ def test_a_day_begins_at_midnight_where_the_study_says():
     assert not is_enough(here, worked, now)
     assert is_enough(there, worked, now)
     assert not is_enough(there, worked, now + timedelta(days=1))
-    assert next_day(there, now).isoformat() == "2026-05-05T00:00:00+02:00"
+    assert day_of(there, now, later=1).isoformat() == "2026-05-05T00:00:00+02:00"
 
 
 @pytest.mark.parametrize("name", ["Nowhere/Town", "../etc", "Europe", ""])

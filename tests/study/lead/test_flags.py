@@ -8,16 +8,16 @@ from evenhand.analysis.report.sections.raters import KINDS as REPORTED
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.desk.desk import AnnotationDesk, Flag, Withdrawal
+from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead.disagreements import (
     KINDS,
     raised_flags,
-    reopen_flag,
     settle_flag,
     sort_disagreement,
     sorted_so_far,
 )
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.database import append
 from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events, sorted_disagreements
 from evenhand.study.tables.ratings import validate_ratings
@@ -47,15 +47,15 @@ def test_flags_are_open_oldest_first_then_closed(study):
     assert (closed.is_open, closed.answer, closed.done_by) == (False, "taken out", "lead")
 
 
-def test_each_turn_is_kept(study):
+def test_a_flag_that_an_earlier_version_opened_again_is_open(study):
     number = raised_flags(study)[0].number
     settle_flag(study, number, "taken out", "lead")
-    reopen_flag(study, number, "lead")
+    again = {"flag_id": number, "kind": "reopened", "text": "", "done_by": "lead"}
+    with study.store.write() as connection:
+        append(connection, flag_events, again)
     assert raised_flags(study)[0].is_open
     settle_flag(study, number, "put back", "deputy")
-    with study.store.read() as connection:
-        kinds = list(connection.execute(sa.select(flag_events.c.kind)).scalars())
-    assert kinds == ["closed", "reopened", "closed"]
+    assert study.store.values(sa.select(flag_events.c.kind)) == ["closed", "reopened", "closed"]
 
 
 def test_who_raised_a_flag_is_answered_and_nobody_else(study):
@@ -67,17 +67,12 @@ def test_who_raised_a_flag_is_answered_and_nobody_else(study):
     assert desk.answers_to_flags("ben") == ()
     closed = raised_flags(study)[-1]
     assert (closed.is_open, closed.answer) == (False, "the rubric was changed")
-    reopen_flag(study, number, "lead")
-    settle_flag(study, number, "said again", "lead")  # without a word to them
-    assert len(desk.answers_to_flags("ann")) == 1
 
 
 def test_what_cannot_be(study):
     number = raised_flags(study)[0].number
     with pytest.raises(InputError, match="say what was done"):
         settle_flag(study, number, "  ", "lead")
-    with pytest.raises(InputError, match="open already"):
-        reopen_flag(study, number, "lead")
     settle_flag(study, number, "done", "lead")
     with pytest.raises(InputError, match="closed already"):
         settle_flag(study, number, "again", "lead")
@@ -85,29 +80,26 @@ def test_what_cannot_be(study):
         settle_flag(study, 99, "done", "lead")
 
 
-def withdraw(study: Study, flag: str) -> str:
-    desk = AnnotationDesk(study)
-    task = task_of(desk, "ann")
-    word = Withdrawal(submit_id="w", task_id=task.task_id, flag_id=flag)
-    return desk.submit_all("ann", [word])[0].status
+def withdraw(study: Study, number: int) -> None:
+    """As annotators could do before 0.3.0."""
+    taken_back = {"flag_id": number, "kind": "withdrawn", "text": "", "done_by": "ann"}
+    with study.store.write() as connection:
+        append(connection, flag_events, taken_back)
 
 
 def test_the_lead_sees_what_was_withdrawn_and_cannot_settle_it(study):
-    settle_flag(study, raised_flags(study)[0].number, "taken out", "lead")
-    assert withdraw(study, "harmful") == "stored"
-    assert withdraw(study, "unclear_rubric") == "stored"
+    for flag in raised_flags(study):
+        withdraw(study, flag.number)
     found = raised_flags(study)
-    assert [(flag.is_open, flag.withdrawn, flag.done_by) for flag in found] == [
-        (False, True, "ann")
-    ] * 2
-    for act in (lambda n: settle_flag(study, n, "done", "lead"),
-                lambda n: reopen_flag(study, n, "lead")):  # fmt: skip
-        with pytest.raises(InputError, match="was withdrawn"):
-            act(found[0].number)
+    assert [(flag.is_open, flag.answer, flag.done_by) for flag in found] == [(False, "", "ann")] * 2
+    with pytest.raises(InputError, match="closed already"):
+        settle_flag(study, found[0].number, "done", "lead")
+    desk = AnnotationDesk(study)
+    assert desk.next_sheet("ann").flags == ()
 
 
 def test_the_export_has_the_flag_and_when_it_was_withdrawn(study):
-    withdraw(study, "harmful")
+    withdraw(study, raised_flags(study)[0].number)
     said = remarks_table(study.store)
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]

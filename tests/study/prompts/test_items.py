@@ -39,7 +39,6 @@ from evenhand.study.prompts.items import (
     judge_ratings,
     make_comparisons,
     make_items,
-    paired_rows,
 )
 from evenhand.study.prompts.units import AttackedQuestion
 from evenhand.study.tables.formats import read_table
@@ -471,30 +470,6 @@ def test_a_file_without_prompts_shows_conversations():
     shown = rubric.for_people(values).blocks
     said = [(block.label, block.turns[0].text) for block in shown]
     assert said == [("Answer A", "Hi"), ("Answer B", "Hello")]
-
-
-def test_single_answers_to_a_prompt_are_compared_two_by_two():
-    frame = pd.DataFrame(
-        {
-            "prompt": ["p", "p", "p", "q", "q", "r"],
-            "response": ["1", "2", "3", "4", "5", "6"],
-            "model": ["x", "z", "y", "y", "x", "x"],
-            "topic": ["t", "t", "t", "u", "u", "u"],
-            "score": ["1", "2", "3", "4", "5", "6"],
-        }
-    )
-    columns = item_columns(frame, "f.csv")
-    rows = paired_rows(frame, columns, "f.csv")
-    assert list(rows) == ["prompt", "topic", "response_a", "response_b", "subject_a", "subject_b"]
-    assert rows["subject_a"].tolist() == ["x", "x", "y", "x"]
-    assert rows["response_b"].tolist() == ["3", "2", "2", "4"]
-    again = pd.concat([frame, frame.iloc[:1]], ignore_index=True)
-    with pytest.raises(InputError, match=r"f.csv, row 8: 'x' has answered this prompt"):
-        paired_rows(again, columns, "f.csv")
-    with pytest.raises(InputError, match="no two subjects answer the same prompt"):
-        paired_rows(frame.iloc[[0, 3]], columns, "f.csv")
-    with pytest.raises(InputError, match="no column is taken for the subject"):
-        paired_rows(frame, item_columns(frame.drop(columns="model"), "f.csv"), "f.csv")
 
 
 @pytest.mark.parametrize(
