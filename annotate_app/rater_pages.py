@@ -281,6 +281,7 @@ _code_at_end = component(
 )
 _CODES: dict[str, End] = {
     "screened_out": "screened_out",
+    "side_full": "screened_out",
     "no_consent": "no_consent",
     "returned": "returned",
     "timed_out": "returned",
@@ -296,6 +297,7 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
     pages: dict[str, Callable[[Sessions, _Press, Step, Language], None]] = {
         "welcome": _welcome,
         "consent": _consent,
+        "side": _side,
         "rubric": _rubric,
         "feedback": partial(_feedback, admission.rater_id),
         "comprehension": _comprehension,
@@ -360,6 +362,26 @@ def _consent(sessions: Sessions, press: _Press, step: Step, reader: Language) ->
     press(no, disagree, sessions.decide_consent, False, reader.code, is_first=False)
 
 
+def _side(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
+    asked = sessions.study.config.side
+    assert asked is not None  # noqa: S101 - the step says so
+    text, options = reader.background(asked)
+    names, form = dict(zip(asked.options, options, strict=True)), _key("side", repr(asked))
+    title = heading(reader.say("session.background_title"), 1)
+    show(title, block(reader.say("session.side_text")))
+    with st.form(form, border=False):
+        named = lambda option: plain(names[option])  # noqa: E731
+        st.radio(plain(text), asked.options, index=None, format_func=named, key=f"{form}.side")
+        take, button = partial(_store_side, sessions, reader), st.form_submit_button
+        press(reader.say("session.go_on"), f"{form}-sent", take, place=form, button=button)
+
+
+def _store_side(sessions: Sessions, reader: Language, rater: str, /, *, side: str | None) -> None:
+    if side is None:
+        raise InputError(reader.say("session.answer_all"))
+    sessions.answer_side(rater, side)
+
+
 def _rubric(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     assert step.rubric is not None  # noqa: S101 - the step says so
     rubric = step.rubric.in_language(reader.code)
@@ -417,7 +439,7 @@ def _answer(sessions: Sessions, reader: Language, rater: str, /, **given: str | 
 
 def _background(sessions: Sessions, press: _Press, step: Step, reader: Language) -> None:
     background = sessions.study.config.background
-    questions = background.questions if background else ()
+    questions = background.optional if background else ()
     title = heading(reader.say("session.background_title"), 1)
     show(title, block(reader.say("session.background_text")))
     form = _key("background", *map(repr, questions))

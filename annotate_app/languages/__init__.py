@@ -68,7 +68,8 @@ class Language:
         """A question about the annotator and its options, in the study's words, or translated if it
         is one of the usual ones. The study's own wording is stored.
         """
-        if self.code == ORIGINAL or question not in USUAL_BACKGROUND:
+        usual = question.model_copy(update={"quotas": ()}) in USUAL_BACKGROUND
+        if self.code == ORIGINAL or not usual:
             return question.question, question.options
         translated = self.rooms["background"][question.key]
         return translated["question"], tuple(translated["options"])

@@ -650,6 +650,9 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
     if edited.name == "key":
         column = "Column in the table of annotators"
         question["key"] = st.text_input(column, entry.get("key", ""), key=key("key")).strip()
+        label, present = "Most people for each answer, in their order", entry.get("quotas", ())
+        quotas = listed(_line(label, ", ".join(map(str, present)), key("quotas")))
+        question["quotas"] = [int(each) if each.isdecimal() else each for each in quotas] or None
     question["question"] = st.text_input("Question", entry.get("question", ""), key=key("question"))
     options = "\n".join(entry.get("options", ()))
     options = st.text_area("Answers, one a line", options, key=key("options"), height=130)

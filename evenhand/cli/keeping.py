@@ -163,7 +163,8 @@ def _export_tables(arguments: argparse.Namespace) -> None:
             text = exporting.sidecar_text(study, units.name, audit)
             atomic_write(sidecar_path(out), text.encode())
             say("tables.wrote_scales", file=sidecar_path(out))
-            if study.config.analysis.rater_slices:
+            side = study.config.side
+            if {*study.config.analysis.rater_slices} - ({side.key} if side else set()):
                 say("terminal.note", note=written("tables.background"))
         if to_units is not None:
             write("units", exporting.exported_units(study), to_units)

@@ -2,7 +2,8 @@
 (`evenhand.reporting.ratings_file.declared`), and material for another tool's file
 (`evenhand.exchange.writers`).
 
-People's answers about themselves are not exported, nor what a person typed about them.
+Of people's answers about themselves the one with quotas alone is exported: a study is made of its
+sides. Nor is what a person typed about them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
 from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
-from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight
+from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight, sides_named
 from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.prompts.pairs import are_comparisons
 from evenhand.study.session.sessions import Sessions, session_times
@@ -41,8 +42,15 @@ _UNSAID = "a decision of the study's lead"
 
 
 def exported_ratings(study: Study) -> pd.DataFrame:
-    """The ratings; where people were asked in other languages than English, with the language."""
-    return with_shown(study.store, study.ratings())
+    """The ratings; where people were asked in other languages than English, with the language; in
+    a study with quotas with each annotator's side.
+    """
+    ratings = with_shown(study.store, study.ratings())
+    with study.store.read() as connection:
+        sides = sides_named(study, connection)
+    if (asked := study.config.side) is None:
+        return ratings
+    return ratings.assign(**{asked.key: ratings["rater_id"].map(sides).fillna("")})
 
 
 def exported_remarks(study: Study) -> pd.DataFrame:
@@ -128,8 +136,10 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
             rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
             for rater, each in oversight(study.store).exclusions.items()
         },
-        # Their columns are people's answers about themselves.
-        analysis=dataset.settings.model_copy(update={"rater_slices": ()}),
+        # The other columns are people's answers about themselves.
+        analysis=dataset.settings.model_copy(
+            update={"rater_slices": (study.config.side.key,) if study.config.side else ()}
+        ),
         decision=dataset.decision,
         rewordings={
             name: declared.WordingTrial.model_validate(vars(each))

@@ -154,6 +154,8 @@ def from_study(
         each = study.config.annotation.raters_per_unit
         tried_wordings[rewording.new.name] = TriedWording(rewording.new.variant_of, old, new, each)
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
+    people = dict.fromkeys(config.analysis.rater_slices)
+    people |= {config.side.key: None} if config.side else {}
     unknown = unknown_names(config.names, ratings, study.rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
@@ -164,7 +166,7 @@ def from_study(
         ratings=ratings,
         units=units,
         scales=study_scales(study),
-        settings=config.analysis,
+        settings=config.analysis.model_copy(update={"rater_slices": tuple(people)}),
         decision=config.decision,
         seed=config.seed,
         facts=StudyFacts(
@@ -437,7 +439,8 @@ def from_rows(
     asked = {**settings, **changes}.get("cluster")
     columns, cluster, of_items = clustered_by_items(columns, ratings, asked, options)
     asked_sides = changes.get("rater_slices") or ()
-    raters = rater_columns(rows, None if asked_sides else MOST_SIDES + 1)
+    is_sided = asked_sides or known.analysis.rater_slices
+    raters = rater_columns(rows, None if is_sided else MOST_SIDES + 1)
     check_sides(rows, raters, asked_sides, source)
     notes = [*read.notes]
     if sidecar is None:

@@ -20,7 +20,6 @@ import threading
 import time
 import unicodedata
 import urllib.request
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -32,11 +31,11 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
-from evenhand.study.desk.claims import Oversight
+from evenhand.study.desk.claims import ends_of, has_room, sides_named
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import ProlificSettings
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.answers import Event, add_event, events_of, given_back
+from evenhand.study.store.logs.answers import add_event, events_of, given_back
 from evenhand.study.store.schema import (
     account_events,
     claims,
@@ -152,7 +151,6 @@ def _fetched(url: str) -> KeySet | None:
 
 _ID = re.compile(r"[0-9a-f]{24}")
 """Prolific's ids are object ids of its database: 12 bytes, as hexadecimal digits."""
-_ENDS = ("released", "readmitted", "consent", "screened_out")
 _NAMES = {"participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID"}
 
 
@@ -191,6 +189,9 @@ def enter(study: Study, address: Mapping[str, str]) -> str:
                 raise Refused("closed_before")
             if reason:  # another submission goes on, in a place that was given back
                 _need_place(study, connection)
+                for side in sides_named(study, connection, rater).values():
+                    if not has_room(study, connection, side):
+                        raise Refused("no_places")
                 add_event(connection, rater, "readmitted")
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
@@ -205,27 +206,10 @@ def _need_place(study: Study, connection: sa.Connection) -> None:
     raters = set(connection.execute(query).scalars())
     if len(raters) < settings.places:
         return
-    ends = _ends(connection)
+    ends = ends_of(connection)
     freed = sum(ends.get(rater) in settings.free_again for rater in raters)
     if len(raters) - freed >= settings.places:
         raise Refused("no_places")
-
-
-def _ends(connection: sa.Connection) -> dict[str, str]:
-    """Return why raters ended before they were done, as far as it can free a place."""
-    logs: dict[str, list[Event]] = defaultdict(list)
-    query = sa.select(session_events).where(session_events.c.kind.in_(_ENDS))
-    for row in connection.execute(query.order_by(session_events.c.event_id)):
-        logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
-    ends = dict.fromkeys(Oversight().renewed(connection).exclusions, "stopped")
-    for rater, log in logs.items():
-        if reason := given_back(log):
-            ends[rater] = reason
-        elif any(event.kind == "consent" and not event.detail["agreed"] for event in log):
-            ends[rater] = "no_consent"
-        elif any(event.kind == "screened_out" for event in log):
-            ends[rater] = "screened_out"
-    return ends
 
 
 # Rater codes as people type them: capitals, outer spaces and full-width forms do not matter

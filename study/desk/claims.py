@@ -9,7 +9,7 @@ in the order of the commits, and a refresh costs only what changed since the las
 from __future__ import annotations
 
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,15 @@ from evenhand.study.prompts.units import (
 from evenhand.study.settings.sections import Section, parsed
 from evenhand.study.store.database import append, conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import attention_labels, claims, is_latest, lead_events
+from evenhand.study.store.logs.answers import Event, given_back
+from evenhand.study.store.schema import (
+    attention_labels,
+    background_answers,
+    claims,
+    is_latest,
+    lead_events,
+    session_events,
+)
 from evenhand.study.store.store import Store, rater_kind
 from evenhand.study.workspace import Study
 
@@ -147,6 +155,53 @@ def decisions_table(store: Store) -> pd.DataFrame:
     query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
     query = query.where(lead_events.c.kind.in_(_DECISIONS)).order_by(lead_events.c.event_id)
     return store.table(query)
+
+
+_ENDS = ("released", "readmitted", "consent", "screened_out")
+
+
+def ends_of(connection: sa.Connection) -> dict[str, str]:
+    """Return why raters ended before they were done, as far as it can free a place."""
+    logs: dict[str, list[Event]] = defaultdict(list)
+    query = sa.select(session_events).where(session_events.c.kind.in_(_ENDS))
+    for row in connection.execute(query.order_by(session_events.c.event_id)):
+        logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
+    ends = dict.fromkeys(Oversight().renewed(connection).exclusions, "stopped")
+    for rater, log in logs.items():
+        if reason := given_back(log):
+            ends[rater] = reason
+        elif any(event.kind == "consent" and not event.detail["agreed"] for event in log):
+            ends[rater] = "no_consent"
+        elif any(event.kind == "screened_out" for event in log):
+            ends[rater] = "screened_out"
+    return ends
+
+
+def sides_named(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
+    """Return the answers to the question with quotas by rater: those of all, or of this one."""
+    asked, given = study.config.side, background_answers.c
+    query = sa.select(given.rater_id, given.answer).order_by(given.event_id)
+    query = query.where(given.question == asked.key if asked else sa.false())
+    query = query.where(given.rater_id == rater_id) if rater_id else query
+    return {row.rater_id: row.answer for row in connection.execute(query)}
+
+
+def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
+    """Return (people, quota) of each side; people whose part ended before they were done have left
+    their place to others.
+    """
+    if (asked := study.config.side) is None:
+        return {}
+    named, ends = sides_named(study, connection), ends_of(connection)
+    people = Counter(side for rater, side in named.items() if rater not in ends)
+    quotas = zip(asked.options, asked.quotas, strict=True)
+    return {side: (people[side], quota) for side, quota in quotas}
+
+
+def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
+    """Return False if a side has as many people as its quota."""
+    people, quota = side_places(study, connection).get(side, (0, 1))
+    return people < quota
 
 
 def _decide(store: Store, kind: str, rater_id: str, reason: str, done_by: str) -> None:

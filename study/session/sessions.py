@@ -1,8 +1,8 @@
 """Raters' sessions: the steps before the labelling, with the practice among them, and the way back
 to Prolific; their times and pay; and the study's costs.
 
-Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
-it. A study that has none of them begins with the labelling.
+Welcome, consent, the rater's side, the rubrics, practice, comprehension, background - each only
+where study.toml has it. A study that has none of them begins with the labelling.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from evenhand.study.desk.claims import (
     Claim,
     Exclusion,
     KnownUnits,
+    has_room,
     last_version,
     oversight,
+    side_places,
+    sides_named,
 )
 from evenhand.study.desk.desk import Answer, Desk, Receipt, Sent, Sheet, Task, standing_flags, take
 from evenhand.study.prompts.sampling import digest
@@ -64,8 +67,8 @@ from evenhand.texts import written
 
 
 StepName = Literal[
-    "welcome", "consent", "rubric", "practice", "feedback", "comprehension", "background",
-    "labelling", "ended",
+    "welcome", "consent", "side", "rubric", "practice", "feedback", "comprehension",
+    "background", "labelling", "ended",
 ]  # fmt: skip
 
 
@@ -75,7 +78,8 @@ class Step:
 
     name: StepName
     reason: str = ""
-    """The reason why it ended: no_consent, screened_out, returned, timed_out or rejected."""
+    """The reason why it ended: no_consent, side_full, screened_out, returned, timed_out, rejected.
+    """
     attempt: int = 0
     """Number of earlier attempts at this step."""
     missed: frozenset[int] = frozenset()
@@ -306,10 +310,11 @@ class Sessions:
         has: dict[StepName, object] = {
             "welcome": config.session.content_warning or config.session.instructions,
             "consent": config.consent,
+            "side": config.side,
             "rubric": config.training and config.training.walk_through,
             "practice": self.practice.units.screens,
             "comprehension": config.comprehension,
-            "background": config.background,
+            "background": config.background and config.background.optional,
             "labelling": True,
         }
         return [step for step, wanted in has.items() if wanted]
@@ -338,6 +343,10 @@ class Sessions:
                 return Step("ended", reason="no_consent")
             case "consent" if not _read(log, "consent", self._consent, agreed=True):
                 return Step("consent")
+            case "side" if _done(log, "screened_out", side=True):
+                return Step("ended", reason="side_full")
+            case "side" if not sides_named(self.study, connection, rater_id):
+                return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
                     texts = {code: each.hash for code, each in rubric.versions.items()}
@@ -373,6 +382,27 @@ class Sessions:
             if withdraws or self.next_step(rater_id).name == "consent":
                 text = _in(self._consent, language)
                 add_event(connection, rater_id, "consent", agreed=agreed, text=text)
+
+    def answer_side(self, rater_id: str, side: str) -> None:
+        """Take the answer to the question with quotas: with a place, or, where the side has none
+        left, not at all, and the rater's part ends. Two at once never share the last place.
+        """
+        with self.study.store.write() as connection:
+            if self.next_step(rater_id).name != "side":
+                return
+            if (asked := self.study.config.side) is None or side not in asked.options:
+                raise InputError(f"{side!r} is none of the answers to choose from")
+            if not has_room(self.study, connection, side):
+                add_event(connection, rater_id, "screened_out", side=True)
+                return
+            answer = {"rater_id": rater_id, "question": asked.key, "answer": side}
+            append(connection, background_answers, answer)
+            add_event(connection, rater_id, "side_answered")
+
+    def sides(self) -> dict[str, tuple[int, int]]:
+        """Return (people, quota) of each answer to the question with quotas; none without one."""
+        with self.study.store.read() as connection:
+            return side_places(self.study, connection)
 
     def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         read = self.next_step(rater_id).rubric
@@ -672,6 +702,7 @@ def owed(state: str, units: int, whole: int, pay: PaySettings | None) -> tuple[f
     part, 0 where that is not known yet; None where [pay] sets none or a person has to decide. And
     the reason.
     """
+    state = "screened_out" if state == "side_full" else state
     if state == "stopped" and pay is not None and pay.stopped == "full":
         return pay.complete, written("pay.stopped_full")
     if state == "stopped" and not whole:

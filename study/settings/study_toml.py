@@ -29,6 +29,7 @@ from evenhand.study.settings.sections import (
     settings_words,
 )
 from evenhand.study.tables.files import atomic_write
+from evenhand.study.tables.ratings import RATINGS_COLUMNS
 from evenhand.study.trust import inside
 
 MOST_RATERS = 1000
@@ -134,11 +135,14 @@ class ComprehensionQuestion(_ChoiceQuestion):
 
 class BackgroundQuestion(_ChoiceQuestion):
     key: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
+    quotas: tuple[Count, ...] = ()
 
     @model_validator(mode="after")
-    def _key_is_free(self) -> Self:
-        if self.key in ("rater_id", "page_language"):
+    def _fits(self) -> Self:
+        if self.key in (*RATINGS_COLUMNS, "page_language"):
             raise ValueError(f"a background question cannot have the key {self.key!r}")
+        if self.quotas and (len(self.quotas) != len(self.options) or not any(self.quotas)):
+            raise ValueError(f"{self.key} needs a quota of people for each option, not all 0")
         return self
 
 
@@ -154,7 +158,14 @@ class BackgroundSettings(Section):
         keys = [question.key for question in self.questions]
         if len(set(keys)) < len(keys):
             raise ValueError("two background questions have the same key")
+        if sum(bool(question.quotas) for question in self.questions) > 1:
+            raise ValueError("two background questions have quotas; keep those of one")
         return self
+
+    @property
+    def optional(self) -> tuple[BackgroundQuestion, ...]:
+        """The questions that a rater may skip: those without quotas."""
+        return tuple(question for question in self.questions if not question.quotas)
 
 
 class AttentionSettings(Section):
@@ -390,6 +401,12 @@ class StudyConfig(Section):
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     names: DisplayNames = Field(default_factory=dict)
+
+    @property
+    def side(self) -> BackgroundQuestion | None:
+        """The question about annotators that has quotas: its options are the sides."""
+        asked = self.background.questions if self.background else ()
+        return next((question for question in asked if question.quotas), None)
 
 
 def read_config(folder: Path) -> StudyConfig:

@@ -128,7 +128,8 @@ EventKind = Literal[
     "feedback_read",  # {"unit", "rubric", "attempt"}
     "comprehension",  # {"answers", "right", "text"}
     "background_done",
-    "screened_out",  # the training or the questions about it were failed for good
+    "side_answered",  # and has one of its places
+    "screened_out",  # failed the training for good, or their side was full: {"side": True}
     "completed",  # nothing was left to label
     "released",  # the place was given back: {"reason"}
     "readmitted",
