@@ -343,7 +343,7 @@ class Sessions:
                 return Step("ended", reason="no_consent")
             case "consent" if not _read(log, "consent", self._consent, agreed=True):
                 return Step("consent")
-            case "side" if _done(log, "screened_out", side=True):
+            case "side" if _all(log, "screened_out", side=True):
                 return Step("ended", reason="side_full")
             case "side" if not sides_named(self.study, connection, rater_id):
                 return Step("side")
