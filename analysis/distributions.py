@@ -226,16 +226,6 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     return Stated(labels.raters[grader], shares, certain, labels.methods[grader])
 
 
-def baselines_at(shares: Array, names: Sequence[str], units: int) -> list[Stated]:
-    """Return the constant and the random baseline on `units` units. They give always the most
-    frequent category, and always the humans' overall shares (q,).
-    """
-    constant = np.eye(len(shares))[int(shares.argmax())]
-    given = zip(names, (constant, shares), (True, False), strict=True)
-    tiled = ((name, np.tile(stated, (units, 1)), hard) for name, stated, hard in given)
-    return [Stated(name, stated, np.full(units, hard)) for name, stated, hard in tiled]
-
-
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
 SQUARED, WORTH = "squared_distance", "people_worth"
 HALVES = "halves"
@@ -259,8 +249,10 @@ def add_distribution_rows(view: RubricView) -> None:
         _add_rows(view, people, stated_by(view.labels, coded, grader))
     labelled = everybody.counts * everybody.enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
-    for baseline in baselines_at(shares, BASELINES, len(labelled)):
-        _add_rows(view, everybody, baseline)
+    constant = np.eye(len(shares))[int(shares.argmax())]
+    for name, stated, is_hard in zip(BASELINES, (constant, shares), (True, False), strict=True):
+        tiled = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_hard)
+        _add_rows(view, everybody, Stated(name, *tiled))
 
 
 def _add_people_rows(out: Writer, people: People) -> None:

@@ -1,7 +1,7 @@
 """Raters at work: agreement with the other people, time per label, and cost.
 
-Times come from the ratings (`seconds`). Each row is about one rater, so its interval is not
-bootstrapped with the others but taken from the rater's own labels.
+Times come from the ratings (`seconds`). A rater's agreement is about one rater, so its interval is
+not bootstrapped with the others but taken from the rater's own labels.
 
 *Quality* (`rater_quality`): people whose labels deserve a second look, and why. Nothing here
 changes or drops a label. Each person is compared with the others on the same units, never with a
@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.numbers import AGREEMENT
@@ -74,7 +73,14 @@ def add_rater_rows(view: RatedView) -> None:
         timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
             note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
-            _add(view, rater, labelled, "rater_seconds_median", median_interval(timed), note)
+            _add(
+                view,
+                rater,
+                labelled,
+                "rater_seconds_median",
+                Interval.point(float(np.median(timed))),
+                note,
+            )
 
 
 def _add(
@@ -111,21 +117,6 @@ def add_price_rows(view: RubricView) -> None:
         price = view.request.facts.prices.get((view.rows.rubric, name), np.nan)
         if not np.isnan(price):
             view.add(PRICE, price, (asked, 0), b=name, note="US dollars, all attempts")
-
-
-def median_interval(values: Array) -> Interval:
-    """The median with the order statistics that hold it with at least 95% (Conover 1999, 3.2).
-
-    >>> median_interval(np.arange(1.0, 16.0))
-    Interval(estimate=8.0, low=4.0, high=12.0, remarks=())
-    """
-    ordered, n = np.sort(values), len(values)
-    below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
-    if n == 0:
-        return Interval.undefined("no_times")
-    if below < 1:  # up to 5 values
-        return Interval.point(float(np.median(ordered)), Remark("too_few_labels_for_interval"))
-    return Interval(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[n - below]))
 
 
 def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:

@@ -197,13 +197,22 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = N
 def _add_shifts(
     audit: AuditRows, verdicts: Calls | None, directed: Calls | None, view: RatedView
 ) -> None:
+    """Shifts with lengths and, of verdicts, with families and slices: `bias_slice` is the
+    affirmative calls in the slice minus those in the rest. Agreement with humans in the slice is
+    another question: `slice_difference`.
+    """
     for calls, length in lengths(verdicts, directed, view.facts):
         add_shift_rows(audit, calls, [length])
     if verdicts is not None:
         request = view.request
         add_family_rows(audit, verdicts, request.settings.families, request.facts.ids)
         for column in view.labels.columns(view.request.screened):
-            add_shift_rows(audit, verdicts, slices_of(verdicts, column))
+            codes, slices = column.codes[verdicts.unit], []
+            for code, value in enumerate(column.values if len(column.values) > 1 else ()):
+                x, part = np.where(codes >= 0, codes == code, np.nan), f"{column.name}={value}"
+                inside = codes == code
+                slices.append(Property("bias_slice", x, verdicts.part(part), inside=inside))
+            add_shift_rows(audit, verdicts, slices)
 
 
 @dataclass(frozen=True)
@@ -320,18 +329,6 @@ def lengths(
         if calls is not None and not np.isnan(doublings).all():
             x, noisy = doublings[calls.unit], calls is verdicts
             yield calls, Property("bias_length", x, calls.subset, columns[0], unit, noisy=noisy)
-
-
-def slices_of(calls: Calls, column: UnitColumn) -> list[Property]:
-    """Return whether units are in each slice by a column; none where all are in one. `bias_slice`
-    is the affirmative calls in the slice minus those in the rest. Agreement with humans in the
-    slice is another question: `slice_difference`.
-    """
-    codes, values, slices = column.codes[calls.unit], column.values, []
-    for code, value in enumerate(values if len(values) > 1 else ()):
-        x, subset = np.where(codes >= 0, codes == code, np.nan), f"{column.name}={value}"
-        slices.append(Property("bias_slice", x, calls.part(subset), inside=codes == code))
-    return slices
 
 
 def add_rater_group_rows(

@@ -290,10 +290,6 @@ class Resamples:
         return np.concatenate(parts).reshape(size, self.n_types)
 
 
-Resampling = Callable[[Frequency, Array | None], Resamples]
-"""Makes resamples of clusters from how often each occurs in the data, and its sampling weight."""
-
-
 @dataclass(frozen=True)
 class Bootstrap:
     """Number of resamples and seed. With no `resamples` there is an estimate without interval."""

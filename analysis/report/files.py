@@ -11,7 +11,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache
 from itertools import chain, count
@@ -185,8 +184,6 @@ _SCALE = 2
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _MARKUP = {"<": "&lt;", ">": "&gt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")
-_DRAWING = 2
-"""Processes that draw: each has to wake the drawing library, which takes as long as four charts."""
 
 
 def prepare_report() -> None:
@@ -198,18 +195,12 @@ def prepare_report() -> None:
 
 
 def write_report(
-    analysis: Analysis,
-    context: ReportContext,
-    out: Path,
-    *,
-    full: bool = False,
-    pool: Executor | None = None,
+    analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
 ) -> None:
     """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
     disagreements.html where the texts of units that graders and people differ on are known, and
     published.csv where the study declares published figures.
-    Of a `full` page everything is unfolded, on the screen and on paper. A `pool` of processes draws
-    the charts while this one writes.
+    Of a `full` page everything is unfolded, on the screen and on paper.
 
     A synthetic study is marked in all: `study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
@@ -217,7 +208,7 @@ def write_report(
     rows = _rows(analysis, synthetic=context.synthetic)
     source = Source(analysis, context)
     sections = sections_of(source)
-    draw, text = _drawing(sections, pool), _markdown().get_template("report.md.j2")
+    text = _markdown().get_template("report.md.j2")
     new_folder(out)
     contents = {
         "results.csv": _csv(rows, RESULTS_COLUMNS),
@@ -232,7 +223,7 @@ def write_report(
         contents[raters.PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
     rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
     contents["report.html"] = _page(
-        "report", ["downloads.js", "reading.js"], context, sections=sections, draw=draw,
+        "report", ["downloads.js", "reading.js"], context, sections=sections,
         rubrics=list(filter(None, rubrics)), full=full, unfolded=" open" if full else "",
     )  # fmt: skip
     for name, content in contents.items():
@@ -327,26 +318,6 @@ def _html() -> jinja2.Environment:
     )  # fmt: skip
     environment.globals.update(draw=_draw, can_draw=charts.can_draw, written=written)
     return environment
-
-
-def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[Chart], Markup]:
-    """Return the function that draws a page's charts; a `pool` starts on all of them at once."""
-    if pool is None or not charts.can_draw():
-        return _draw
-    every = (block for section in sections for block in section.every_block())
-    to_draw = [block for block in every if isinstance(block, Chart)]
-    shares = [pool.submit(_drawn, to_draw[first::_DRAWING]) for first in range(_DRAWING)]
-    places = {id(chart): divmod(place, _DRAWING) for place, chart in enumerate(to_draw)}
-
-    def draw(chart: Chart) -> Markup:
-        place, share = places[id(chart)]
-        return shares[share].result()[place]
-
-    return draw
-
-
-def _drawn(share: list[Chart]) -> list[Markup]:
-    return [_draw(chart) for chart in share]
 
 
 def _draw(chart: Chart) -> Markup:

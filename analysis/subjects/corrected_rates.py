@@ -283,7 +283,6 @@ def rogan_gladen(
     grades: Column[float],
     rest: Column[float],
     *,
-    method: Literal["bootstrap", "delta", "lee"] = "bootstrap",
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> RoganGladen:
@@ -295,14 +294,10 @@ def rogan_gladen(
         People's verdicts, 0, 1 or between the two where they disagree, and the grader's, 0 or 1.
     rest : sequence (other units,)
         The grader's verdicts on the units that no person labelled.
-    method : "bootstrap", "delta" or "lee"
-        Resamples of labelled and unlabelled units alike; the delta method with three independent
-        shares; or that on shares with two units added and moved for the curvature (Lee et al. 2025,
-        arXiv 2511.21140). The latter two take units as independent.
     clusters : sequence, optional
         Any hashable id of each unit's cluster, the labelled ones first; else units are drawn.
     bootstrap : Bootstrap, optional
-        Number of resamples, seed and method of the interval.
+        Number of resamples and seed of the interval; labelled and other units are drawn alike.
 
     Returns
     -------
@@ -320,24 +315,17 @@ def rogan_gladen(
 
     >>> people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
     >>> elsewhere = np.repeat([1, 0], [480, 520])
-    >>> result = rogan_gladen(people, grader, elsewhere, method="delta")
-    >>> round(result.estimate, 4), round(result.low, 4), round(result.high, 4)
-    (0.4424, 0.3604, 0.5243)
-    >>> result = rogan_gladen(people, grader, elsewhere, method="lee")
-    >>> round(result.estimate, 4), round(result.low, 4), round(result.high, 4)
-    (0.4424, 0.3595, 0.528)
+    >>> result = rogan_gladen(people, grader, elsewhere)
+    >>> round(result.estimate, 4), round(result.low, 2), round(result.high, 2)
+    (0.4424, 0.36, 0.53)
     """
     units = _units(reference, grades, rest)
     sums = RateSums(*units.sum(axis=0))
     estimate = float(clipped(_inverted(sums)))
     if math.isnan(estimate):
         bounds = Interval.undefined(_why_undefined(sums))
-    elif method == "bootstrap":
-        bounds = _resampled(units, clusters, bootstrap, _inverted)
-    elif method in ("delta", "lee"):
-        bounds = _of_three_shares(sums, is_moved=method == "lee")
     else:
-        raise InputError(f"method is {method!r}; it must be bootstrap, delta or lee")
+        bounds = _resampled(units, clusters, bootstrap, _inverted)
     given = estimate, bounds.low, bounds.high, bounds.remarks
     sensitivity, specificity = float(sums.sensitivity), float(sums.specificity)
     return RoganGladen(*given, sensitivity=sensitivity, specificity=specificity)
@@ -401,7 +389,8 @@ def ppi_plus_plus(
     elif method == "normal":
         y, f, g = (np.asarray(given, dtype=float) for given in (reference, grades, rest))
         variance = used**2 * np.var(g) / len(g) + np.var(y - used * f) / len(y)
-        bounds = _around(estimate, float(variance))
+        half = Z * math.sqrt(variance)
+        bounds = Interval(estimate, *clipped(estimate + np.array([-half, half])).tolist())
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
     return PredictionPowered(estimate, bounds.low, bounds.high, bounds.remarks, weight=used)
@@ -449,30 +438,6 @@ def _resampled(
     found = resamples.interval(replicates, labelled[1])
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
     return corrected_interval(found, replicates[1:], len(units), labelled, reach)
-
-
-def _of_three_shares(sums: RateSums, *, is_moved: bool) -> Interval:
-    """The delta method's interval, of three independent shares (Rogan & Gladen 1978); moved as by
-    Lee et al. 2025, it is of Agresti and Coull's shares, with half the curvature as a shift.
-    """
-    units, z2 = (2.0, Z**2) if is_moved else (0.0, 0.0)
-    n, affirmed = float(sums.rest) + z2, float(sums.affirmed) + units
-    refused = float(sums.labelled - sums.affirmed) + units
-    p = (float(sums.rest_graded) + z2 / 2.0) / n
-    sensitivity = (float(sums.both) + units / 2.0) / affirmed
-    specificity = (refused - units / 2.0 - float(sums.graded - sums.both)) / refused
-    inverted = invert(*(np.asarray(each) for each in (p, sensitivity, specificity)))
-    rate = float(inverted if is_moved else clipped(inverted))
-    missed = sensitivity * (1.0 - sensitivity) / affirmed
-    alarms = specificity * (1.0 - specificity) / refused
-    shift = 2.0 * z2 * (rate * missed - (1.0 - rate) * alarms)
-    spread = p * (1.0 - p) / n + rate**2 * missed + (1.0 - rate) ** 2 * alarms
-    return _around(rate + shift, spread / (sensitivity + specificity - 1.0) ** 2)
-
-
-def _around(middle: float, variance: float) -> Interval:
-    half = Z * math.sqrt(variance)
-    return Interval(middle, *clipped(np.array([middle - half, middle + half])).tolist())
 
 
 NOT_INFORMATIVE = Remark("grader_not_informative")

@@ -55,8 +55,8 @@ def report_study(
     tell("reading the labels")
     with workers() as pool:
         analysis, context = analyse_study(study, pool=pool, on_stage=tell)
-        tell("writing the report")
-        write_report(analysis, context, out, full=full, pool=pool)
+    tell("writing the report")
+    write_report(analysis, context, out, full=full)
     if figures is not None:
         tell("drawing figures")
         write_figures(analysis, context, figures)

@@ -65,10 +65,10 @@ def _plain_majority() -> Majority:
 
 def test_verdicts_and_probabilities() -> None:
     people, grader, rest = [1, 1, 0, 0, 1, 0] * 9, [1, 0, 0, 0, 1, 1] * 9, [1, 0] * 20
-    told = rogan_gladen(people, grader, rest, method="delta")
+    told = rogan_gladen(people, grader, rest, bootstrap=FEW)
     columns = [pd.Series(each, index=range(len(each), 0, -1)) for each in (people, grader, rest)]
-    assert rogan_gladen(*columns, method="delta") == told
-    assert rogan_gladen(np.array(people), columns[1], rest, method="delta") == told
+    assert rogan_gladen(*columns, bootstrap=FEW) == told
+    assert rogan_gladen(np.array(people), columns[1], rest, bootstrap=FEW) == told
     weighed = ppi_plus_plus(people, grader, rest, method="normal")
     assert ppi_plus_plus(*columns, method="normal").low == pytest.approx(weighed.low)
 
@@ -76,8 +76,8 @@ def test_verdicts_and_probabilities() -> None:
     reference = np.array(positive) > 0.25
     first = tune_threshold(positive, list(reference), bootstrap=FEW)
     assert tune_threshold(np.array(positive), pd.Series(reference), bootstrap=FEW) == first
-    scores = score_probabilities(positive, reference.astype(int).tolist(), bootstrap=FEW)
-    assert score_probabilities(pd.Series(positive), reference, bootstrap=FEW) == scores
+    scores = score_probabilities(positive, reference.astype(int).tolist())
+    assert score_probabilities(pd.Series(positive), reference) == scores
 
 
 @pytest.mark.thorough

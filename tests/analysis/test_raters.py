@@ -10,13 +10,12 @@ from evenhand.analysis import Scale, analyse
 from evenhand.analysis.raters import (
     IDLE_SECONDS,
     QUALITY_COLUMNS,
-    median_interval,
     rater_quality,
 )
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 from tests.analysis.make import ratings_of
-from tests.peers import metrics, stats
+from tests.peers import metrics
 
 YES_NO = {"": Scale("", ("y", "n"))}
 
@@ -161,23 +160,6 @@ def test_time_per_label_leaves_pauses_out_and_counts_them():
 
     assert row["estimate"] == 15
     assert row["note"] == "left out, over 900 s: 1"
-
-
-def test_the_median_is_scipys():
-    values = np.random.default_rng(2).exponential(30, 101)
-    own = median_interval(values)
-    scipy = stats.quantile_test(values, q=0, p=0.5).confidence_interval(0.95)
-
-    assert own.estimate == np.median(values)
-    assert (own.low, own.high) == pytest.approx((scipy.low, scipy.high))
-
-
-@pytest.mark.parametrize("values", [[], [5.0], [5.0, 6.0, 7.0, 8.0, 9.0]])
-def test_few_times_have_no_interval(values):
-    own = median_interval(np.array(values))
-
-    assert np.isnan(own.low)
-    assert own.note
 
 
 def test_without_times_there_is_agreement_only():

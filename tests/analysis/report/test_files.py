@@ -7,9 +7,7 @@ import html
 import json
 import re
 import struct
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,7 +16,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse
-from evenhand.analysis.report import ReportContext, write_figures, write_report
+from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table, csv_of
 from evenhand.analysis.report.charts import PAGE, ROLES
 from evenhand.analysis.report.files import markdown, sections_of, tex_of
@@ -62,16 +60,6 @@ def test_the_four_files_exist_and_parse(analysis, written):
     ]
     assert list(content["results"][0]) == list(RESULTS_COLUMNS)
     assert len(content["results"]) == len(read_results(out)) == len(analysis.results)
-
-
-@pytest.mark.slow
-def test_charts_drawn_by_other_processes_are_the_same(analysis, written, tmp_path):
-    alone = (written(analysis) / "report.html").read_bytes()
-    assert alone.count(b"<svg") > 2
-    context = ReportContext(name="A study", rubric_titles={"R": "The rubric"})
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        write_report(analysis, context, tmp_path, pool=pool)
-    assert (tmp_path / "report.html").read_bytes() == alone
 
 
 def test_csv_and_json_keep_full_precision_and_null(analysis, written):
