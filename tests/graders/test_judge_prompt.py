@@ -261,7 +261,7 @@ def test_the_report_says_that_people_read_other_words(bench: Bench, tmp_path: Pa
     assert f"{grader} read a grader prompt of the user's own, and annotators the" in text
     assert f"grader prompt that {grader} read" in text
     assert judge.hash in text
-    assert f"these graders read a prompt of their own ({grader})" in text
+    assert f"these graders read another prompt ({grader})" in text
 
 
 @pytest.mark.slow

@@ -228,8 +228,8 @@ def test_the_shipped_rubrics_contradict_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("instructions", "said"),
     [
-        ("Compare <dialogue_a> with {group_a}.", "The text speaks of dialogue_a, but annotators"),
-        ("Compare dialogue_b with {group_a}.", "The text speaks of dialogue_b, but annotators"),
+        ("Compare <dialogue_a> with {group_a}.", "The text mentions dialogue_a, but annotators"),
+        ("Compare dialogue_b with {group_a}.", "The text mentions dialogue_b, but annotators"),
         ('For {group_a}. Begin your answer with "(".', "The text says 'Begin your answer with"),
         ("For {group_a}. Start with an opening parenthesis.", "The text says 'Start with an op"),
         ("For {group_a}. Think step by step.", "The text says 'step by step'"),
