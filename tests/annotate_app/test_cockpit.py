@@ -275,9 +275,9 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     upload(page, file)
     # What is not clear is asked for by the name of a field, not of an option of a command.
     complaint(page, "Answers.csv: none of the columns task", timeout=90_000)
-    complaint(page, "with “What annotators read, in this order”.")
+    complaint(page, "with “Columns that annotators read, in this order”.")
     for column in ("task", "said"):
-        choose(page, "What annotators read, in this order", column)
+        choose(page, "Columns that annotators read, in this order", column)
     page.keyboard.press("Escape")
     choose(page, "A grader's labels, which annotators never see", "verdict")
     for row in (
