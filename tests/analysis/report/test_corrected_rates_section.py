@@ -49,7 +49,7 @@ def test_corrected_rates_in_sentences(written):
     bias = rows.loc[("rogan_gladen_bias", "kin", "s1")]
     assert (
         f"kin errs differently on s1: with error rates of all subjects, Rogan-Gladen misses "
-        f"annotators' own rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
+        f"annotators' rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
     )
     parts = said.split("in parts of the sample")[1].split("| **fair** |")[1]
     own = found.results.set_index(["statistic", "rater_b", "subset", "at"])
