@@ -114,7 +114,7 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     words = again.command(12, "--yes")
     said = run.ok(*words)
     assert f"Next: evenhand annotate {again.study}" in said
-    assert "each published figure and this study's own" in said
+    assert "published figures and those of this study" in said
     assert "0.55 (coefficient)" in said
     asked = len(again.calls)
     rows = read_table(again.study / "report" / "published.csv")

@@ -192,7 +192,7 @@ def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
     with pytest.raises(InputError, match="ben has taken this item over; nothing was stored"):
         decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
     adjudication.give_back(disputed.store, "ben")
-    with pytest.raises(InputError, match="given back from another window; nothing was stored"):
+    with pytest.raises(InputError, match="released in another window; nothing was stored"):
         decide(disputed, "ben", *case.key, "1", "too late", holder="ben")
     assert past_decisions(disputed).empty
 
