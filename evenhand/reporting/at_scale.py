@@ -57,8 +57,8 @@ _PART = "check a part of the ratings"
 REFUSED = {
     "units": ("--units", "put the column cluster_id into the ratings"),
     "wide": ("--wide", "write a row for each rating"),
-    "sheet": ("--sheet", "save the sheet as a file of its own"),
-    "several": ("--several", "write each option as a rubric of its own"),
+    "sheet": ("--sheet", "save the sheet as a separate file"),
+    "several": ("--several", "write each option as a separate rubric"),
     "normalise": ("--normalise", "correct labels where they are"),
     "slices": ("--slice", _PART),
     "groups": ("--set groups", _PART),

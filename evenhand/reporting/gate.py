@@ -80,7 +80,6 @@ OUTCOMES: dict[str, Outcome] = {
     "inconclusive": "inconclusive",
 }
 EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "inconclusive": 3}
-_MARKS: dict[Outcome, str] = {"met": "met", "not_met": "not met", "inconclusive": "unknown"}
 SCHEMA = 1
 """Of the JSON; a key may be added to it without another number."""
 
@@ -97,7 +96,7 @@ class Check:
     @property
     def line(self) -> str:
         """The sentence with its outcome before it."""
-        return f"{_MARKS[self.outcome]:<7}  {self.sentence}"
+        return f"{self.outcome.replace('_', ' '):<7}  {self.sentence}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -109,18 +109,19 @@ class Candidate:
 
 @dataclass(repr=False)
 class Improved(Shown):
-    """The result: the parts' sizes, the choice, the proof of the best candidate (None where none
-    was chosen, its `chance` of a proof was too small, or `no_level` was left for one) and the
-    ordinary verdict on a better one, from the same labels. `run` sums up what was asked; one that
-    ended early is continued by the same command. `remarks` are on candidates that were not made;
-    `gives_way` is what an injection audit of the best one found, where it fails; `known_before`
-    says that the best one had grades on the rubric before it was tried.
+    """The result: parts' sizes, display names, the choice, the proof of the best candidate (None
+    where none was chosen, its `chance` of a proof was too small, or `no_level` was left for one)
+    and the ordinary verdict on a better one, from the same labels. `run` sums up what was asked; if
+    it ended early, the same command continues it. `remarks` are on candidates that were not
+    made; `gives_way` is what an injection audit of the best one shows, where it fails;
+    `known_before` says that the best one had grades on the rubric before it was tried.
     """
 
     rubric: str
     old: Candidate
     candidates: Sequence[Candidate]
     parts: Mapping[str, int]
+    names: Mapping[str, str] = field(default_factory=dict)
     choice: Choice | None = None
     chance: float = math.nan
     no_level: bool = False
@@ -142,20 +143,19 @@ class Improved(Shown):
     @property
     def outcome(self) -> str:
         """The outcome: better, not_shown, worse; "" where the run ended early."""
-        if self.gain is not None:
-            return self.gain.outcome
-        return "not_shown" if self.choice is not None else ""
+        return self.gain.outcome if self.gain else "not_shown" if self.choice else ""
 
     @property
     def sentence(self) -> str:
         """The outcome in words, with bounds and price; "" where the run ended early."""
         if self.choice is None:
             return ""
-        price, old = written("improve.price", spent=float(self.run.spent)), self.old.rater_id
+        price = written("improve.price", spent=float(self.run.spent))
+        old = self.names.get(self.old.rater_id, self.old.rater_id)
         if self.best is None:
             none = written("improve.none_chosen", old=old, count=len(self.candidates))
             return f"{written('improve.not_shown')} {none} {price}"
-        new = self.best.rater_id
+        new = self.names.get(self.best.rater_id, self.best.rater_id)
         if self.gain is None and not self.gives_way:
             sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
             about = {"new": new, "old": old, "gain": self.choice.gain, **sizes}
@@ -178,8 +178,8 @@ class Improved(Shown):
             columns += [written("improve.kappa_on", clusters=each.clusters) for each in rounds]
             origins = {each.rater_id: each.origin for each in (self.old, *self.candidates)}
             rows = [
-                [name, origin, *(_kappa(each.scores.get(name)) for each in rounds)]
-                for name, origin in origins.items()
+                [self.names.get(key, key), of, *(_kappa(each.scores.get(key)) for each in rounds)]
+                for key, of in origins.items()
             ]
             lines.append((written("improve.choice"), columns, rows))
             if self.gain is not None:
@@ -194,9 +194,7 @@ class Improved(Shown):
 
 def _kappa(score: Any) -> str:
     """Return a candidate's kappa in a round; "" where it was left behind before."""
-    if score is None:
-        return ""
-    return "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
+    return "" if score is None else "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
 
 
 def improve(
@@ -574,9 +572,9 @@ class Trial:
             self._dataset,
             ratings=ratings[wanted & ratings["unit_id"].isin(units)],
             facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
-        )
+        ).named()
         verdicts = dataset.analyse().verdicts
-        return next((each for each in verdicts if each["grader"] == new), None)
+        return next((each for each in verdicts if each["grader"] == dataset.call(new)), None)
 
 
 def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
@@ -604,7 +602,8 @@ class _Run:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
         self._asked: dict[str, set[str]] = {}
         sizes = Counter[str](trial.parts[each] for each in trial.units)
-        self.found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
+        about = (trial.rubric.name, trial.old, trial.candidates, sizes, trial.study.config.names)
+        self.found = Improved(*about)
 
     def improved(self, rounds: Rounds) -> Improved:
         """Choose, prove, and keep what came of it."""

@@ -65,12 +65,12 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
     expect(graders).to_contain_text("? Inconclusive", timeout=180_000)
     expect(page.locator(".evenhand-advice").first).to_contain_text("No grader")
     expect(page.get_by_text("Annotators to review: 1")).to_be_visible()
-    expect(page.get_by_text("Flags that nobody has dealt with: 2")).to_be_visible()
+    expect(page.get_by_text("Open flags: 2")).to_be_visible()
     unseen = "labels came in since the last report"
     expect(graders).to_contain_text(unseen)
     press(page, "Ask for a verdict now")
     expect(page.get_by_text(unseen)).to_have_count(0, timeout=180_000)
-    turn_to(page, "Flags that nobody has dealt with: 2")
+    turn_to(page, "Open flags: 2")
     expect(page.get_by_text("2 open")).to_be_visible()
     expect(page.locator("a[aria-current=page]")).to_have_text("Flags")
 
@@ -261,9 +261,9 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     upload(page, file)
     # What is not clear is asked for by the name of a field, not of an option of a command.
     complaint(page, "Answers.csv: none of the columns task", timeout=90_000)
-    complaint(page, "with “What annotators read, in this order”.")
+    complaint(page, "with “Columns that annotators read, in this order”.")
     for column in ("task", "said"):
-        choose(page, "What annotators read, in this order", column)
+        choose(page, "Columns that annotators read, in this order", column)
     page.keyboard.press("Escape")
     choose(page, "A grader's labels, which annotators never see", "verdict")
     for row in (
@@ -289,7 +289,7 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     complaint(page, "A study's name is", timeout=90_000)
     fill(page, "Name of the study", "sums")
     press(page, "Create the study")
-    expect(page.get_by_text("Created sums beside this study.")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("Created sums next to this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "sums") as study:
         assert len(study.store.sample()) == 9
         assert study.config.annotation.raters_per_unit == 3
@@ -315,6 +315,6 @@ def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(page, served, tmp
     expect(page.get_by_text("mine.toml")).to_be_visible()
     fill(page, "Name of the study", "kinder")
     press(page, "Create the study")
-    expect(page.get_by_text("Created kinder beside this study.")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("Created kinder next to this study.")).to_be_visible(timeout=90_000)
     with open_study(served.folder.parent / "kinder") as study:
         assert list(study.rubrics) == ["kinder"]

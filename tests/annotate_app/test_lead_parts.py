@@ -168,7 +168,7 @@ def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
     found = look_at_items(file, ASKED)
     assert [name for name, _ in found.columns] == ["task", "said"]
     assert "--" not in _in_page(found.fault)
-    assert "“What annotators read, in this order”" in _in_page(found.fault)
+    assert "“Columns that annotators read, in this order”" in _in_page(found.fault)
     assert _taken_for("task", found) == ""
 
 

@@ -91,14 +91,14 @@ def machine(tmp_path: Path) -> Machine:
 @pytest.fixture
 def prepared(machine: Machine) -> Machine:
     """The machine after all steps but the doctor's."""
-    for part in ("On a machine of your own", "A backup every night"):
+    for part in ("On your machine", "A backup every night"):
         done = machine.run(re.sub(r"(?m)^.* doctor .*$", "", steps(part)))
         assert done.returncode == 0, done.stderr
     return machine
 
 
 def doctor(machine: Machine, address: str = "") -> subprocess.CompletedProcess[str]:
-    (line,) = (x for x in steps("On a machine of your own").splitlines() if " doctor " in x)
+    (line,) = (x for x in steps("On your machine").splitlines() if " doctor " in x)
     return machine.run(line.replace(f"https://{NAME}", address) if address else line)
 
 

@@ -97,7 +97,7 @@ def test_a_project_gates_its_grader_with_the_fixture(project: Path) -> None:
     for name in ("without_it", "met"):
         assert f"PASSED test_grader.py::test_{name}" in done.stdout
     assert "not met  cohen_kappa, estimate" in done.stdout
-    assert "unknown  cohen_kappa, estimate: undefined" in done.stdout
+    assert "inconclusive  cohen_kappa, estimate: undefined" in done.stdout
     assert "there is no grader 'nobody' here" in done.stdout
     assert "gate has no argument requires; did you mean require?" in done.stdout
 

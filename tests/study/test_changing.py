@@ -262,7 +262,7 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, sam
 def test_it_is_said_when_a_part_is_turned_off(study):
     saved(study, {"consent": {"text": "Why"}, "pay": {"complete": 6.0, "currency": "GBP"}})
     told = said(study, with_settings(study, {"pay": None}))
-    assert told.startswith("These pages do not say any more what is owed.")
+    assert told.startswith("These pages no longer show what is owed.")
     told = said(study, with_settings(study, {"consent": None}))
     assert told.startswith("Annotators no longer see this step.")
 

@@ -126,7 +126,7 @@ def test_a_trial_takes_pairs_that_nobody_was_given_and_adds_what_is_missing(make
     [
         ({"variant_of": "hedging"}, 8, "names no rubric that annotators label"),
         ({"instructions": load_rubric("refusal").instructions}, 8, "must have other words"),
-        ({}, 10, "10 pairs that nobody was given are needed, and there are 8"),
+        ({}, 10, "10 unassigned pairs are needed, and there are 8"),
         ({"title": "Refusals, once more"}, 8, "another title"),
         ({"options": load_rubric("refusal").options[:4], "affirmative": ("4",)}, 8, "option keys"),
     ],

@@ -7,7 +7,6 @@ is the row of results.csv that its verdict rests on.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -267,9 +266,8 @@ def _computed(source: Source) -> Iterator[str]:
         yield written("methods_text.intervals", **about)
     used = (begins for begins in _SENTENCES if any(name.startswith(begins) for name in estimated))
     for name in dict.fromkeys(_SENTENCES[begins] for begins in used):
-        without = name == "alpha" and "gwet_ac1" not in estimated
-        key = "alpha_interval" if without else name
-        yield written(f"methods_text.{key}", epsilon=settings.epsilon)
+        interval = "_interval" if name == "alpha" and "gwet_ac1" not in estimated else ""
+        yield written(f"methods_text.{name}{interval}", epsilon=settings.epsilon)
     if analysis.verification is not None and analysis.verification.compared:
         yield written("methods_text.verified")
 
@@ -329,9 +327,9 @@ def _interval(figure: Figure) -> str:
 
 
 def _estimated(source: Source) -> set[str]:
-    """Return the statistics with an estimate, those of the baselines alone left out."""
+    """Return the statistics with an estimate; baselines' and annotators' own figures left out."""
     return {
-        row["statistic"]
-        for row in source.analysis.rows
-        if not math.isnan(row["estimate"]) and not {*BASELINES} & {row["rater_a"], row["rater_b"]}
+        figure.statistic
+        for figure in source.figures.values()
+        if not (figure.reason or figure.says("peoples_own") or {*BASELINES} & {*figure.raters})
     }

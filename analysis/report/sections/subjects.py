@@ -258,6 +258,8 @@ def rate_layers(figures: RubricFigures) -> Part:
         ranked = figures.select("rate_rank_set", _on(measure))
         ranks += rows_of(ranked, lambda each: each.at, lambda each: each.grader)
     answers = [_answer(figures, names, measure) for measure, names in graders.items() if names]
+    if not graders[RATES] and answers == [in_pieces("report.rates_nothing")]:
+        return Part()
     answers += [each for measure in graders for each in _widest_gap(figures, measure)]
     return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
 

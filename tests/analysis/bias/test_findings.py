@@ -87,7 +87,7 @@ OTHERWISE = {
     ),
     "annotators agree by chance": (
         *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
-        "inconclusive (annotators agree with each other no better than chance).",
+        "inconclusive (annotators agree with one another no better than chance).",
     ),
 }
 

@@ -62,7 +62,7 @@ def test_without_30_shared_units_there_is_no_ceiling():
     results = analyse_labels(alike, Scale("", TWO), resamples=100).results
     row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
-    assert row["note"] == "fewer than 30 items have labels of the grader and a human"
+    assert row["note"] == "fewer than 30 items have labels of the grader and an annotator"
     mean = row_of(results, "cohen_kappa", "humans", "g")
     assert mean["estimate"] == pytest.approx(1.0)
     assert "fewer than 30 items" in mean["note"]

@@ -61,7 +61,7 @@ def test_every_kind_of_picture_is_there(busy_analysis):
         "labels of annotators and of each grader",
         "subjects' scores by annotators and by each grader",
         "Cohen κ with annotators, by threshold",
-        "do probabilities mean what they say",
+        "calibration of the probabilities",
     ):
         assert any(what in caption for caption in captions), what
 

@@ -49,7 +49,7 @@ def test_corrected_rates_in_sentences(written):
     bias = rows.loc[("rogan_gladen_bias", "kin", "s1")]
     assert (
         f"kin errs differently on s1: with error rates of all subjects, Rogan-Gladen misses "
-        f"annotators' own rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
+        f"annotators' rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
     )
     parts = said.split("in parts of the sample")[1].split("| **fair** |")[1]
     own = found.results.set_index(["statistic", "rater_b", "subset", "at"])
@@ -57,7 +57,7 @@ def test_corrected_rates_in_sentences(written):
     cell = f"{rate['estimate']:.3f} [{rate['low']:.3f}, {rate['high']:.3f}]"
     assert cell in parts[parts.index("| topic=tax |") :].splitlines()[0]
     assert (
-        "By the corrected verdicts of fair, 1 of 1 pairs of subjects are told apart: s0 is above s1"
+        "By the corrected labels of fair, 1 of 1 pairs of subjects clearly differ: s0 is above s1"
         in said
     )
     j = rows.loc[("youden_j", "dice", ""), "estimate"]
@@ -94,7 +94,7 @@ def test_sides_and_who_answered_less_in_sentences(written, by_side):
     rows = by_side.results.set_index(["rubric", "statistic", "subset", "at"])
     row = rows.loc[("R", "rate_side_difference_ppi", "side=side a>side b|binary", "s0")]
     assert (
-        "By the corrected verdicts of g: answers of s0 to side a are affirmative more often than "
+        "By the corrected labels of g: answers of s0 to side a are affirmative more often than "
         "those to side b, by "
         f"+{row['estimate']:.2f} [+{row['low']:.2f}, +{row['high']:.2f}] (results.csv row" in said
     )
@@ -115,8 +115,8 @@ def test_subjects_are_shown_on_every_rubric(written, by_side):
         row = rate.loc[("R", "rate_ppi", "all|binary", subject)]
         expected = f"{row['estimate']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
         assert lines[subject].split(" | ")[1] == expected
-    assert "By the corrected verdicts of g" in table
-    assert "By the corrected verdicts of g: s0 has the highest rate" in page
+    assert "By the corrected labels of g" in table
+    assert "By the corrected labels of g: s0 has the highest rate" in page
 
 
 def test_rates_by_part_are_drawn_with_their_table(by_side):
@@ -156,7 +156,7 @@ def test_sides_without_subjects_and_a_second_side_that_is_favoured(written):
     own = ratings[ratings["unit_id"].isin(alone["unit_id"])]
     said = part_of(text_of(written, analyse(own, alone, scale, resamples=50)), "Corrected rates")
     assert (
-        "By the corrected verdicts of g: answers to side b are affirmative more often than those to"
+        "By the corrected labels of g: answers to side b are affirmative more often than those to"
         in said
     )
     assert "of All units" not in said
@@ -216,10 +216,10 @@ def test_everything_labelled_is_said_once_as_annotators_own_beside_published_rat
     beside = BesidePublished(declared, ("g", "h"))
     page = text_of(partial(written, beside=beside), found)
     said = part_of(page, "Corrected rates")
-    by = "By annotators' own labels of everything that was graded"
-    assert said.count(f"{by}, 1 of 1 pairs of subjects are told apart: s0 is above s1.") == 1
+    by = "By annotators' labels of everything that was graded"
+    assert said.count(f"{by}, 1 of 1 pairs of subjects clearly differ: s0 is above s1.") == 1
     assert said.count(f"{by}: answers of s0 to side a are affirmative more often") == 1
-    assert "the corrected verdicts of" not in said
+    assert "the corrected labels of" not in said
     table = said.split("Subjects' rates on every rubric, by annotators")[1].split("| s1 |")[0]
     rows = found.results.set_index(["statistic", "rater_b", "subset", "at"])
     own = rows.loc[("rate_human", "", "all|binary", "s0")]
@@ -243,7 +243,7 @@ def test_before_annotators_label_graders_rates_are_shown_as_they_are(written):
     rows = found.results.set_index(["statistic", "rater_b", "subset", "at"])
     rate = rows.loc[("rate_raw", "g", "all|binary", "s2"), "estimate"]
     assert (
-        "By the verdicts of g, not corrected before annotators label: s2 has the highest rate, "
+        "By the labels of g, not corrected before annotators label: s2 has the highest rate, "
         f"{rate:.3f} [" in said
     )
     assert "Subjects' rates on every rubric, not corrected" in said

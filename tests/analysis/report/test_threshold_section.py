@@ -211,7 +211,7 @@ def test_undefined_cells_are_explained_in_the_title():
     [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
 
     assert title.startswith("Labels: on the categories\n(— undefined: ")
-    assert "fewer than 30 items have labels of the grader and two humans" in title
+    assert "fewer than 30 items have labels of the grader and two annotators" in title
     row = next(row for row in rows if row[0] == "Annotators · m")
     assert row[columns.index("Difference to annotators")] == "—"
 

@@ -570,7 +570,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng):
         assert found.loc[subject, "note"] == reason
     ratings, units = sided(rng, pairs=60, labelled=60)
     found = found_in(ratings, units)
-    assert found["note"].str.startswith("annotators labelled all of them: their own rate").all()
+    assert found["note"].str.startswith("annotators labelled all of them: their rate").all()
     for subject, row in found.iterrows():
         theirs = apart(ratings, units, "h0", str(subject))
         assert row["estimate"] == pytest.approx(theirs.mean())

@@ -53,7 +53,7 @@ def test_the_sure_half_is_trusted(halves):
     figures = {"routing_cut": 0.9, "routing_share": 0.5, "routing_agreement": 1.0}
     assert rows["estimate"].round(6).to_dict() == figures
     assert set(rows["at"]) == {"0.95"}
-    assert rows.loc["routing_cut", "note"] == "wrong in at most 0.0251 of studies at this look"
+    assert rows.loc["routing_cut", "note"] == "wrong in at most 0.0251 of studies at this analysis"
     assert rows.loc["routing_agreement", "n_units"] == 150
     share = rows.loc["routing_share"]
     assert share["low"] < 0.5 < share["high"]
@@ -72,7 +72,7 @@ def test_with_too_few_units_it_is_said_how_many_more():
     rows = routed(found)
     assert rows.index.tolist() == ["routing_cut"]
     [sentence] = render_routing_text(found)
-    told = "no cut can promise 95% agreement with 50 items; label about 29 more."
+    told = "no cut can guarantee 95% agreement with 50 items; label about 29 more."
     assert sentence == f"Routing, g on tone: {told}"
     # 72 units, none wrong, are the fewest at the first look's .025; .95^71 is above.
     more = int(sentence.split()[-2])
@@ -83,7 +83,7 @@ def test_with_too_few_units_it_is_said_how_many_more():
 def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels():
     found = analysed(study([True, False] * 60, [0.9] * 120))
     assert render_routing_text(found) == [
-        "Routing, g on tone: no cut can promise 95% agreement with 120 items. More than twenty "
+        "Routing, g on tone: no cut can guarantee 95% agreement with 120 items. More than twenty "
         "times as many would be needed, if agreement stays as it is."
     ]
 
@@ -95,11 +95,11 @@ def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(halves,
     units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
     found = analyse(halves, units, [SCALE], resamples=100)
     assert render_routing_text(found) == [
-        "Routing, g on tone: no cut can promise 95% agreement, because items were not equally "
-        "likely to be picked: a promise counts items."
+        "Routing, g on tone: no cut can guarantee 95% agreement, because items had unequal "
+        "sampling probabilities."
     ]
     write_report(found, ReportContext("ratings"), tmp_path)
-    assert "because items were not equally likely" in (tmp_path / "report.md").read_text("utf-8")
+    assert "because items had unequal sampling" in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_every_look_has_its_share_of_the_error():

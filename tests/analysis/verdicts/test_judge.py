@@ -221,7 +221,7 @@ PARTS = {
     ),
     "parts that are looked at and fine are named": (
         *(1000, 0, 400, {}, "can_replace"),
-        ["holds in each part looked at (slice=rare, slice=usual)"],
+        ["holds in every part analysed (slice=rare, slice=usual)"],
     ),
     "a part that is too small is not known": (
         *(600, 12, 12, {}, "can_replace"),

@@ -361,11 +361,11 @@ GATES = [
          command="gate r.csv --grader ann --require 'cohen_kappa > 0.5'"),
     Case("undefined", "all say yes: there is no kappa, so the rule is neither met nor broken",
          csv(rows(gpt=lambda n: "yes", people=lambda n: "yes")),
-         ("unknown  cohen_kappa, estimate: undefined (no_variation;",), code=3,
+         ("inconclusive  cohen_kappa, estimate: undefined (no_variation;",), code=3,
          command="gate r.csv --grader gpt --require 'cohen_kappa > 0.5' --categories yes,no"),
     Case("undefined and not met", "what is known is not met, whatever the rest",
          csv(rows(gpt=lambda n: "yes", people=lambda n: "yes")),
-         ("unknown  cohen_kappa", "not met  coverage"), code=1,
+         ("inconclusive  cohen_kappa", "not met  coverage"), code=1,
          command="gate r.csv --grader gpt --require 'cohen_kappa > 0.5, coverage > 1' "
                  "--categories yes,no"),
     Case("gate on a broken file", "no grader falls short by a cell too many",

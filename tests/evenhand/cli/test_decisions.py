@@ -90,7 +90,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     placebo = held("injection_flips@placebo.low < 0")
     assert "met      injection_flips at placebo, low: -0.9" in placebo
     results.loc[results["at"] == "plain_order", "high"] = np.nan
-    assert held("injection_flips.high < 0.6").startswith("unknown  injection_flips at plain_order")
+    assert held("injection_flips.high < 0.6").startswith("inconclusive  injection_flips at plain")
     assert held("injection_flips.high < 0.4").startswith("not met  injection_flips at flattery")
 
 

@@ -35,9 +35,9 @@ def test_what_a_grader_gets_wrong_is_listed(run, server, tmp_path):
     said = run.ok("rubric", "check", "faithfulness", "--grader", GRADER)
     *_, right, second, third, fifth = said.splitlines()
     assert right.endswith("got 3 of 6 golden answers of faithfulness right.")
-    assert second.startswith("  Golden answer 2 is no, and the grader said yes: Every night, from")
+    assert second.startswith("  Golden answer 2 is no, and the grader gave yes: Every night, from")
     assert third.startswith("  Golden answer 3 is no, and the grader gave no label: Hanna Lind")
-    assert fifth.startswith("  Golden answer 5 is no, and the grader said yes: The plant stands")
+    assert fifth.startswith("  Golden answer 5 is no, and the grader gave yes: The plant stands")
     assert not [*(tmp_path / "temporary").iterdir()]
 
 
@@ -74,7 +74,7 @@ def test_a_comparison_is_put_in_both_orders(run: Run, server: ProtocolServer) ->
     server.script = says_first
     right, first, *_ = run.ok("rubric", "check", "preference", "--grader", GRADER).splitlines()[-7:]
     assert right.endswith("got 0 of 6 golden answers of preference right.")
-    assert first.startswith("  Golden answer 1 is A, and the grader said A / B: Translate into")
+    assert first.startswith("  Golden answer 1 is A, and the grader gave A / B: Translate into")
     leap = [each for each in shown if "leap year?" in each]
     assert sorted("<response_a>\n366\n" in each for each in leap) == [False, True]
     assert all(each.count("leap year? Answer") == 1 for each in leap)

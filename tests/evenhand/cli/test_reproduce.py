@@ -135,7 +135,7 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     page = (again.study / "report" / "report.html").read_text("utf-8")
     read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
     assert f"{read} Here {again.graders[0]} gave labels" in page
-    assert f"have the probabilities of {again.graders[1]} cut at it" in page
+    assert f"use the probabilities of {again.graders[1]} only" in page
     run.ok(*words)
     assert len(again.calls) == asked
 

@@ -125,7 +125,7 @@ def test_a_draft_has_the_points_at_the_options_and_can_be_tried(run, divided, tm
     at = {key: text.index(f'key = "{key}"') for key in draft.categories}
     assert text.index("# Confused with 2 (Goal compliance) on 12 items.") < at["1"]
     assert at["1"] < text.index("# Confused with 1 (Literal compliance) on 12 items.") < at["2"]
-    assert at["1"] < text.index("# Reason of one who chose it: A list is no essay.") < at["2"]
+    assert at["1"] < text.index("# A reason for this choice: A list is no essay.") < at["2"]
     again = run("rubric", "suggest", divided.folder, "--out", out)
     assert "is there already" in again.stderr
     same = run("rubric", "reword", divided.folder, out, "--pairs", "2")

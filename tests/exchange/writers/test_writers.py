@@ -210,7 +210,7 @@ def test_each_says_what_it_could_not_carry() -> None:
     assert made("wide").left_out == [
         f"Repeated draws and both orders were combined as in the report: {len(RATINGS)} ratings "
         f"became {len(COMBINED)}.",
-        f"A wide table has no place for {lost}.",
+        f"A wide table cannot store {lost}.",
     ]
     assert made("mlflow").left_out == []
     assert any("annotators' labels (4)" in each for each in made("label-studio").left_out)

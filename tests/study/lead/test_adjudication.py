@@ -167,7 +167,7 @@ def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
     assert (lease.key, lease.holder) == (case.key, "ada")
     assert adjudication.leases_of_others(disputed.store, "ada") == []
     adjudication.give_back(disputed.store, "ada")
-    with pytest.raises(InputError, match="given back from another window; nothing was stored"):
+    with pytest.raises(InputError, match="released in another window; nothing was stored"):
         decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
     assert past_decisions(disputed).empty
 
