@@ -43,7 +43,7 @@ PAGES = {
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
-    "Texts": "What annotators read before they start.",
+    "Texts": "What annotators read before the work.",
     "Rubrics": "Annotators and graders read the same words",
     "Training and checks": "Practice and questions before annotators start",
     "New study": "What annotators rate",
