@@ -36,7 +36,7 @@ PAGES = {
     "Agreement": "Precision so far",
     "Items": "Click an id to read the item.",
     "Annotators": "A page for one annotator",
-    "Flags": "Nobody has flagged an item",
+    "Flags": "Nobody has flagged an item.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
     "Sessions": "Make links",
@@ -45,7 +45,7 @@ PAGES = {
     "Settings": "These are the settings in study.toml.",
     "Texts": "What annotators read before the work.",
     "Rubrics": "Annotators and graders read the same words",
-    "Training and checks": "Practice and questions before annotators start",
+    "Training and checks": "What annotators go through before the work",
     "New study": "What annotators rate",
     "Export": "Times and pay",
 }
