@@ -31,7 +31,7 @@ from harness.studies import panel_study
 
 PICTURES = Path(__file__).with_name("pictures")
 SIZE = {"width": 1200, "height": 750}
-COLOURS = 96
+COLOURS = 72
 """Few are needed, and fewer make a smaller file."""
 SIZES = ((390, 844), (1280, 800), (1440, 900), (2560, 1440))
 PHONE = 390

@@ -298,9 +298,8 @@ def show_items(study: Study) -> None:
     st.text(written("lead.items", count=len(items_table)))
     shown = items_table.iloc[(page - 1) * _MOST_ITEMS : page * _MOST_ITEMS]
     shown = shown.assign(decided_by=shown["decided_by"].replace("", "none").map(_DECIDED))
-    columns = (
-        f"item_id rubric final_label decided_by n_labels given flags{' graders' * with_graders}"
-    )
+    columns = "item_id rubric final_label decided_by n_labels given flags"
+    columns += " graders" * with_graders
     with st.container(key="items"):
         show_table(shown, "Items and their labels", columns, ways=_TO_ITEM)
     if items_table["item_id"].nunique() == 1:

@@ -1,16 +1,17 @@
 // Marks the page that is shown, among those that are reached from the same entry of the navigation,
 // and this entry: Streamlit marks only pages that the navigation lists. Typesets the formulas of items.
 
-new MutationObserver(drawFormulas).observe(document.body, { childList: true, subtree: true });
+new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });
 
 export default function ({ data }) {
   mark(".st-key-beside a", data.page, "page");
   mark("[data-testid=stSidebarNavLink]", data.above, "true");
-  drawFormulas();
+  complete();
 }
 
-// Once each: an item is drawn when it is shown, anywhere on the page.
-function drawFormulas() {
+// Formulas once each, as an item is drawn when it is shown; and what scrolls is within reach of keys.
+function complete() {
+  for (const paragraph of document.querySelectorAll("[class*=st-key-paragraph-] pre")) paragraph.tabIndex = 0;
   formulasLeft = MOST_FORMULAS;
   for (const formula of document.querySelectorAll(".evenhand-drawn .formula:not([data-seen])")) {
     formula.dataset.seen = "";

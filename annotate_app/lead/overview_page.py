@@ -365,8 +365,9 @@ def _show_pairs(study: Study) -> None:
             heads = {str(at): str(at) for at in range(1, len(raters) + 1)}
             rows = [{"": f"{at}. {called.get(name, name)}"} for at, name in enumerate(raters, 1)]
             for a, b in zip(*n.nonzero(), strict=True):
-                drawn = f'<b style="--at: {max(kappa[a, b], 0):.0%}">{kappa[a, b]:.2f}</b>'
-                rows[a][str(b + 1)] = f"{drawn} ({n[a, b]:,})" if a != b else ""
+                at, number = max(0, kappa[a, b]), f"{kappa[a, b]:.2f}".replace("nan", DASH)
+                drawn = f'<b style="--at: {at:.0%}">{number}</b> ({n[a, b]:,})'
+                rows[a][str(b + 1)] = drawn * bool(a != b)
             table = pd.DataFrame(rows, columns=["", *heads]).fillna("")
             show_table(table, titles[rubric], {"": "Annotator"} | heads, drawn=heads)
 
