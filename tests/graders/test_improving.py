@@ -559,9 +559,8 @@ def test_other_grades_of_the_same_winner_are_another_reading(study, bench, tmp_p
     asked = options(bench, candidates(tmp_path / "c"))
     first = improve(study, asked, FAST)
     drawn = replace(asked, grading=replace(asked.grading, draws=3))
-    skill = {True: 0.97, False: 0.75}
     bench.script = lambda call: completion(
-        said(f"{call.nth}", call.unit, skill["GOOD" in call.user])
+        said(f"{call.nth}", call.unit, 0.97 if "GOOD" in call.user else 0.75)
     )
     second = improve(study, drawn, FAST)
     assert (first.gain.look, second.gain.look) == (1, 2)
