@@ -66,6 +66,31 @@ def test_a_broken_rubric_file_is_named_with_its_fault(old: str, new: str, says: 
     assert says in str(raised.value)
 
 
+SHORT = """
+[translations.de]
+title = "T"
+question = "W"
+instructions = "B"
+options = [{key = "1", name = "K"}, {key = "2", name = "N"},
+    {key = "3", name = "W", description = "F", examples = ["H"]}]
+[lexical]
+kind = "ordinal"
+scale = 1
+spread = 1
+per_words = 0
+cues = [{pattern = "w", weight = 1}]
+"""
+
+
+def test_one_letter_is_text_enough() -> None:
+    text = RUBRIC
+    for whole in ("Tone", "How warm is it?", "Judge the tone.", "Cold"):
+        text = text.replace(f'"{whole}"', f'"{whole[0]}"')
+    rubric = parse_rubric(text + SHORT, "tone.toml")
+    assert (rubric.title, rubric.instructions, rubric.lexical.per_words) == ("T", "J", 0)
+    assert rubric.in_language("de").instructions == "B"
+
+
 def test_an_own_rubric_file_works_like_a_shipped_one(tmp_path) -> None:
     path = tmp_path / "tone.toml"
     path.write_text(RUBRIC)
