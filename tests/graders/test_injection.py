@@ -327,9 +327,10 @@ def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None
         ("no rubric 'x'", other, {}),
         ("concurrency is 0", {}, {"concurrency": 0}),
     ):
-        choice = AuditOptions("baseline:lexical", **options)
         with pytest.raises(InputError, match=said):
-            audit_injection(study, choice, limits=RequestLimits(**limits))
+            audit_injection(
+                study, AuditOptions("baseline:lexical", **options), limits=RequestLimits(**limits)
+            )
 
 
 @pytest.mark.slow
