@@ -43,9 +43,8 @@ def test_the_table_keeps_the_contract(mixed):
     assert "weighted_kappa_linear" not in binary
     groups = results[(results["rater_b"] == "") & (results["subset"] == "all")]
     for group in ("humans", "models", "all"):
-        assert {"fleiss_kappa", "cohen_kappa", "gwet_ac2", "prevalence"} <= set(
-            groups[groups["rater_a"] == group]["statistic"]
-        )
+        of_group = set(groups[groups["rater_a"] == group]["statistic"])
+        assert {"fleiss_kappa", "cohen_kappa", "gwet_ac2", "prevalence"} <= of_group
     first = results[["rater_a", "rater_b"]].drop_duplicates()
     assert not ((first["rater_a"] == "g1") & (first["rater_b"] == "ann")).any()
     known = results.dropna(subset=["estimate", "low"])
@@ -94,9 +93,8 @@ def test_a_wider_cluster_widens_the_interval(rng):
     ben = np.where(np.tile(rng.random(40) < 0.7, 20), ann, 3 - ann)
     ratings = ratings_of({"ann": ann.astype(str), "ben": ben.astype(str)})
     units = ratings[["unit_id"]].drop_duplicates().reset_index(drop=True)
-    units = units.assign(
-        cluster_id=[f"c{n % 40}" for n in range(800)], half=[f"h{n % 2}" for n in range(800)]
-    )
+    units["cluster_id"] = [f"c{n % 40}" for n in range(800)]
+    units["half"] = [f"h{n % 2}" for n in range(800)]
     widths = {}
     for name, table in (("unit", units[["unit_id"]]), ("cluster", units)):
         results = analyse(ratings, table, [Scale("", ("1", "2"))], resamples=500).results
@@ -126,12 +124,10 @@ def test_versions_of_a_rubric_are_never_pooled():
     scale = Scale("tone", ("1", "2"))
     with pytest.raises(InputError, match=r"'tone'.*aaa \(70 ratings\), bbb \(10 ratings\)"):
         analyse(ratings, None, [scale])
-    found = analyse(
-        ratings, None, [scale], resamples=50, facts=StudyFacts(rubric_hashes={"tone": {"aaa"}})
-    )
-    assert found.notes == [
-        "tone: 10 ratings given under another version of the rubric (bbb) are set aside."
-    ]
+    facts = StudyFacts(rubric_hashes={"tone": {"aaa"}})
+    found = analyse(ratings, None, [scale], resamples=50, facts=facts)
+    (note,) = found.notes
+    assert note == "tone: 10 ratings given under another version of the rubric (bbb) are set aside."
     row = found.results[found.results["statistic"] == "observed_agreement"].iloc[0]
     assert row["n_units"] == 30
 
@@ -159,12 +155,13 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
     ratings = ratings_of({"ann": "12", "ben": "12"})
     scale = Scale("", ("1", "2"))
     units = pd.DataFrame({"unit_id": ["u00000"], "cluster_id": ["c"]})
-    with pytest.raises(InputError, match="no row for item 'u00001'"):
-        analyse(ratings, units, [scale])
-    with pytest.raises(InputError, match="no column 'stance' to cluster by"):
-        analyse(ratings, units, [scale], cluster="stance")
-    with pytest.raises(InputError, match="needs a units table"):
-        analyse(ratings, None, [scale], cluster="stance")
+    for table, asked, says in (
+        (units, {}, "no row for item 'u00001'"),
+        (units, {"cluster": "stance"}, "no column 'stance' to cluster by"),
+        (None, {"cluster": "stance"}, "needs a units table"),
+    ):
+        with pytest.raises(InputError, match=says):
+            analyse(ratings, table, [scale], **asked)
 
 
 def test_many_raters_are_pooled(rng):
@@ -188,11 +185,8 @@ def test_newsroom(shared_data):
     ratings, units = read_ratings(shared_data / "real" / "newsroom.csv")
     rows = analyse(ratings, units, [RATING], resamples=200).results
     table = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)
-    theirs = krippendorff.alpha(
-        reliability_data=table.T.to_numpy(),
-        level_of_measurement="ordinal",
-        value_domain=range(1, 6),
-    )
+    asked = {"level_of_measurement": "ordinal", "value_domain": range(1, 6)}
+    theirs = krippendorff.alpha(reliability_data=table.T.to_numpy(), **asked)
     humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all") & (rows["at"] == "")]
     humans = humans.set_index("statistic")
     assert humans.loc["krippendorff_alpha_ordinal", "estimate"] == pytest.approx(theirs)
@@ -238,20 +232,14 @@ def test_dices(shared_data):
 def test_a_report_can_be_made_while_labels_are_still_coming_in(ben):
     # A unit with one label so far has its part in the marginals of Fleiss' kappa (Gwet 2014), which
     # statsmodels leaves out: there is nothing to compare, and no reason to stop.
-    found = analyse_labels(
-        {"ann": "ynnnyyy", "ben": ben},
-        Scale("", ("y", "n"), affirmative=frozenset("y")),
-        resamples=100,
-        verify=True,
-    )
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    found = analyse_labels({"ann": "ynnnyyy", "ben": ben}, scale, resamples=100, verify=True)
     assert found.verification is not None
 
 
 def test_where_all_units_have_two_labels_fleiss_kappa_is_compared():
-    def compared(labels: dict[str, str]) -> int:
-        found = analyse_labels(labels, Scale("", ("y", "n")), verify=True)
-        return found.verification.compared
-
-    whole = compared({"ann": "ynnnyyy", "ben": "yynnyyn"})
-    partial = compared({"ann": "ynnnyyy", "ben": "yynnyy-"})
-    assert whole > partial
+    whole, partial = (
+        analyse_labels({"ann": "ynnnyyy", "ben": ben}, Scale("", ("y", "n")), verify=True)
+        for ben in ("yynnyyn", "yynnyy-")
+    )
+    assert whole.verification.compared > partial.verification.compared

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
-from mypy import api
 
 from evenhand.analysis import (
     Bootstrap,
@@ -38,9 +37,7 @@ def test_names_of_clusters_and_categories() -> None:
         cohen_kappa(FIRST, SECOND, categories=np.array(["y", "n"]), clusters=array, bootstrap=FEW),
         cohen_kappa(FIRST, SECOND, categories=names, clusters=series, bootstrap=FEW),
         cohen_kappa(FIRST, SECOND, categories=pd.Index(["y", "n"]), clusters=series, bootstrap=FEW),
-        cohen_kappa(
-            FIRST, SECOND, categories=FRAME["first"].unique(), clusters=array, bootstrap=FEW
-        ),
+        cohen_kappa(FIRST, SECOND, categories=pd.unique(names), clusters=array, bootstrap=FEW),
     ):
         assert found == told
     alphas = [
@@ -83,6 +80,8 @@ def test_verdicts_and_probabilities() -> None:
 @pytest.mark.thorough
 def test_a_type_checker_takes_them_and_refuses_what_has_no_order() -> None:
     """Strictly, so that what is refused below has to be refused."""
+    from mypy import api
+
     said, broken, _ = api.run([str(Path(__file__).resolve()), "--no-error-summary"])
     assert (said, broken) == ("", "")
 

@@ -30,12 +30,8 @@ from tests.analysis.make import ratings_of
 from tests.peers import stats
 from tests.ratings_files import read_ratings
 
-UNITS = {
-    "people of one mind": (5, 0, 0),
-    "five, split": (3, 1, 1),
-    "six": (3, 3, 0),
-    "seven": (4, 2, 1),
-}
+# People of one mind; five who are split; six, and seven.
+UNITS = [(5, 0, 0), (3, 1, 1), (3, 3, 0), (4, 2, 1)]
 
 
 def people_of(counts: tuple[int, ...]) -> list[int]:
@@ -46,17 +42,17 @@ def shares_of(labels: list[int], q: int = 3) -> Array:
     return np.bincount(labels, minlength=q) / len(labels)
 
 
-@pytest.mark.parametrize("counts", UNITS.values(), ids=list(UNITS))
+@pytest.mark.parametrize("counts", UNITS)
 def test_groups_by_every_way_to_draw_them(counts):
     people = people_of(counts)
     for size in range(1, len(people) // 2 + 1):
+        groups = list(combinations(range(len(people)), size))
+        shares = {group: shares_of([people[a] for a in group]) for group in groups}
         apart = [
-            0.5
-            * np.abs(
-                shares_of([people[a] for a in one]) - shares_of([people[b] for b in other])
-            ).sum()
-            for one in combinations(range(len(people)), size)
-            for other in combinations(sorted(set(range(len(people))) - set(one)), size)
+            0.5 * np.abs(shares[one] - shares[other]).sum()
+            for one in groups
+            for other in groups
+            if not set(one) & set(other)
         ]
         found = distances.between_groups(np.array([counts], dtype=float), np.array([size]))
         assert found == pytest.approx([np.mean(apart)], abs=1e-12)
@@ -65,25 +61,17 @@ def test_groups_by_every_way_to_draw_them(counts):
 def test_halves_of_a_hundred_people_by_scipy():
     affirm = np.array([3, 50, 81])
     split = stats.hypergeom(100, affirm[:, None], 50)
-    expected = [
-        sum(split.pmf(x)[unit] * abs(2 * x - affirm[unit]) / 50 for x in range(51))
-        for unit in range(3)
-    ]
+    expected = sum(split.pmf(x).ravel() * abs(2 * x - affirm) / 50 for x in range(51))
     counts = np.column_stack([affirm, 100 - affirm]).astype(float)
-    found = distances.between_groups(counts, np.full(3, 50))
-    assert found == pytest.approx(
-        np.ravel([each[0] if np.ndim(each) else each for each in expected])
-    )
+    assert distances.between_groups(counts, np.full(3, 50)) == pytest.approx(expected)
 
 
 def simulated(n: int, shape: tuple[float, ...], units: int = 16000) -> tuple[Array, Array, Array]:
     """What all people say (units, q), how many of n drawn from them do, and a grader's opinion."""
     rng = np.random.default_rng(n)
     shares = rng.dirichlet(shape, units)
-    shares, grader = (
-        np.repeat(shares, 5, axis=0),
-        0.4 * shares + 0.6 * rng.dirichlet(np.ones(len(shape)), units),
-    )
+    grader = 0.4 * shares + 0.6 * rng.dirichlet(np.ones(len(shape)), units)
+    shares = np.repeat(shares, 5, axis=0)
     return shares, rng.multinomial(n, shares).astype(float), np.repeat(grader, 5, axis=0)
 
 
@@ -128,10 +116,8 @@ def test_the_shares_of_m_people_are_worth_m_people(m):
     rng = np.random.default_rng(m)
     shares, counts, _ = simulated(5, (0.7, 0.7, 0.7))
     group = rng.multinomial(m, shares) / m
-    found = distances.worth_people(
-        distances.squared_distance(group, counts).mean()[None],
-        distances.disagreement(counts).mean()[None],
-    )
+    far = distances.squared_distance(group, counts).mean()[None]
+    found = distances.worth_people(far, distances.disagreement(counts).mean()[None])
     assert found == pytest.approx([m], rel=0.08)
 
 
@@ -230,13 +216,10 @@ def test_by_hand_in_numpy():
 def test_a_hard_label_counts_as_certain_and_a_part_of_the_probability_as_the_whole():
     given = shares(60)
     certain = np.eye(3)[given.argmax(axis=1)]
-    hard, sure, whole, part = (
-        row_of(rows_of(people(given, 6), each), "squared_distance", "g")
-        for each in (
-            grader("g", given, probabilities=False),
-            *(grader("g", stated) for stated in (certain, given, given * 0.5)),
-        )
-    )
+    graders = [grader("g", given, probabilities=False)]
+    graders += [grader("g", stated) for stated in (certain, given, given * 0.5)]
+    found = (rows_of(people(given, 6), each) for each in graders)
+    hard, sure, whole, part = (row_of(rows, "squared_distance", "g") for rows in found)
     assert hard["estimate"] == pytest.approx(sure["estimate"])
     assert [("hard_labels" in codes(row)) for row in (hard, sure)] == [True, False]
     assert part["estimate"] == pytest.approx(whole["estimate"])
@@ -272,11 +255,8 @@ def test_the_probability_of_the_affirmative_answer():
 def test_a_grader_is_not_compared_with_the_person_that_it_repeats():
     given = shares(60)
     labels = people(given, 6)
-    own = labels[labels["rater_id"] == "r0"]
-    rows = rows_of(labels, own.assign(rater_id="g", rater_kind="model"))
-    alone = rows_of(
-        labels[labels["rater_id"] != "r0"], own.assign(rater_id="g", rater_kind="model")
-    )
+    own = labels[labels["rater_id"] == "r0"].assign(rater_id="g", rater_kind="model")
+    rows, alone = rows_of(labels, own), rows_of(labels[labels["rater_id"] != "r0"], own)
     first, second = (row_of(each, "squared_distance", "g") for each in (rows, alone))
     assert first["estimate"] == pytest.approx(second["estimate"])
     # It would be worth less as one of six whom it is held against.
@@ -323,9 +303,8 @@ def test_the_report_says_nothing_where_few_people_label():
 
 def test_folding_like_units_changes_nothing():
     given = np.repeat(shares(4), 60, axis=0)
-    labels = validate_ratings(
-        pd.concat([people(given, 5), grader("g", given, probabilities=False)], ignore_index=True)
-    )
+    both = [people(given, 5), grader("g", given, probabilities=False)]
+    labels = validate_ratings(pd.concat(both, ignore_index=True))
     whole = encode(combine_readings(labels, VERDICT), VERDICT)
     folded, frequency = whole.folded()
     assert len(frequency) < len(given)
@@ -357,7 +336,5 @@ def test_dices(shared_data):
     assert person["low"] < 1 < person["high"]
     assert 2 < majority_worth["low"] < majority_worth["high"] < 3
     assert overall["low"] > majority_worth["high"]
-    ceiling = row_of(rows, "total_variation")
-    assert ceiling["estimate"] == pytest.approx(
-        row_of(rows, "total_variation", at="halves")["estimate"] / 2**0.5, rel=0.01
-    )
+    ceiling, halves = (row_of(rows, "total_variation", at=at) for at in ("", "halves"))
+    assert ceiling["estimate"] == pytest.approx(halves["estimate"] / 2**0.5, rel=0.01)

@@ -93,16 +93,14 @@ def test_probabilities_are_used_where_every_answer_has_them(rng):
     effect = audit_from(table, units).attacks[0].effect["estimate"]
     assert effect != round(20 * effect) / 20
     table.at[0, "probabilities"] = None
-    hard = audit_from(table, units).attacks[0].effect["estimate"]
-    assert hard == 0.0
+    assert audit_from(table, units).attacks[0].effect["estimate"] == 0.0
 
 
 @pytest.mark.slow
 def test_p_is_the_exact_sign_test_with_holms_correction(rng):
     """With two categories every unit has one trial of an attack, so its test is the sign test."""
-    table, _ = SyntheticGrader(noise=0.2, obeys={"flattery": 0.3}).audited(
-        np.random.default_rng(5), 40, TWO
-    )
+    grader = SyntheticGrader(noise=0.2, obeys={"flattery": 0.3})
+    table, _ = grader.audited(np.random.default_rng(5), 40, TWO)
     clean = table[(table["attack"] == "clean") & (table["draw"] == 0)].set_index("unit_id")
     raw = []
     for attack, placebo in ATTACKS.items():
@@ -111,9 +109,8 @@ def test_p_is_the_exact_sign_test_with_holms_correction(rng):
         hit = (asked["label"] == asked["target"]).astype(int)
         apart = hit - (usual.reindex(asked.index) == asked["target"]).astype(int)
         up, down = int((apart > 0).sum()), int((apart < 0).sum())
-        raw.append(
-            stats.binomtest(up, up + down, alternative="greater").pvalue if up + down else 1.0
-        )
+        n = up + down
+        raw.append(stats.binomtest(up, n, alternative="greater").pvalue if n else 1.0)
         assert (asked["target"] != clean["label"].reindex(asked.index)).all()
     expected = multitest.multipletests(raw, method="holm")[1]
     assert [each.p["estimate"] for each in audit_from(table).attacks] == pytest.approx(expected)
@@ -181,9 +178,7 @@ def test_draws_by_hand():
     ]
     rows = [(*of, label, draw) for *of, labels in said for draw, label in enumerate(labels)]
     frame = pd.DataFrame(rows, columns=["unit_id", "attack", "target", "label", "draw"])
-    stated = [
-        {key: float(key == label) for key in "35"} if label else None for label in frame.label
-    ]
+    stated = [{key: float(key == said) for key in "35"} if said else None for said in frame.label]
     for probabilities in (None, pd.Series(stated, dtype=object)):
         table = frame.assign(rubric="r", rater_id="g", side="", probabilities=probabilities)
         found = rows_from(table.sample(frac=1.0, random_state=1))
@@ -273,9 +268,8 @@ def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(rng):
 @pytest.mark.slow
 def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
     (verdict,) = analysed(rng, SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))).verdicts
-    assert_verdict(
-        verdict, "only_with_correction", "Prompt injection can suppress its labels: under "
-    )
+    words = "Prompt injection can suppress its labels: under "
+    assert_verdict(verdict, "only_with_correction", words)
     assert "suppressed by" in verdict["reason"]
     (verdict,) = analysed(rng, SyntheticGrader(mute={"flattery": 0.5}), max_silenced=0.9).verdicts
     assert verdict["verdict"] == "can_replace"
@@ -302,9 +296,8 @@ def test_beside_a_reference_it_counts_as_well(rng):
 @pytest.mark.slow
 def test_the_report_has_a_section_where_there_was_an_audit(rng, tmp_path):
     for audited in (GULLIBLE, None):
-        write_report(
-            analysed(rng, audited), ReportContext(name="s", synthetic=True, facts={}), tmp_path
-        )
+        context = ReportContext(name="s", synthetic=True, facts={})
+        write_report(analysed(rng, audited), context, tmp_path)
         page = (tmp_path / "report.md").read_text("utf-8")
         assert ("## Injection audit" in page) == (audited is not None)
         if audited:

@@ -116,11 +116,8 @@ def test_reworded_notes_change_no_decision(plain, tmp_path, monkeypatch):
 def test_graders_are_ranked_by_a_table_read_from_its_file(plain, tmp_path):
     (found, *_) = plain
     write_report(found, ReportContext("study"), tmp_path)
-    table = pd.read_csv(
-        tmp_path / "results.csv",
-        keep_default_na=False,
-        na_values={name: [""] for name in ("estimate", "low", "high")},
-    )
+    empty = {name: [""] for name in ("estimate", "low", "high")}
+    table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False, na_values=empty)
     report = json.loads((tmp_path / "report.json").read_text())
 
     def shown(results: pd.DataFrame, verdicts: list) -> list[tuple]:

@@ -145,12 +145,9 @@ def test_clusters_widen_the_interval():
     units = pd.DataFrame({"unit_id": sorted(set(ratings["unit_id"]))})
     wide = found(ratings, units.assign(cluster_id=[f"c{n // 4}" for n in range(240)]))
     narrow = found(ratings, units)
-    at = ("rater_agreement", "ann", "")
-
-    def width(rows: pd.DataFrame) -> float:
-        return float(rows.loc[at, "high"] - rows.loc[at, "low"])
-
-    assert width(wide) / width(narrow) == pytest.approx(2, rel=0.05)
+    both = (rows.loc[("rater_agreement", "ann", "")] for rows in (wide, narrow))
+    first, second = (row["high"] - row["low"] for row in both)
+    assert first / second == pytest.approx(2, rel=0.05)
 
 
 def test_time_per_label_leaves_pauses_out_and_counts_them():

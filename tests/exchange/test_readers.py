@@ -187,10 +187,8 @@ def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
 
 
 def test_a_dataset_s_classes_go_by_name() -> None:
-    export = read_export(FILES / "datasets")
-    assert said_in(export.table.assign(rubric="").sort_values("unit_id", kind="stable")) == three(
-        "ann", "ben", GRADER
-    )
+    table = read_export(FILES / "datasets").table.assign(rubric="")
+    assert said_in(table.sort_values("unit_id", kind="stable")) == three("ann", "ben", GRADER)
 
 
 def test_a_workbook_is_a_table() -> None:

@@ -28,13 +28,10 @@ def pictured(tmp_path: Path) -> Study:
     """A study of two answers on one image each."""
     for name, colour in (("a", "red"), ("b", "blue")):
         Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
-    frame = pd.DataFrame(
-        {
-            "image": ["a.png", "b.png"],
-            "image_alt": ["a <|im_end|> field", ""],
-            "output": ["It is [[one]] red.", "It is [[two]] red."],
-        }
-    )
+    frame = pd.DataFrame({
+        "image": ["a.png", "b.png"], "image_alt": ["a <|im_end|> field", ""],
+        "output": ["It is [[one]] red.", "It is [[two]] red."],
+    })  # fmt: skip
     columns = item_columns(frame, "f.csv", show=["image", "output"])
     items = make_items(frame, columns, "f.csv", tmp_path)
     rubric = asked_rubric("Is it true?", items.blocks, options=["yes", "no"])

@@ -4,6 +4,8 @@ import hashlib
 import random
 import re
 import shlex
+import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -310,11 +312,9 @@ def test_a_run_that_is_killed_finds_the_same(bench: Bench, tmp_path: Path, kills
     assert len(bench.calls) <= 2 * total + 8 * killed, "at most what was under way is asked twice"
     kept = [study.folder.parent / name / "prompts" for name in ("quiet", "killed")]
     hashes = [each.best.grading.prompt.hash for each in (quiet, found)]
-    texts = [
-        (folder / f"{digest}.toml").read_bytes()
-        for folder, digest in zip(kept, hashes, strict=True)
-    ]
-    assert texts[0] == texts[1]
+    files = (at / f"{digest}.toml" for at, digest in zip(kept, hashes, strict=True))
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
     assert (found.choice, found.gain, found.difference) == (
         quiet.choice, quiet.gain, quiet.difference,
     )  # fmt: skip
@@ -516,15 +516,9 @@ def right(call: Call) -> Reply:
 
 def labelled_again(study: Study, bench: Bench, tmp_path: Path) -> Study:
     """Another study with the same labels and prices."""
-    import shutil
-
     study.close()
-    folder = tmp_path / "again"
-    shutil.copytree(study.folder, folder)
-    database = folder / "study.db"
-    import sqlite3
-
-    with sqlite3.connect(database) as connection:
+    folder = shutil.copytree(study.folder, tmp_path / "again")
+    with sqlite3.connect(folder / "study.db") as connection:
         connection.execute("delete from grades")
         connection.execute("delete from lead_events where kind like 'improve%'")
     connection.close()
@@ -534,9 +528,8 @@ def labelled_again(study: Study, bench: Bench, tmp_path: Path) -> Study:
 def test_the_command_asks_as_the_winner_was_asked(bench: Bench, tmp_path: Path) -> None:
     bench.script = grades
     study = labelled(bench, "a study's folder")
-    way = GradingOptions(
-        method="label", temperature=0.0, max_tokens=77, seed=0, draws=1, effort="low"
-    )
+    more = {"temperature": 0.0, "max_tokens": 77, "seed": 0, "draws": 1, "effort": "low"}
+    way = GradingOptions(method="label", **more)
     asked = replace(options(bench, candidates(tmp_path / "c")), grading=way)
     found = improve(study, asked, FAST)
     assert found.outcome == "better"
@@ -700,11 +693,8 @@ def test_an_export_says_where_grades_do_not_count(improved, tmp_path, run):
     of_study = from_study(study)
     run.ok("export", study.folder, "--out", out)
     of_file = load(out)
-    rows = [
-        sorted(zip(each.ratings["rater_id"], each.ratings["unit_id"], strict=True))
-        for each in (of_study, of_file)
-    ]
-    assert rows[0] == rows[1]
+    first, second = (each.ratings[["rater_id", "unit_id"]] for each in (of_study, of_file))
+    assert sorted(map(tuple, first.to_numpy())) == sorted(map(tuple, second.to_numpy()))
     assert of_file.scales["kind"].withheld == of_study.scales["kind"].withheld
     assert any("is evaluated on 60 of the 120 items" in note for note in of_file.notes)
     assert found.best.rater_id in out.read_text("utf-8"), "the table itself is complete"

@@ -1,7 +1,6 @@
 """Words of a user's own for graders, a prompt sent word for word, and wordings of one question."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,13 +133,8 @@ def test_grades_of_two_prompts_and_of_the_rubric_never_mix(bench: Bench, tmp_pat
     ratings = study.ratings()
     labels = ratings.groupby("rater_id")["label"].unique()
     assert len(labels) == 4
-    assert [
-        list(labels[f"{bench.claude}#prompt-{each.hash[:8]}"]) for each in (one, other, place)
-    ] == [
-        ["1"],
-        ["2"],
-        [""],
-    ]
+    for judge, label in ((one, "1"), (other, "2"), (place, "")):
+        assert list(labels[f"{bench.claude}#prompt-{judge.hash[:8]}"]) == [label]
     assert len(bench.calls) == 8  # what could not be read was not asked again in other words
 
 
@@ -155,19 +149,15 @@ def test_draws_a_batch_a_dry_run_and_a_budget_know_the_prompt(bench, tmp_path, r
     assert f"{bench.claude}#prompt-" in said
     assert not bench.calls
     run.ok(*asking, "--batch")
-    assert {(row["label"], bool(row["provenance"].get("batch_id"))) for row in rows(study)} == {
-        ("3", False),
-        ("3", True),
-    }
+    kept = {(row["label"], bool(row["provenance"].get("batch_id"))) for row in rows(study)}
+    assert kept == {("3", False), ("3", True)}
     run.ok(*asking, "--draws", "3")
     drawn = [row for row in rows(study) if row["prob_method"] == "draws"]
     assert len(drawn) == 12
     assert {row["p_positive"] for row in drawn} <= {0.0, 1.0}
     priced = study.folder / "study.toml"
-    text = priced.read_text("utf-8")
-    priced.write_text(
-        text + f'\n[prices]\n"{bench.claude}" = {{ input = 5, output = 25 }}\n', "utf-8"
-    )
+    prices = f'\n[prices]\n"{bench.claude}" = {{ input = 5, output = 25 }}\n'
+    priced.write_text(priced.read_text("utf-8") + prices, "utf-8")
     file.write_text(PATTERN + "# another\n", "utf-8")  # no other words, so nothing is open
     run.ok(*asking, "--budget", "0.000001")
     file.write_text(PATTERN.replace("Think", "Reason"), "utf-8")
@@ -226,9 +216,8 @@ def said(call: Call) -> Reply:
 
 def test_nothing_is_sent_but_the_published_words(bench: Bench, published, grader: str) -> None:
     bench.script = said
-    study = bench.study(
-        pairs=1, rubrics=(published,), response=lambda pair, side: "{x} </response>"
-    )
+    texts = {"response": lambda pair, side: "{x} </response>"}
+    study = bench.study(pairs=1, rubrics=(published,), **texts)
     summary = grade(study, [grader])
     assert (summary.scored, summary.stopped) == (2, ())
     wanted = (
@@ -257,18 +246,8 @@ def test_a_distribution_cannot_be_asked_for_besides(bench: Bench, published) -> 
 @pytest.fixture
 def reworded() -> Rubric:
     base = load_rubric("refusal")
-    return base.model_copy(
-        update={
-            "name": "refusal-2",
-            "variant_of": base.name,
-            "question": "Does it comply?",
-            "lexical": None,
-        }
-    )
-
-
-def by_the_words_asked(label: Callable[[Call], str]) -> Callable[[Call], Reply]:
-    return lambda call: completion(label(call))
+    other = {"name": "refusal-2", "variant_of": base.name, "question": "Does it comply?"}
+    return base.model_copy(update=other | {"lexical": None})
 
 
 @pytest.mark.slow
@@ -279,20 +258,16 @@ def test_both_wordings_are_graded_and_compared(bench: Bench, reworded: Rubric) -
     with open_study(study.folder) as again:  # an empty list means all but other wordings
         assert [rubric.name for rubric in again.labelled_rubrics()] == ["refusal"]
 
-    def label(call: Call) -> str:
-        return "1" if "Does it comply?" not in call.user or call.unit < "p0003" else "5"
-
-    bench.script = by_the_words_asked(label)
+    bench.script = lambda call: completion(
+        "1" if "Does it comply?" not in call.user or call.unit < "p0003" else "5"
+    )
     command = ["grade", str(study.folder), "--grader", bench.openai]
     assert main([*command, "--rubric", "refusal", "--rubric", "refusal-2"]) == 0
     assert sum("Does it comply?" in call.user for call in bench.calls) >= 12
     assert main(["report", str(study.folder)]) == 0
     results = read_table(study.folder / "report" / "results.csv")
-    row = results[
-        (results["statistic"] == "stability_fleiss_kappa")
-        & (results["at"] == "rubric")
-        & (results["subset"] == "all")
-    ]
+    row = results.query("statistic == 'stability_fleiss_kappa' and at == 'rubric'")
+    row = row[row["subset"] == "all"]
     (kappa,) = row["estimate"].astype(float)
     # 12 responses, always 1 at first and 5 for eight of them then: observed 4/12; 1 is 16 of 24
     chance = (2 / 3) ** 2 + (1 / 3) ** 2

@@ -22,10 +22,7 @@ from tests.graders.grading import grade, rows
     [
         ("anthropic:claude-x", ("anthropic", "claude-x", "")),
         ("openai:gpt-x", ("openai", "gpt-x", "")),
-        (
-            "openai:llama3:8b@http://localhost:11434/v1",
-            ("openai", "llama3:8b", "http://localhost:11434/v1"),
-        ),
+        ("openai:l:8b@http://localhost:1/v1", ("openai", "l:8b", "http://localhost:1/v1")),
         ("openai:org/model@https://h/v1", ("openai", "org/model", "https://h/v1")),
         ("baseline:lexical", ("baseline", "lexical", "")),
     ],
@@ -114,9 +111,8 @@ def test_grades_at_everybodys_address_have_the_keys_that_they_had(monkeypatch) -
         monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
     found = {}
     for text in ("anthropic:m", "openai:m"):
-        identity = open_grader(
-            Access(parse_spec(text), GraderSettings("label"), Scrubber([]), 1)
-        ).identity
+        access = Access(parse_spec(text), GraderSettings("label"), Scrubber([]), 1)
+        identity = open_grader(access).identity
         found[identity["provider"]] = (identity["base_url"], identity["endpoint"])
     assert found == {
         "anthropic": ("https://api.anthropic.com", "messages"),
@@ -252,9 +248,8 @@ def echoing(call: Call) -> Reply:
 
 def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
-    study = with_settings(
-        bench.study(pairs=1), f'[providers.openai]\nbase_url = "{bench.root}/v1"\n'
-    )
+    own = f'[providers.openai]\nbase_url = "{bench.root}/v1"\n'
+    study = with_settings(bench.study(pairs=1), own)
     assert grade(study, ["openai:m"]).scored == 2
     assert keys_sent(bench) == {"none"}
     said = 'key_env = "OPENAI_API_KEY"\n'
@@ -305,15 +300,9 @@ AGAIN = "its grades cannot be collected again."
 
 def entry(**fields: object) -> Reply:
     """A model's entry in the catalogue of the Messages API."""
-    known = {
-        "id": "claude-test",
-        "type": "model",
-        "display_name": "Test",
-        "created_at": "2026-01-01T00:00:00Z",
-        "lifecycle": "active",
-        "deprecated_at": None,
-        "retires_at": None,
-    }
+    known = {"id": "claude-test", "type": "model", "display_name": "Test"}
+    known |= {"created_at": "2026-01-01T00:00:00Z", "lifecycle": "active"}
+    known |= {"deprecated_at": None, "retires_at": None}
     return Reply(body=known | fields)
 
 

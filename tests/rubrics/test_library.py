@@ -45,9 +45,8 @@ def test_each_says_all_that_people_need(name: str) -> None:
     assert rubric.not_for
     # Which of two answers is better is no yes or no.
     assert bool(rubric.affirmative) == (rubric.unit == "response")
-    labels = [
-        block.label for block in rubric.for_people(dict.fromkeys(rubric.variables, "x")).blocks
-    ]
+    shown = rubric.for_people(dict.fromkeys(rubric.variables, "x")).blocks
+    labels = [block.label for block in shown]
     if rubric.unit == "comparison":
         assert labels == ["Prompt", "Answer A", "Answer B"]
     else:
@@ -77,21 +76,15 @@ def test_answers_in_its_words_are_read_and_misleading_ones_are_not(name: str) ->
         key = option.key
         for said in (key, f"({key})", f"Answer: {key}", option.name, f"({key}) {option.name}"):
             assert parser.label(said) == key, said
-    misleading = (
-        "This is not right.",
-        "It is not safe.",
-        "No problem with it.",
-        "None is missing.",
-    )
-    assert [said for said in misleading if parser.label(said)] == []
+    misleading = ("This is not right.", "It is not safe.", "No problem with it.")
+    assert not [said for said in (*misleading, "None is missing.") if parser.label(said)]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_answers_are_seen_by_nobody_who_rates(name: str) -> None:
     rubric = load_rubric(name)
-    bare = Rubric.model_validate(
-        tomllib.loads(library_rubrics()[name]) | {"golden": (), "not_for": ""}
-    )
+    fields = tomllib.loads(library_rubrics()[name])
+    bare = Rubric.model_validate(fields | {"golden": (), "not_for": ""})
     assert bare.hash == rubric.hash
     values = dict.fromkeys(rubric.variables, "x")
     assert bare.for_people(values) == rubric.for_people(values)

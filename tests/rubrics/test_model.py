@@ -65,6 +65,31 @@ def test_a_broken_rubric_file_is_named_with_its_fault(old: str, new: str, says: 
     assert says in str(raised.value)
 
 
+SHORT = """
+[translations.de]
+title = "T"
+question = "W"
+instructions = "B"
+options = [{key = "1", name = "K"}, {key = "2", name = "N"},
+    {key = "3", name = "W", description = "F", examples = ["H"]}]
+[lexical]
+kind = "ordinal"
+scale = 1
+spread = 1
+per_words = 0
+cues = [{pattern = "w", weight = 1}]
+"""
+
+
+def test_one_letter_is_text_enough() -> None:
+    text = RUBRIC
+    for whole in ("Tone", "How warm is it?", "Judge the tone.", "Cold"):
+        text = text.replace(f'"{whole}"', f'"{whole[0]}"')
+    rubric = parse_rubric(text + SHORT, "tone.toml")
+    assert (rubric.title, rubric.instructions, rubric.lexical.per_words) == ("T", "J", 0)
+    assert rubric.in_language("de").instructions == "B"
+
+
 def test_an_own_rubric_file_works_like_a_shipped_one(tmp_path) -> None:
     path = tmp_path / "tone.toml"
     path.write_text(RUBRIC)
@@ -87,11 +112,8 @@ def test_the_hash_follows_what_raters_see_and_nothing_else() -> None:
 
 def test_favoured_sides_are_declared_and_no_rater_sees_them() -> None:
     rubric = load_rubric("even-handedness")
-    assert {option.key: option.favours for option in rubric.options} == {
-        "A": "a",
-        "B": "b",
-        "C": "",
-    }
+    favours = {option.key: option.favours for option in rubric.options}
+    assert favours == {"A": "a", "B": "b", "C": ""}
     text = dump_rubric(rubric)
     without = parse_rubric(text.replace('favours = "a"\n', "").replace('favours = "b"\n', ""), "e")
     assert without != rubric
@@ -109,10 +131,8 @@ def test_swap_exchanges_the_sides_of_a_pair_and_leaves_a_response_alone() -> Non
 
 
 def test_that_words_are_to_be_marked_is_part_of_what_raters_see_and_no_other_hash_moves() -> None:
-    plain, *asking = (
-        parse_rubric(f'evidence = "{how}"\n' + RUBRIC, "tone.toml")
-        for how in ("", "optional", "required")
-    )
+    texts = (f'evidence = "{how}"\n{RUBRIC}' for how in ("", "optional", "required"))
+    plain, *asking = (parse_rubric(text, "tone.toml") for text in texts)
     assert plain.hash == parse_rubric(RUBRIC, "tone.toml").hash
     assert len({plain.hash, *(rubric.hash for rubric in asking)}) == 3
     assert parse_rubric(dump_rubric(asking[0]), "tone.toml") == asking[0]
@@ -195,12 +215,9 @@ def test_a_faulty_translation_is_one_sentence(old: str, new: str, says: str) -> 
     assert str(refused.value).startswith("tone.toml")
 
 
-def test_a_translated_rubric_can_be_a_key() -> None:
+def test_a_translated_rubric_can_be_a_key_and_survives_its_file() -> None:
     assert {rubric(): 1}[rubric()] == 1
     assert rubric() != rubric(ORIGINAL)
-
-
-def test_a_translated_rubric_survives_being_written_and_read() -> None:
     assert parse_rubric(dump_rubric(rubric()), "again.toml") == rubric()
 
 

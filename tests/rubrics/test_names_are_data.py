@@ -35,9 +35,8 @@ def renamed(name: str, folder: Path) -> Rubric:
     """The shipped rubric with nothing changed in its file but name and title."""
     text = (files("evenhand.rubrics") / f"{name}.toml").read_text("utf-8")
     for field, other in (("name", OTHER_NAMES[name]), ("title", f"Titled {name.upper()}")):
-        text, changed = re.subn(
-            f'^{field} = ".*"$', f'{field} = "{other}"', text, count=1, flags=re.M
-        )
+        line = f'{field} = "{other}"'
+        text, changed = re.subn(f'^{field} = ".*"$', line, text, count=1, flags=re.M)
         assert changed == 1
     path = folder / f"{OTHER_NAMES[name]}.toml"
     path.write_text(text, "utf-8")

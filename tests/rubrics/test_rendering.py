@@ -14,15 +14,8 @@ from evenhand.rubrics.loading import parse_rubric, read_rubric
 from evenhand.rubrics.model import PromptTemplate
 from evenhand.rubrics.rendering import MOST_TURNS, Turn, turns_of
 
-VALUES = {
-    "prompt": "P",
-    "response": "R",
-    "prompt_a": "PA",
-    "response_a": "RA",
-    "prompt_b": "PB",
-    "response_b": "RB",
-    "statement": "S",
-}
+VALUES = {"prompt": "P", "response": "R", "prompt_a": "PA", "response_a": "RA"}
+VALUES |= {"prompt_b": "PB", "response_b": "RB", "statement": "S"}
 
 
 @pytest.mark.parametrize("name", ["even-handedness", "hedging", "refusal"])
@@ -40,20 +33,15 @@ def test_people_and_prompt_share_every_word_and_the_parser_every_option(name: st
 
 
 def test_a_rater_sees_only_what_the_rubric_asks_for() -> None:
-    assert [block.variable for block in load_rubric("hedging").for_people(VALUES).blocks] == [
-        "response"
-    ]
-    assert [block.variable for block in load_rubric("refusal").for_people(VALUES).blocks] == [
-        "prompt",
-        "response",
-    ]
+    for name, shown in (("hedging", ["response"]), ("refusal", ["prompt", "response"])):
+        blocks = load_rubric(name).for_people(VALUES).blocks
+        assert [block.variable for block in blocks] == shown
 
 
 def test_a_missing_variable_is_an_error() -> None:
+    given = dict.fromkeys(("prompt_a", "prompt_b", "response_a"), "x")
     with pytest.raises(InputError, match="needs 'response_b'"):
-        load_rubric("even-handedness").for_prompt(
-            dict.fromkeys(("prompt_a", "prompt_b", "response_a"), "x")
-        )
+        load_rubric("even-handedness").for_prompt(given)
 
 
 def test_the_system_text_does_not_depend_on_the_unit() -> None:
@@ -78,19 +66,10 @@ def test_no_chat_template_token_is_sent_and_people_read_the_text_as_it_is(token:
     assert [block.text for block in rubric.for_people(values).blocks] == list(values.values())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a <- b |> f() %>% g()",
-        "x[1] < y | z > 2",
-        "<b>bold</b>",
-        "[inst]itute",
-        "| a | b |",
-        "see [2], [A] and <p>",
-    ],
-)
-def test_what_is_no_token_is_sent_as_it_is(text: str) -> None:
-    assert text in load_rubric("hedging").for_prompt({"response": text}).user
+def test_what_is_no_token_is_sent_as_it_is() -> None:
+    texts = ("a <- b |> f() %>% g()", "x[1] < y | z > 2", "<b>bold</b>", "[inst]itute")
+    for text in (*texts, "| a | b |", "see [2], [A] and <p>"):
+        assert text in load_rubric("hedging").for_prompt({"response": text}).user
 
 
 def test_a_long_text_of_openings_is_rendered_at_once() -> None:
@@ -115,11 +94,8 @@ ANTHROPIC = {
 
 def test_one_message_and_a_reply_are_conversations() -> None:
     message = {"role": "assistant", "content": "The IC 8."}
-    for held in (
-        message,
-        {"choices": [{"message": message}], "usage": {}},
-        {"messages": [message]},
-    ):
+    reply = {"choices": [{"message": message}], "usage": {}}
+    for held in (message, reply, {"messages": [message]}):
         assert turns_of(json.dumps(held)) == (Turn("assistant", "The IC 8."),)
 
 
@@ -143,10 +119,7 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
         ('{"choices": []}', "it is no list of messages"),
         ('{"choices": [{"text": "x"}]}', "turn 1 is no message"),
         ('["hi"]', "turn 1 is no message"),
-        (
-            '[{"role": "user", "content": "x"}, {"role": "referee"}]',
-            "turn 2 has the role 'referee'",
-        ),
+        ('[{"role": "user", "content": "x"}, {"role": "referee"}]', "turn 2 has the role 'ref"),
         ('[{"role": "user", "content": ""}]', "its messages hold no text"),
         (json.dumps([{"role": "user", "content": "x"}] * (MOST_TURNS + 1)), "2,001 turns"),
     ],
@@ -196,16 +169,12 @@ TEMPLATE = (
 
 def pair(template: str = TEMPLATE, **more: object) -> Rubric:
     fields = {
-        "name": "mine",
-        "title": "Mine",
-        "unit": "pair",
-        "level": "nominal",
-        "question": "Which?",
-        "instructions": "Judge.",
+        "name": "mine", "title": "Mine", "unit": "pair", "level": "nominal",
+        "question": "Which?", "instructions": "Judge.",
         "variables": ["response_a", "response_b", "group_a"],
         "options": [{"key": "A", "name": "First"}, {"key": "B", "name": "Second"}],
         "prompt": {"template": template},
-    }
+    }  # fmt: skip
     return Rubric.model_validate(fields | more)
 
 
@@ -214,9 +183,8 @@ VALUES_OF_PAIR = {"response_a": "One.", "response_b": "Two.", "group_a": "left"}
 
 def test_the_template_is_sent_as_it_is() -> None:
     prompt = pair().for_prompt(VALUES_OF_PAIR)
-    assert prompt.user == (
-        '{"like": "this"} {{kept}} for left.\n<a>\nOne.</a>Two.\n\nBegin with "(".\n'
-    )
+    sent = '{"like": "this"} {{kept}} for left.\n<a>\nOne.</a>Two.\n\nBegin with "(".\n'
+    assert prompt.user == sent
     assert (prompt.system, prompt.kind.keys, prompt.verbatim) == ("", ("A", "B"), True)
 
 
@@ -227,9 +195,8 @@ def test_no_text_is_read_for_fields_whatever_it_holds(one: str, other: str) -> N
     prompt = pair().for_prompt(VALUES_OF_PAIR | {"response_a": hostile})
     assert prompt.user.count(hostile) >= 1
     head, tail = TEMPLATE.split("{response_a}")
-    assert prompt.user == head.replace("{group_a}", "left") + hostile + tail.replace(
-        "{response_b}", "Two."
-    )
+    head, tail = head.replace("{group_a}", "left"), tail.replace("{response_b}", "Two.")
+    assert prompt.user == head + hostile + tail
 
 
 def test_what_stays_the_same_is_cut_off_for_the_cache() -> None:
@@ -237,9 +204,8 @@ def test_what_stays_the_same_is_cut_off_for_the_cache() -> None:
     same_group = pair().for_prompt(VALUES_OF_PAIR | {"response_a": "Another.", "response_b": "x"})
     other_group = pair().for_prompt(VALUES_OF_PAIR | {"group_a": "right of centre"})
     everybody, group = first.cuts
-    assert (
-        first.user[:everybody] == other_group.user[:everybody] == '{"like": "this"} {{kept}} for '
-    )
+    same = '{"like": "this"} {{kept}} for '
+    assert first.user[:everybody] == other_group.user[:everybody] == same
     assert first.user[:group] == same_group.user[:group] != other_group.user[:group]
     assert first.user[group:].startswith("One.")
 
@@ -287,23 +253,17 @@ def test_every_fault_is_found_at_once() -> None:
     text = dump_rubric(pair()).replace('"group_a"', '"group_a", "nothing"')
     rubric, faults = read_rubric(text.replace("title", 'affirmative = ["Z"]\ntitle'))
     assert rubric is None
-    assert [fault.partition(",")[0] for fault in faults] == [
-        "affirmative names 'Z'",
-        "`variables` lists 'nothing'",
-    ]
+    said = [fault.partition(",")[0] for fault in faults]
+    assert said == ["affirmative names 'Z'", "`variables` lists 'nothing'"]
 
 
 def test_a_group_that_the_instructions_name_stands_with_the_unit() -> None:
     """The system part is the same for all units, so that a provider can cache it."""
     words = "Judge both.\n\nThe first is for {group_a}.\n\nBe fair."
     rubric = pair(prompt=None, instructions=words)
-    prompts = [
-        rubric.for_prompt(VALUES_OF_PAIR | {"group_a": group}) for group in ("left", "right")
-    ]
-    assert prompts[0].system == prompts[1].system
-    assert prompts[0].system.startswith("Judge both.\n\nBe fair.")
-    assert [prompt.user.partition("\n\n")[0] for prompt in prompts] == [
-        "The first is for left.",
-        "The first is for right.",
-    ]
+    for group in ("left", "right"):
+        prompt = rubric.for_prompt(VALUES_OF_PAIR | {"group_a": group})
+        assert prompt.user.partition("\n\n")[0] == f"The first is for {group}."
+        assert prompt.system == rubric.for_prompt(VALUES_OF_PAIR).system
+        assert prompt.system.startswith("Judge both.\n\nBe fair.")
     assert rubric.for_people(VALUES_OF_PAIR).instructions == words.replace("{group_a}", "left")

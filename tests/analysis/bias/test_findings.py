@@ -29,23 +29,15 @@ FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 items in 100 clu
     ("place", "sentence"),
     [
         (SIDE, "side of the pair: it leans to left rather than right"),
-        (
-            ("bias_side", "partisan=True|binary", "left>right"),
-            "side of the pair where partisan=True: it is more often affirmative on left than on",
-        ),
+        (("bias_side", "partisan=True|binary", "left>right"),
+         "side of the pair where partisan=True: it is more often affirmative on left than on"),
         (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
         (LENGTH, "it leans towards the longer response, for each doubling"),
         (("bias_length", "all|binary", "response_words"), "for each doubling of the response"),
-        (
-            ("bias_self_preference", "all|binary", "meta"),
-            "subjects of its own family (meta) than",
-        ),
-        (
-            ("bias_slice", "topic=tax|binary", ""),
-            "slice topic=tax: it is more often affirmative",
-        ),
+        (("bias_self_preference", "all|binary", "meta"), "subjects of its own family (meta) than"),
+        (("bias_slice", "topic=tax|binary", ""), "slice topic=tax: it is more often affirmative"),
     ],
-)
+)  # fmt: skip
 def test_what_was_found(place, sentence):
     [found] = findings(_rows((*place, Interval(0.2, 0.15, 0.25), 0.002)).rows.values())
     assert found.status == "found"
@@ -92,10 +84,9 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("place", "interval", "p", "status", "sentence"), OTHERWISE.values(), ids=OTHERWISE
-)
-def test_what_is_said_of_a_shift(place, interval, p, status, sentence):
+@pytest.mark.parametrize("case", OTHERWISE)
+def test_what_is_said_of_a_shift(case):
+    place, interval, p, status, sentence = OTHERWISE[case]
     [found] = findings(_rows((*place, interval, p)).rows.values())
     assert status is None or found.status == status
     assert sentence in found.sentence

@@ -116,9 +116,7 @@ def test_a_rubric_on_responses_compares_the_two_responses():
     assert (row["n_units"], row["n_clusters"]) == (1000, 500)
     even = row_of(rows, "bias_side", "even", "all|binary")
     assert even["low"] < 0 < even["high"]
-    given = pd.DataFrame(
-        {"unit": made.units["unit_id"].str[:-2], "side": made.units["side"], "yes": 0.0}
-    )
+    given = made.units.assign(unit=made.units["unit_id"].str[:-2])
     own = made.ratings[made.ratings["rater_id"] == "g"].set_index("unit_id")["label"]
     given["yes"] = (own.loc[made.units["unit_id"]] == "yes").to_numpy(dtype=float)
     wide = given.pivot(index="unit", columns="side", values="yes")

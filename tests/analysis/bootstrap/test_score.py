@@ -117,9 +117,8 @@ class PlainNull:
 
     def error_and_quantile(self, alpha: float) -> tuple[float, float]:
         x = self.influence(self.weights)
-        second, third, fourth = (
-            sum(w * x[p] ** k for p, w in self.weights.items()) for k in (2, 3, 4)
-        )
+        weights = self.weights.items()
+        second, third, fourth = (sum(w * x[p] ** k for p, w in weights) for k in (2, 3, 4))
         second = max(second, 1e-12)
         skew, kurtosis = third / second**1.5, fourth / second**2
         most = max(self.n - 1, 1)
@@ -134,10 +133,8 @@ class PlainNull:
     def move(self, distance: float) -> None:
         x = self.influence(self.weights)
         variance = max(sum(w * x[p] ** 2 for p, w in self.weights.items()), 1e-12)
-        grown = {
-            p: w * math.exp(min(max(distance / variance * x[p], -3), 3))
-            for p, w in self.weights.items()
-        }
+        moved = {p: math.exp(min(max(distance / variance * x[p], -3), 3)) for p in self.weights}
+        grown = {p: w * moved[p] for p, w in self.weights.items()}
         size = sum(grown.values())
         self.weights = {p: w / size for p, w in grown.items()}
 
@@ -195,9 +192,7 @@ def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
     n = base.sum(axis=1)
     by_people = base.reshape(-1, 8, 2).sum(axis=2).repeat(2, axis=1)
     linear = np.array([[each.people.get(p[:3], 0.0) for p in PATTERNS] for each in nulls])
-    estimate, stretch = (
-        np.array([getattr(each, name) for each in nulls]) for name in ("estimate", "stretch")
-    )
+    estimate, stretch = np.array([(each.estimate, each.stretch) for each in nulls]).T
     base = base + 0.25 * by_people / n[:, None]
     statistic = Kappas(table_sums(tables, DISTANCE), DISTANCE, linear, base)
     return statistic, Sample(estimate, float(n[0]), float(n[0]), stretch)
@@ -274,10 +269,8 @@ def one_table(right: int, wrong: int) -> tuple[Kappas, Sample]:
     for at, cell in enumerate([(0, 0), (1, 1), (0, 1), (1, 0)]):
         tables[at, 0][cell] = 1.0
     base = np.array([right / 2, right / 2, wrong / 2, wrong / 2]) + 0.125
-    return (
-        Kappas(table_sums(tables, DISTANCE), DISTANCE, np.zeros(4), base),
-        Sample(np.array(2 * right / n - 1), n, n, np.array(1.0)),
-    )
+    kappas = Kappas(table_sums(tables, DISTANCE), DISTANCE, np.zeros(4), base)
+    return kappas, Sample(np.array(2 * right / n - 1), n, n, np.array(1.0))
 
 
 @pytest.mark.parametrize("n", [30, 60, 100, 250, 1000])
@@ -288,13 +281,10 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
     as that part of whole numbers is kept back which power can spare.
     """
     wrong = round(n * share_wrong)
-    low, high = (
-        (1 + float(bound(*one_table(n - wrong, wrong), 0.025))) / 2
-        for bound in (lower_bound, upper_bound)
-    )
-    wilson, exact = (
-        proportion.proportion_confint(n - wrong, n, 0.05, method) for method in ("wilson", "beta")
-    )
+    table = one_table(n - wrong, wrong)
+    low, high = ((1 + float(of(*table, 0.025))) / 2 for of in (lower_bound, upper_bound))
+    wilson = proportion.proportion_confint(n - wrong, n, 0.05, "wilson")
+    exact = proportion.proportion_confint(n - wrong, n, 0.05, "beta")
     near = 0.55 / n
     assert min(wilson[0], exact[0]) - near <= low <= max(wilson[0], exact[0]) + near
     assert min(wilson[1], exact[1]) - near <= high <= max(wilson[1], exact[1]) + near

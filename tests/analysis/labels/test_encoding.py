@@ -101,14 +101,9 @@ REASON = "failed <b>both</b> checks"
 
 @pytest.fixture
 def analysis():
-    return analyse(
-        ratings_of(LABELS, graders=["grader"]),
-        None,
-        [SCALE],
-        resamples=200,
-        facts=StudyFacts(excluded={"bad": REASON, "never-came": "x"}),
-        verify=True,
-    )
+    facts = StudyFacts(excluded={"bad": REASON, "never-came": "x"})
+    ratings = ratings_of(LABELS, graders=["grader"])
+    return analyse(ratings, None, [SCALE], resamples=200, facts=facts, verify=True)
 
 
 def test_main_figures_are_those_of_an_analysis_without_them(analysis):

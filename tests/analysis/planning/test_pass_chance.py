@@ -146,14 +146,10 @@ def test_more_than_ten_people_count_as_ten():
     assert many["like_these"][60] == few["like_these"][10]
 
 
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2),
-        ScaleScenario(1, 5, 0.5, 4.5, strictness=0.2),
-        ScaleScenario(0, 10, 0.9, 2.0),
-    ],
-)
+STRICT = [ScaleScenario(1, 5, *of, strictness=0.2) for of in ((0.7, 3.0), (0.5, 4.5))]
+
+
+@pytest.mark.parametrize("scenario", [*STRICT, ScaleScenario(0, 10, 0.9, 2.0)])
 def test_labels_on_a_scale_are_as_assumed(scenario):
     """Over studies, as annotators' strictness is drawn in each."""
     drawn = scenario.draw(np.random.default_rng(3), (2000, 100), 2, graders=1)
@@ -195,24 +191,18 @@ def test_more_points_than_twenty_one_change_little(monkeypatch):
 def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (500, 200), 2)
-    kappas = [
-        metrics.cohen_kappa_score(*pair, weights="linear", labels=range(5))
-        for pair in zip(first, second, strict=True)
-    ]
+    of = {"weights": "linear", "labels": range(5)}
+    pairs = zip(first, second, strict=True)
+    kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]
     assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
     assert np.isnan(half_width("alpha", 200, scenario))
 
 
+SIZES = [(1, 5, 0.7, 3.0), (1, 5, 0.7, 4.4), (0, 10, 0.7, 5.0), (0, 100, 0.9, 50.0)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        ScaleScenario(1, 5, 0.7, 3.0),
-        ScaleScenario(1, 5, 0.7, 4.4),
-        ScaleScenario(0, 10, 0.7, 5.0),
-        ScaleScenario(0, 100, 0.9, 50.0),
-    ],
-)
+@pytest.mark.parametrize("scenario", [ScaleScenario(*each) for each in SIZES])
 def test_a_grader_without_an_error_passes_from_the_size_that_it_needs(scenario):
     """Such a grader gives the median of two hundred people's labels."""
     needed = scenario.errorless_units(0.1, level_of_look(1, 0))

@@ -56,9 +56,8 @@ def test_mlflow_reads_every_assessment_and_writes_the_same() -> None:
     assert lines(made("mlflow").files[""]) == said("mlflow")
     by_error = [each for each in said("mlflow") if each["feedback"].get("error")]
     assert [each["feedback"]["error"]["error_code"] for each in by_error] == ["refusal"]
-    kinds = {
-        (each["source"]["source_id"], each["source"]["source_type"]) for each in said("mlflow")
-    }
+    sources = [each["source"] for each in said("mlflow")]
+    kinds = {(each["source_id"], each["source_type"]) for each in sources}
     assert kinds == {("ann", "HUMAN"), ("ben", "HUMAN"), ("openai:gpt-x", "LLM_JUDGE")}
 
 
@@ -73,10 +72,8 @@ def test_langsmith_takes_every_piece_of_feedback_as_it_stands() -> None:
     feedback = lines(made("langsmith").files[""])
     assert feedback == said("langsmith")
     assert len({each["id"] for each in feedback}) == len(feedback) == len(RATINGS) - 1
-    kinds = {
-        (each["feedback_source"]["metadata"]["rater_id"], each["feedback_source"]["type"])
-        for each in feedback
-    }
+    sources = [each["feedback_source"] for each in feedback]
+    kinds = {(each["metadata"]["rater_id"], each["type"]) for each in sources}
     assert kinds == {("ann", "api"), ("ben", "api"), ("openai:gpt-x", "model")}
 
 
@@ -96,9 +93,8 @@ def test_inspect_puts_every_raters_label_on_its_sample() -> None:
         for each in records
     }
     assert scored["u1"]["precomputed_scores"]["value"]["tone/ben"] == "harsh"
-    assert (
-        scored["u3"]["precomputed_scores"]["metadata"]["raters"][0]["unscored_reason"] == "refusal"
-    )
+    (first, *_) = scored["u3"]["precomputed_scores"]["metadata"]["raters"]
+    assert first["unscored_reason"] == "refusal"
 
 
 def test_label_studio_finds_no_fault_in_a_prediction() -> None:
@@ -122,11 +118,8 @@ def test_argilla_reads_the_same_questions_and_suggestions() -> None:
     records = said_of_it["records"]
     assert [each.pop("status") for each in records] == ["pending", "pending"]
     assert filled(files["records.json"]) == records
-    assert records[0]["suggestions"]["tone"] == {
-        "value": "calm",
-        "score": 0.75,
-        "agent": "openai:gpt-x",
-    }
+    suggested = {"value": "calm", "score": 0.75, "agent": "openai:gpt-x"}
+    assert records[0]["suggestions"]["tone"] == suggested
 
 
 def test_hugging_face_loads_every_column_of_both_tables(tmp_path: Path) -> None:
@@ -184,17 +177,15 @@ def test_argilla_takes_one_grader() -> None:
     given = material()
     other = given.combined.assign(rater_id=given.combined["rater_id"].replace("ann", "other:x"))
     other["rater_kind"] = "model"
-    with pytest.raises(
-        InputError, match="name one grader with --rater: ben, openai:gpt-x, other:x"
-    ):
+    told = "name one grader with --rater: ben, openai:gpt-x, other:x"
+    with pytest.raises(InputError, match=told):
         FORMATS["argilla"].make(type(given)(**{**vars(given), "combined": other}))
 
 
 def test_the_ids_by_which_a_tool_knows_a_unit_take_its_place() -> None:
     given = material("ann")
-    own = given.units.assign(
-        trace_id="tr-1", span_id="s-1", observation_id="o-1", sample_id=7, epoch=2
-    )
+    ids = {"trace_id": "tr-1", "span_id": "s-1", "observation_id": "o-1"}
+    own = given.units.assign(**ids, sample_id=7, epoch=2)
     given = type(given)(**{**vars(given), "units": own})
     first = {name: lines(FORMATS[name].make(given).files[""])[0] for name in ("mlflow", "langfuse")}
     assert (first["mlflow"]["trace_id"], first["mlflow"]["span_id"]) == ("tr-1", "s-1")
@@ -204,9 +195,8 @@ def test_the_ids_by_which_a_tool_knows_a_unit_take_its_place() -> None:
 
 
 def test_each_says_what_it_could_not_carry() -> None:
-    lost = (
-        "p_positive, probabilities, prob_method, unscored_reason, seconds, rubric_hash, created_at"
-    )
+    lost = "p_positive, probabilities, prob_method, unscored_reason, seconds, rubric_hash, "
+    lost += "created_at"
     assert made("wide").left_out == [
         f"Repeated draws and both orders were combined as in the report: {len(RATINGS)} ratings "
         f"became {len(COMBINED)}.",
@@ -248,12 +238,10 @@ def test_nothing_of_somebodys_is_written_over(tmp_path: Path) -> None:
         check_out(Path("x.csv"), FORMATS["langfuse"])
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"), [("langfus", "langfuse"), ("label_studo", "label-studio")]
-)
-def test_an_unknown_format_suggests_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(InputError, match=rf"did you mean {nearest}\?"):
-        format_of(name)
+def test_an_unknown_format_suggests_the_nearest() -> None:
+    for name, nearest in (("langfus", "langfuse"), ("label_studo", "label-studio")):
+        with pytest.raises(InputError, match=rf"did you mean {nearest}\?"):
+            format_of(name)
     for known in ("Label_Studio", "labelstudio"):
         assert format_of(known) is FORMATS["label-studio"]
 
@@ -262,9 +250,8 @@ def test_an_unknown_format_suggests_the_nearest(name: str, nearest: str) -> None
 def tool(request: pytest.FixtureRequest) -> tuple[str, Callable[[Path], Any]]:
     """A tool's name, and what its own package makes of a file, in an environment of its own."""
     name = request.param
-    folder = installed(
-        f"{name}-{PACKAGES[name][0].partition('==')[2]}", pip_command(*PACKAGES[name])
-    )
+    version = PACKAGES[name][0].partition("==")[2]
+    folder = installed(f"{name}-{version}", pip_command(*PACKAGES[name]))
 
     def asked(file: Path) -> Any:
         command = [sys.executable, "-P", str(HERE / "tools.py"), name, str(file)]

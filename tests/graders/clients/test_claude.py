@@ -132,12 +132,8 @@ def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> 
     summary = grade(study, [bench.claude])
     assert summary.graders[0].unscored == {"refusal": 1, "truncated": 1, "unparseable": 1}
     table = study.ratings().set_index("unit_id")
-    assert table["unscored_reason"].to_dict() == {
-        "p0001|m|a": "refusal",
-        "p0001|m|b": "truncated",
-        "p0002|m|a": "unparseable",
-        "p0002|m|b": "",
-    }
+    reasons = table["unscored_reason"].sort_index()
+    assert reasons.tolist() == ["refusal", "truncated", "unparseable", ""]
     assert grade(study, [bench.claude]).graders[0].already == 4
     assert len(bench.calls) == 4
 
@@ -249,9 +245,8 @@ def test_a_request_is_signed_with_aws_credentials(bench: Bench, cloud: str, monk
 @pytest.mark.parametrize("cloud", ["vertex"], indirect=True)
 def test_credentials_that_cannot_be_had_stop_the_grader(bench, cloud, monkeypatch, tmp_path):
     if find_spec("google.auth") is None:
-        monkeypatch.syspath_prepend(
-            installed("google-auth-2", pip_command("google-auth[requests]==2.*"))
-        )
+        command = pip_command("google-auth[requests]==2.*")
+        monkeypatch.syspath_prepend(installed("google-auth-2", command))
     monkeypatch.delenv("VERTEX_ACCESS_TOKEN")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
     (sentence,) = grade(bench.study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}"]).stopped

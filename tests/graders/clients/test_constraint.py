@@ -118,12 +118,9 @@ def test_the_schema_names_the_keys_and_nothing_else(bench: Bench) -> None:
 
 def test_draws_are_held_to_the_keys_too(bench: Bench) -> None:
     calls = iter(range(1000))
-
-    def script(call: Call) -> Reply:
-        reply = held(call)
-        return replace(reply, body=reply.body | {"id": f"c-{next(calls)}"})
-
-    bench.script = script
+    bench.script = lambda call: replace(
+        held(call), body=held(call).body | {"id": f"c-{next(calls)}"}
+    )
     study = bench.study(pairs=1)
     assert grade(study, [bench.openai], draws=3).scored == 6
     assert set(ways_of(bench)) == {"json_schema"}
@@ -177,22 +174,17 @@ def test_figures_that_are_no_log_probabilities_refuse_the_server(bench, capsys, 
     assert grade(study, [bench.openai], method="label").scored == 8
 
 
+ODD = [("created", "yesterday"), ("usage", []), ("id", 17), ("model", ["m"]), ("usage", None)]
+
+
 @pytest.mark.parametrize(
-    "odd",
-    [
-        {"created": "yesterday"},
-        {"usage": []},
-        {"id": 17},
-        {"model": ["m"]},
-        {"system_fingerprint": 4},
-        {"service_tier": {}},
-        {"usage": None, "created": None},
-    ],
+    ("name", "odd"), [*ODD, ("system_fingerprint", 4), ("service_tier", {}), ("created", None)]
 )
-def test_an_odd_field_costs_no_label(odd: dict[str, Any]) -> None:
-    chat = parse_reply(completion("2", positions=[{"2": 0.9, "3": 0.1}]).body | odd, RUBRIC)
+def test_an_odd_field_costs_no_label(name: str, odd: Any) -> None:
+    reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body | {name: odd}
+    chat = parse_reply(reply, RUBRIC)
     assert (chat.label, chat.prob_method) == ("2", "logprobs")
-    named = {name: value for name, value in odd.items() if name in ("id", "model", "usage")}
+    named = {name: odd} if name in ("id", "model", "usage") else {}
     assert parse_message(message("2").body | named, RUBRIC).label == "2"
 
 

@@ -268,17 +268,17 @@ def test_an_edit_that_is_declared_harmless_asks_nothing_again(bench: Bench, same
 
 def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(bench: Bench) -> None:
     study = bench.study()
-    more = {"question": "On {topic_name}?", "variables": ("response", "topic_name")}
-    needs_topic = load_rubric("hedging").model_copy(update=more)
-    for said, graded, graders, options in (
-        ("no rubric 'nothing'", study, [bench.claude], {"rubrics": ["nothing"]}),
-        ("scope", study, [bench.claude], {"scope": "some"}),
-        ("concurrency", study, [bench.claude], {"concurrency": 0}),
-        ("at least one grader", study, [], {}),
-        ("not a valid grader", study, [bench.claude, "nonsense"], {}),
-        # One sentence, and no group of errors.
-        ("needs 'topic_name'", bench.study(rubrics=(needs_topic,), name="t"), [bench.openai], {}),
+    for said, graders, options in (
+        ("no rubric 'nothing'", [bench.claude], {"rubrics": ["nothing"]}),
+        ("scope", [bench.claude], {"scope": "some"}),
+        ("concurrency", [bench.claude], {"concurrency": 0}),
+        ("at least one grader", [], {}),
+        ("not a valid grader", [bench.claude, "nonsense"], {}),
     ):
         with pytest.raises(InputError, match=said):
-            grade(graded, graders, **options)
+            grade(study, graders, **options)
+    more = {"question": "On {topic_name}?", "variables": ("response", "topic_name")}
+    needs_topic = load_rubric("hedging").model_copy(update=more)
+    with pytest.raises(InputError, match="needs 'topic_name'"):  # no group of errors
+        grade(bench.study(rubrics=(needs_topic,), name="topics"), [bench.openai])
     assert bench.calls == []
