@@ -21,6 +21,7 @@ from evenhand.study.store.logs.decisions import (
     candidates_of,
     check_clusters,
     chosen_on,
+    coming_looks,
     contents_read,
     ends_of,
     labels_hash,
@@ -108,6 +109,9 @@ def test_the_same_labels_are_the_same_look_and_who_does_not_look_leaves_no_trace
         ({"refusal": "first"}, True, {"refusal": 1}),
     ):
         assert look_numbers(store, digests, record=record) == numbers
+    for _ in range(2):  # to ask for the number of a look is none
+        present = {"refusal": "third", "hedging": "first"}
+        assert coming_looks(store, present) == {"refusal": 3, "hedging": 1}
 
 
 def test_looks_outlive_the_program(database, make_study):

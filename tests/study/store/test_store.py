@@ -23,7 +23,12 @@ from evenhand.study.session.sessions import raters_to_split_by
 from evenhand.study.settings.study_toml import BackgroundQuestion
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import grades, labels, told_totals
-from evenhand.study.store.store import TOTALS_COLUMNS, Store, grade_totals
+from evenhand.study.store.store import (
+    TOTALS_COLUMNS,
+    Store,
+    grade_totals,
+    models_that_answered,
+)
 from evenhand.study.tables.formats import read_table, write_table
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 from harness.studies import submit, task_of, work_through
@@ -73,6 +78,7 @@ def test_responses_come_later_and_never_change(make_study):
     with pytest.raises(InputError, match="another response to p0001 side a"):
         study.store.add_responses(frame.assign(response="other"))
     assert len(study.units()) == 5 + 3
+    assert study.store.unit_texts("p0001", "s")[1] == {"a": "text", "b": "text"}
 
 
 @pytest.mark.slow
@@ -286,6 +292,12 @@ def test_attempts_add_up(make_study, database):
     assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
     assert totals.loc["i", "models"] == "{}"
+
+
+def test_the_models_of_a_grader_are_those_of_all_its_rubrics():
+    models = [{"m": 2}, {"m": 1, "n": 4}, {}]
+    totals = pd.DataFrame({"rater_id": [*"ggh"], "models": map(json.dumps, models)})
+    assert models_that_answered(totals) == {"g": {"n": 4, "m": 3}}
 
 
 # Languages in which people were asked
