@@ -1,6 +1,5 @@
 """Rubrics from files and from the command line. A file is TOML, one rubric each, unknown fields
-refused; the command line asks a question with its options or a scale. A rubric that loads may still
-say what contradicts that which is sent around it.
+refused; the command line asks a question with its options or a scale.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from evenhand.rubrics.options import (
     Option,
     in_a_row,
 )
-from evenhand.rubrics.parsing import Forms
-from evenhand.rubrics.rendering import ANSWERS, TEXT_VARIABLES
+from evenhand.rubrics.rendering import ANSWERS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -320,45 +318,3 @@ def _key(name: str) -> str:
     if not key:
         raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
     return key
-
-
-# ---- faults of a rubric that loads --------------------------------------------------------------
-_FORMS = Forms()
-
-
-def contradictions(rubric: Rubric) -> list[str]:
-    """Return a sentence for each place where a rubric's words contradict what is sent with them.
-
-    People see the texts without tags and choose with a click. A grader is sent tags named as the
-    variables, and asked for one key alone, unless the rubric has a prompt of its own.
-    """
-    options = (f"{option.name} {option.description}" for option in rubric.options)
-    text = "\n".join([rubric.instructions, rubric.question, *options])
-    who = "people" if rubric.prompt else "both"
-    named = {*_FORMS["any_tag"].findall(text), *_FORMS["snake_case"].findall(text)}
-    tags = ", ".join(f"<{name}>" for name in rubric.variables if name in TEXT_VARIABLES)
-    tags_of_both = {} if rubric.prompt else {"tags": tags}
-    sentences = [
-        written(f"rubric_check.tag_{who}", tag=name, **tags_of_both)
-        for name in sorted(named - set(rubric.variables))
-    ]
-    for form in ("starts", "reasons", "format"):
-        if match := _FORMS[form].search(text):
-            sentences.append(written(f"rubric_check.words_{who}", words=" ".join(match[0].split())))
-    # A token that begins two keys does not tell them apart.
-    keys = [option.key for option in rubric.kind.listed]
-    pairs = ((key, other) for key in keys for other in keys if key != other)
-    for key, longer in pairs:
-        if longer.casefold().startswith(key.casefold()):
-            sentences.append(written("rubric_check.begins_another", key=key, longer=longer))
-            break
-    if rubric.prompt:
-        template = rubric.prompt.template
-        sentences += [
-            written("rubric_check.no_option", key=key)
-            for key in keys
-            if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", template)
-        ]
-        if _FORMS["reasons"].search(template):
-            sentences.append(written("rubric_check.reasons_template"))
-    return sentences

@@ -73,7 +73,7 @@ def print_report(
     """Write the report of a study, with a sign of life meanwhile, and print what it comes to; its
     figures as files of their own where a folder is named."""
     from evenhand.analysis.report.files import PUBLISHED
-    from evenhand.reporting.panel import last_lines, published_table
+    from evenhand.reporting.panel import last_lines
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as tell:
@@ -81,7 +81,7 @@ def print_report(
     # Name ratings that no longer count here, too: an edited rubric may have excluded them.
     print_lines([*study.edited_rubrics(), *last_lines(analysis)])
     if study.config.published:
-        print_lines([published_table(out / PUBLISHED)])
+        say("reproduction.beside", file=out / PUBLISHED)
     if figures is not None:
         say("terminal.figures", folder=figures)
 
@@ -249,10 +249,6 @@ def run_select(arguments: argparse.Namespace) -> None:
     print_lines(Selection(analysis, study=study).lines, ranked=True)
 
 
-RULE = ("--margin", "--set")
-"""Requirements on a grader, with a pilot or without."""
-
-
 def run_plan(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
 
@@ -264,7 +260,9 @@ def run_plan(arguments: argparse.Namespace) -> None:
         analysis, _ = analyse_asked(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, wanted).lines, ranked=True)
         return
-    elsewhere = set(arguments.given) - {*options, *RULE, "--statistic", "--half-width"}
+    # Requirements on a grader are said with a pilot or without.
+    named = {*options, "--margin", "--set", "--statistic", "--half-width"}
+    elsewhere = set(arguments.given) - named
     refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
     settings = given_settings(arguments)
     with working("simulating"):

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import (
-    console,
-    print_lines,
-    print_next,
-    print_table,
-    progress_bar,
-    say,
-    warn,
-)
+from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
 from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
-from evenhand.texts import written
+from evenhand.texts import number_of, written
 
 if TYPE_CHECKING:
     from evenhand.reporting.suggestions import Divided, UnclearRubric
@@ -130,40 +123,27 @@ def run_check(arguments: argparse.Namespace) -> int:
 
 
 def _check_one(file: str) -> int:
-    """Print every fault of a file, or else what will be sent and what in it contradicts itself."""
+    """Print every fault of a file, or else what was read, and whether a key begins another: a
+    model's tokens may not tell them apart.
+    """
     rubric, faults = loading.read_rubric(loading.rubric_text(file))
     if rubric is None:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
-    print_lines(_summary(rubric))
-    for sentence in loading.contradictions(rubric):
-        warn("terminal.warning", text=sentence)
-    return DONE
-
-
-def _summary(rubric: Rubric) -> list[str]:
     affirmative = written("rubric_check.no_affirmative")
     if keys := ", ".join(rubric.affirmative):
         affirmative = written("rubric_check.affirmative", keys=keys)
-    prompt = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
     about: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
     about |= {"level": rubric.level, "threshold": rubric.threshold}
-    about["options"] = rubric.kind.permitted
-    lines = [written("rubric_check.heading", affirmative=affirmative, **about)]
-    cached = len(prompt.system)
-    if rubric.prompt:
-        lines.append(written("rubric_check.verbatim", size=cached + len(prompt.user)))
-        cached += prompt.cuts[0] if prompt.cuts else 0
-    else:
-        lines.append(written("rubric_check.frame", system=cached))
-        if rubric.kind.is_choice:
-            lines.append(written("rubric_check.answer"))
-        else:
-            lines.append(written("rubric_check.answer_other", asked=rubric.kind.asked))
-    lines.append(written("rubric_check.cached", characters=cached))
-    lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
-    return lines
+    say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **about)
+    say("rubric_check.filled", fields=", ".join(rubric.variables))
+    for key, longer in permutations((option.key for option in rubric.kind.listed), 2):
+        if longer.casefold().startswith(key.casefold()):
+            warning = written("rubric_check.begins_another", key=key, longer=longer)
+            warn("terminal.warning", text=warning)
+            break
+    return DONE
 
 
 def run_suggest(arguments: argparse.Namespace) -> None:
@@ -184,7 +164,9 @@ def run_suggest(arguments: argparse.Namespace) -> None:
             console().print(f"  {line}")
         for (one, other), count in each.confusions.items():
             pair = {"one": each.named(one), "other": each.named(other)}
-            console().print("  " + written("suggest.confused", **pair, units=_count(count)))
+            console().print(
+                "  " + written("suggest.confused", **pair, units=number_of(count, "item"))
+            )
     if arguments.out:
         _draft(arguments, divided, unclear)
     elif unclear or divided:
@@ -193,13 +175,15 @@ def run_suggest(arguments: argparse.Namespace) -> None:
 
 def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
     for rubric in rubrics:
-        unclear = _count(sum(map(len, rubric.by_options.values())))
+        unclear = number_of(sum(map(len, rubric.by_options.values())), "item")
         about = {"title": rubric.rubric.title, "name": rubric.rubric.name}
-        flags = _count(len({unit for unit, _ in rubric.flags}))
+        flags = number_of(len({unit for unit, _ in rubric.flags}), "item")
         say("suggest.rubric", **about, unclear=unclear, flags=flags)
         for (people, grader), units in rubric.by_options.items():
             chosen = {"people": rubric.named(people), "grader": rubric.named(grader)}
-            console().print("  " + written("suggest.chosen", **chosen, units=_count(len(units))))
+            console().print(
+                "  " + written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
+            )
             for each in units:
                 who = {"unit": each.unit_id, "grader": each.grader}
                 console().print("    " + written("suggest.unit", **who, note=_note(each.note)))
@@ -250,10 +234,6 @@ def run_reword(arguments: argparse.Namespace) -> None:
     about = {"pairs": pairs, "old": new.variant_of, "new": new.name, "more": more}
     say("rewording.declared", **about)
     print_next(f"annotate {arguments.dir}", f"report {arguments.dir}")
-
-
-def _count(units: int) -> str:
-    return "1 item" if units == 1 else f"{units} items"
 
 
 def _note(text: str) -> str:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from evenhand.texts import visible, written
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.table import Table
 
     from evenhand.analysis import Analysis
@@ -153,36 +151,6 @@ def last_lines(analysis: Analysis) -> list[str]:
     count = len(analysis.notes)
     rest = "rest_notes" if count > 1 else "rest_note" if count else "rest"
     return [*lines, *limits, written(f"ending.{rest}", count=count)]
-
-
-def published_table(file: Path) -> Line:
-    """Return the table of published.csv for a terminal: each published figure beside the study's
-    own.
-    """
-    from evenhand.analysis.report.source import shown
-    from evenhand.analysis.statistics import entry_for
-    from evenhand.study.tables.formats import read_table
-
-    rows, citation = [], ""
-    for row in read_table(file).to_dict("records"):
-        name = entry_for(row["statistic"]).name
-        here_shown = row["note"]
-        if row["estimate"]:
-            low, here, high = (
-                shown(float(row[end] or "nan"), row["statistic"])
-                for end in ("low", "estimate", "high")
-            )
-            here_shown = f"{here} [{low}, {high}]" if row["low"] else here
-        about = {"rubric": row["rubric"], "statistic": name, "of": row["published_of"]}
-        figure = written("reproduction.row", **about)
-        there = f"{row['published']} ({row['unit']})"
-        if row["unit"] == "percent":  # beside a share
-            there = f"{float(row['published_number']):g} ({row['published']}%)"
-        rows.append([figure, there, here_shown, row["whose"]])
-        citation = row["source"]
-    heads = ("figure", "published", "here", "whose")
-    columns = [written(f"reproduction.{head}") for head in heads]
-    return written("reproduction.line", citation=citation), columns, rows
 
 
 def _wrapped(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a rubric's file may say, in its language and in translation, and what contradicts itself."""
+"""What a rubric's file may say, in its language and in translation."""
 
 from pathlib import Path
 
@@ -7,9 +7,8 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.loading import contradictions, parse_rubric
+from evenhand.rubrics.loading import library_rubrics, parse_rubric
 from tests.commands import Run
-from tests.rubrics.test_rendering import pair
 from tests.rubrics.texts import TEXTS
 
 RUBRIC = (TEXTS / "warmth.toml").read_text("utf-8")
@@ -220,56 +219,6 @@ def test_the_shipped_rubrics_are_translated(name: str) -> None:
         assert not [here for here, there in pairs if here == there]
 
 
-@pytest.mark.parametrize("name", shipped_rubrics())
-def test_the_shipped_rubrics_contradict_nothing(name: str) -> None:
-    assert contradictions(load_rubric(name)) == []
-
-
-@pytest.mark.parametrize(
-    ("instructions", "said"),
-    [
-        ("Compare <dialogue_a> with {group_a}.", "The text speaks of dialogue_a, but annotators"),
-        ("Compare dialogue_b with {group_a}.", "The text speaks of dialogue_b, but annotators"),
-        ('For {group_a}. Begin your answer with "(".', "The text says 'Begin your answer with"),
-        ("For {group_a}. Start with an opening parenthesis.", "The text says 'Start with an op"),
-        ("For {group_a}. Think step by step.", "The text says 'step by step'"),
-        ("For {group_a}. Explain your choice.", "The text says 'Explain your'"),
-        ("For {group_a}. Reply in JSON.", "The text says 'JSON'"),
-        ("For {group_a}. Look at how it begins (or ends) and with what tone.", None),
-        ("For {group_a}. Compare response_a with response_b.", None),
-        ("For {group_a}. The person reasoned and explained.", None),
-    ],
-)
-def test_what_does_not_fit_is_named(instructions: str, said: str | None) -> None:
-    found = contradictions(pair(prompt=None, instructions=instructions))
-    assert len(found) == (said is not None)
-    assert said is None or found[0].startswith(said)
-
-
-def test_a_template_is_held_to_its_options_and_the_text_that_people_read() -> None:
-    template = "{group_a}{response_a}{response_b} (A) or what? Explain your choice."
-    found = contradictions(pair(template, instructions="See <dialogue_a>."))
-    assert [sentence.split()[:3] for sentence in found] == [
-        ["Annotators", "read", "dialogue_a"],
-        ["The", "template", "does"],
-        ["The", "template", "asks"],
-    ]
-    assert "option B" in found[1]
-
-
-def test_check_says_what_will_be_sent(tmp_path: Path, run: Run, capsys) -> None:
-    said = " ".join(run.ok("rubric", "check", "refusal").split())
-    assert said.startswith("refusal (hash fc84998dc4579b44): response, ordinal, options 1, 2, 3")
-    assert "Filled in: prompt, response." in said
-    path = tmp_path / "mine.toml"
-    path.write_text(dump_rubric(pair(instructions="See <dialogue_a>.")))
-    assert main(["rubric", "check", str(path)]) == 0
-    out, err = (" ".join(text.split()) for text in capsys.readouterr())
-    assert "word for word" in out
-    assert "The first 30 characters are the same for every item" in out
-    assert "Warning: Annotators read dialogue_a" in err
-
-
 def test_check_names_every_fault_and_ends_in_2(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('nme = "x"\ntitle = "X"\nunit = "both"\n')
@@ -288,5 +237,8 @@ def test_check_warns_of_a_key_that_begins_another(tmp_path: Path, capsys) -> Non
     assert main(["rubric", "check", str(path)]) == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "Option 1 begins like option 10" in said
-    assert main(["rubric", "check", "refusal"]) == 0
-    assert "begins like" not in capsys.readouterr().err
+    assert main(["rubric", "check", *shipped_rubrics(), *library_rubrics()]) == 0
+    said, warned = capsys.readouterr()
+    assert "refusal (hash fc84998dc4579b44): response, ordinal, options 1, 2, 3" in said
+    assert "Filled in: prompt, response." in said
+    assert warned == ""

@@ -114,8 +114,7 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     words = again.command(12, "--yes")
     said = run.ok(*words)
     assert f"Next: evenhand annotate {again.study}" in said
-    assert "each published figure and this study's own" in said
-    assert "0.55 (coefficient)" in said
+    assert "Published figures and this study's own: " in said
     asked = len(again.calls)
     rows = read_table(again.study / "report" / "published.csv")
     kappa = rows[(rows["statistic"] == "cohen_kappa")]
@@ -594,7 +593,7 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
     assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
     assert not (folder / "report").exists()
     (folder / "own.toml").write_text(f'{text}unit = "coefficient"\n', "utf-8")
-    assert "A 2025: each published figure and this study's own." in run.ok("report", folder)
+    assert "Published figures and this study's own: " in run.ok("report", folder)
     (row,) = read_table(folder / "report" / "published.csv").to_dict("records")
     assert (row["published"], row["unit"], row["estimate"]) == ("0.5", "coefficient", "")
 
@@ -660,7 +659,6 @@ def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third
     words += [word for each in again.graders for word in ("--grader", each)]
     said = " ".join(run.ok(*words).split())
     assert "Sampled 2 of 3 pairs (seed 4)" in said
-    assert "Doe 2025 (made up): each published figure and this study's own." in said
     made = third_party.with_name("warmth-study")
     with open_study(made) as study:
         assert study.config.analysis.margin == 0.15
