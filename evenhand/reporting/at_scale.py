@@ -26,12 +26,13 @@ from evenhand.analysis.labels.encoding import Reduced, by_kind, merged, reduce_r
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.columns import refuse_missing
-from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions, sidecar_path
+from evenhand.reporting.ratings_file.columns import everybody_of, refuse_missing
+from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.reporting.ratings_file.labels import (
     NO_LABEL,
     RatingsInput,
     declared_scales,
+    keep_named_raters,
     refuse_sets,
 )
 from evenhand.study.tables.columns import INCLUSION, folded, listed
@@ -259,9 +260,9 @@ def _reading(
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
     """Return what every part must know of all ratings; and what was assumed of the labels."""
-    table, left_out = _of_named(facts.cells, reading.source, options.kinds)
+    given = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
+    table = keep_named_raters(facts.cells, given)
     _check_alike(table, reading.source)
-    given = RatingsInput(reading.source, options)
     refuse_sets(table, {}, given)
     asked, declared = declared_scales(table, given, {})
     numbers = any(scale.is_number for scale in declared.values())
@@ -274,31 +275,11 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
         raters[name] = by_kind(_kinds(rows))
     named, kinds = bool(options.kinds), _kinds(table)
     how = Reduction(reading, scales, raters, facts.filled, kinds, named, is_unnamed)
-    return how, [*left_out, *given.notes]
+    return how, given.notes
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
     return dict(zip(table["rater_id"], table["rater_kind"], strict=True))
-
-
-def _of_named(
-    table: pd.DataFrame, source: str, kinds: Mapping[str, str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the cells of the raters named and of adjudicators, and a note on the others."""
-    if not kinds:
-        return table, []
-    raters, stated = table["rater_id"], table["rater_kind"]
-    for rater in kinds.keys() - {EVERYBODY, *raters}:
-        raise InputError(f"{source} has no rater {rater!r}; it has {listed(raters.unique())}")
-    given = raters.map(lambda name: kinds.get(name, kinds.get(EVERYBODY, "")))
-    for name, kind, other in zip(raters, given, stated, strict=True):
-        if kind and other not in ("", kind):
-            raise InputError(f"{name!r} is named as {kind}, but its rater_kind is {other}")
-    counts = (given != "") | (stated == "adjudicator")
-    others = raters[~counts].unique()
-    note = written("reading.raters_left_out", names=listed(others))
-    table = table.assign(rater_kind=given.where(given != "", stated))
-    return table[counts], [note] if len(others) else []
 
 
 _APART = "give each a rater_id of its own"

@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 
 USUAL_SCALE = ScaleOptions()
 _ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
-_TUNED_ON = ("learn", "choose")
 
 
 def load(
@@ -254,7 +253,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
-                if all(parts.get(clusters.get(unit, "")) in _TUNED_ON for unit in units):
+                if all(parts.get(clusters.get(unit, "")) in ("learn", "choose") for unit in units):
                     of_rubric[rater] = units
         withheld[rubric] = of_rubric
     return withheld

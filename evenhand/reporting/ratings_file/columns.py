@@ -394,8 +394,6 @@ def _same_labels(table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side
 
 # ---- what is missing, and how to declare it ------------------------------------------------------
 
-_NONE_KNOWN: Mapping[str, str] = {}
-
 
 def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
     """Raise InputError where a table cannot be read as long, with the options that name its columns
@@ -521,7 +519,7 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 
 
 def kinds_spelled(
-    raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] = _NONE_KNOWN
+    raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
     """Return the options that name the raters, many of one kind as all the others, by the kinds
     that are `known`, and else with a guess at which are models.
@@ -529,7 +527,7 @@ def kinds_spelled(
     kinds = {}
     for rater in raters:
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
-        kinds[rater] = kind_of.get(rater, guess)
+        kinds[rater] = (kind_of or {}).get(rater, guess)
     people = [name for name, kind in kinds.items() if kind == "human"]
     models = [name for name, kind in kinds.items() if kind == "model"]
     if len(people) > MAX_NAMED:
@@ -565,12 +563,9 @@ def roles_in(
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
         return table, _kinds_of_columns(table, options), items
-    if "unit_id" in table:
-        items = items or "unit_id"
-    elif "item_id" in table:
-        items = items or "item_id"
+    items = items or next((each for each in ("unit_id", "item_id") if each in table), "")
     strict = export is not None and export.by_unit
-    options = _everybody_of(options, texts(table["rater_id"]))
+    options = everybody_of(options, texts(table["rater_id"]))
     if options.kinds or ("rater_kind" in table and not strict):
         return table, options, items
     given = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
@@ -643,9 +638,9 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         absent = [name for name in named if name not in table]
         grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(named, "human")))
         if grid and absent:
-            return _everybody_of(options, grid.raters)
+            return everybody_of(options, grid.raters)
         able, group = label_columns(table, columns), alike(table, columns)
-        return _everybody_of(options, group if group and {*named} <= {*group} else able)
+        return everybody_of(options, group if group and {*named} <= {*group} else able)
     if options.kinds:
         return options
     grid = grid_in(table, columns, options)
@@ -662,7 +657,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
 
-def _everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions:
+def everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions:
     """Return the options with all raters that are not named in place of `*`."""
     kind = options.kinds.get(EVERYBODY)
     if kind is None:

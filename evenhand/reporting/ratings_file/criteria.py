@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.labels import sharing
 from evenhand.study.prompts.items import PROMPT_ID
 from evenhand.study.prompts.pairs import CRITERIA as COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
@@ -30,7 +31,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis.dataset import Dataset
 
-T = TypeVar("T")
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
 CRITERIA, SCORE = "criteria", "score"
 """Names of the two rubrics of a file that names none."""
@@ -194,12 +194,6 @@ def with_scores(dataset: Dataset) -> Dataset:
             "name the label of a criterion that is met as the affirmative one"
         )
 
-    def shared(by_rubric: Mapping[str, T]) -> dict[str, T]:
-        known = {score: name for score, name in derived.items() if name in by_rubric}
-        return {**by_rubric, **{score: by_rubric[name] for score, name in known.items()}}
-
-    facts, hashes = dataset.facts, dataset.facts.rubric_hashes
-    hashes = None if hashes is None else shared(hashes)
     others = [each for each in shared_columns(units) if each not in (CRITERION, POINTS, SIGN)]
     responses = units[others].drop_duplicates(RESPONSE_ID)
     ids = {each: responses[RESPONSE_ID] for each in ("unit_id", "cluster_id") if each in units}
@@ -213,7 +207,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         units=pd.concat([dataset.units, responses.assign(**ids)], ignore_index=True).fillna(""),
         scales=scales,
         titles=titles,
-        facts=replace(facts, looks=shared(facts.looks), rubric_hashes=hashes),
+        facts=sharing(dataset.facts, derived),
         notes=tuple(notes),
     ).changed(slices=slices)
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -50,13 +50,15 @@ from evenhand.study.tables.columns import (
 )
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, texts
-from evenhand.texts import table_of, written
+from evenhand.texts import number_of, table_of, written
 
 if TYPE_CHECKING:
+    from evenhand.analysis import StudyFacts
     from evenhand.analysis.dataset import Dataset
     from evenhand.reporting.ratings_file.declared import Sidecar
     from evenhand.rubrics import Rubric
 
+T = TypeVar("T")
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
 """Words by which tables that others made are recognised."""
 
@@ -310,7 +312,7 @@ def join_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
                 apart = f"or declare it among {options.spelled('categories')}"
             fault = (
                 f"{alike}; {options.spelled('normalise')} reads them as one "
-                f"({_cells(changed)} would change), {apart}"
+                f"({number_of(changed, 'cell')} would change), {apart}"
             )
         if not fault and permitted and meant is None:
             fault = (
@@ -352,8 +354,8 @@ def refuse_codes(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFrame:
         kept = options.spelled("categories", *_in_order([*counts]))
     raise InputError(
         f"{given.place_of(codes[0], ratings)} may mean that there is no label{more} "
-        f"({_cells(counts[codes[0]])}); say so with {options.spelled('missing', *codes)}, or keep "
-        f"it as a label with {kept}"
+        f"({number_of(counts[codes[0]], 'cell')}); say so with "
+        f"{options.spelled('missing', *codes)}, or keep it as a label with {kept}"
     )
 
 
@@ -398,10 +400,10 @@ def refuse_lone_labels(ratings: pd.DataFrame, given: RatingsInput) -> pd.DataFra
         who = "no annotator uses" if only_graders else "no other rater uses"
         where = f"; others label {meant!r} there" if meant else ""
         raise InputError(
-            f"{given.place_of(label, ratings)} is one that {who} ({_cells(count)}{where}); correct "
-            "it if it stands for another label, read it as no label with "
-            f"{options.spelled('missing', label)}, or keep it with "
-            f"{options.spelled('categories', *_in_order([*counts]))}"
+            f"{given.place_of(label, ratings)} is one that {who} "
+            f"({number_of(count, 'cell')}{where}); correct it if it stands for "
+            f"another label, read it as no label with {options.spelled('missing', label)}, or keep "
+            f"it with {options.spelled('categories', *_in_order([*counts]))}"
         )
     return ratings
 
@@ -412,10 +414,6 @@ LABEL_STEPS = (shorten_numbers, read_missing, join_labels, refuse_codes, refuse_
 def _counts(ratings: pd.DataFrame) -> dict[str, int]:
     seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
     return {str(label): int(count) for label, count in seen.items()}
-
-
-def _cells(count: int) -> str:
-    return f"{count:,} {'cell' if count == 1 else 'cells'}"
 
 
 def _with_readings(ratings: pd.DataFrame, readings: Mapping[str, str]) -> pd.DataFrame:
@@ -751,12 +749,8 @@ def _declared_sets(
     options = given.options
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
     several: dict[str, Sequence[str]] = {}
-    every = ratings["label"].unique()
-    is_none = [each for each in every if each in options.missing or each.casefold() in NO_LABEL]
-    ratings = ratings.assign(label=ratings["label"].replace(is_none, ""))
+    ratings = read_missing(ratings, given)
     labels = ratings["label"].copy()
-    if any(is_none):
-        given.notes.append(written("reading.no_label", labels=", ".join(filter(None, is_none))))
     for name, rows in ratings.groupby("rubric", sort=True):
         cells = [str(label) for label in rows["label"].unique()]
         fixed = options_of.get(str(name), options_of.get("", ()))
@@ -875,11 +869,18 @@ def with_parts(dataset: Dataset, several: Mapping[str, Sequence[str]]) -> Datase
                 if rubric == name:
                     prices[part, grader] = price
 
-    def shared(by_rubric: Mapping[str, Any]) -> dict[str, Any]:
-        named = [name for name in parts if name in by_rubric]
-        of_parts = {part: by_rubric[name] for name in named for part in parts[name].values()}
-        return {**by_rubric, **of_parts}
-
-    hashes = None if facts.rubric_hashes is None else shared(facts.rubric_hashes)
-    facts = replace(facts, rubric_hashes=hashes, looks=shared(facts.looks), prices=prices)
+    of_parts = {part: name for name, names in parts.items() for part in names.values()}
+    facts = replace(sharing(facts, of_parts), prices=prices)
     return replace(dataset, ratings=pd.concat(tables), scales=scales, facts=facts, titles=titles)
+
+
+def sharing(facts: StudyFacts, of: Mapping[str, str]) -> StudyFacts:
+    """Return facts in which rubrics made of others have the hashes and the look of these, `of`
+    which each is made.
+    """
+
+    def shared(known: Mapping[str, T]) -> dict[str, T]:
+        return {**known, **{each: known[name] for each, name in of.items() if name in known}}
+
+    hashes = facts.rubric_hashes and shared(facts.rubric_hashes)
+    return replace(facts, looks=shared(facts.looks), rubric_hashes=hashes)

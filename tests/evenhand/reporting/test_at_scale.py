@@ -136,7 +136,7 @@ def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> Non
     [
         (SCALE, {"engine": "spark"}, "write dask, or dask:tcp"),
         (SCALE, {"cluster": "stance"}, "no column 'stance' to cluster by"),
-        (ScaleOptions(kinds={"ann": "model"}), {}, "'ann' is named as model, but its rater_kind"),
+        (ScaleOptions(kinds={"ann": "model"}), {}, "--model names 'ann', whose rater_kind"),
         (ScaleOptions(kinds={"zoe": "human"}), {}, "no rater 'zoe'; it has ann, ben"),
         (ScaleOptions(categories=("1", "2")), {}, "the label '3' of rater"),
         (ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
