@@ -176,10 +176,7 @@ def _study_context(
         name=config.name,
         synthetic=config.synthetic,
         facts=facts,
-        notes=[
-            *dataset.notes,
-            *several_models(answered),
-        ],
+        notes=[*dataset.notes, *several_models(answered)],
         answered=answered,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
@@ -350,14 +347,6 @@ def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]
     return prompts
 
 
-_OUTCOMES = {
-    "better": "improved_better",
-    "not_shown": "improved_not_shown",
-    "worse": "improved_worse",
-}
-_UNREAD = {"gives_way": "improved_gives_way", "no_level": "improved_no_level"}
-
-
 def _improved(study: Study, call: Callable[[str], str]) -> dict[str, str]:
     """Return for each improved rubric how labels were split, every choice, and the price."""
     from evenhand.study.store.logs.decisions import ends_of
@@ -390,11 +379,11 @@ def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> li
     about: dict[str, object] = {"old": call(end["old"]), "new": call(end["new"])}
     about |= {"count": max(len(last) - 1, 0), "scores": scores}
     about["gives_way"] = end.get("gives_way", "")
-    unread = [key for why, key in _UNREAD.items() if end.get(why)]
-    came = [*unread, "improved_futile"][0] if end["new"] else "improved_none"
-    if end.get("look"):
-        came = _OUTCOMES[end["outcome"]]
-    lines = [written("methods.improved_tried", **about), written(f"methods.{came}", **about)]
+    unread = [why for why in ("gives_way", "no_level") if end.get(why)]
+    came = [*unread, "futile"][0] if end["new"] else "none"
+    if end.get("look") and end["outcome"] in ("better", "not_shown", "worse"):
+        came = end["outcome"]
+    lines = [written(f"methods.improved_{key}", **about) for key in ("tried", came)]
     if end.get("low") is not None:
         lines.append(written("methods.improved_gain", **end))
     if end.get("known_before"):

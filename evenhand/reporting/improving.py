@@ -13,8 +13,10 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -305,11 +307,15 @@ class Trial:
         self._graded_first = set(
             self._first.loc[self._first["rater_kind"] == "model", "rater_id"].tolist()
         )
-        can_ask = options.grader not in self._graded_first or can_be_asked(study, options.grader)
-        self.asker = options.grader if can_ask else next(iter(options.others), "")
+        self.asker = options.grader
         """The grader that is asked with other words: the old one, or if its labels were imported
         the first to be tried in its place; "" where there is none.
         """
+        if options.grader in self._graded_first:
+            try:
+                parse_spec(options.grader, study.config.providers)
+            except InputError:  # as that of imported labels, which no provider knows
+                self.asker = next(iter(options.others), "")
         self.proposals = options.proposals
         """How many proposals GEPA may have written."""
         self.proposer = options.proposer or self.asker
@@ -320,7 +326,8 @@ class Trial:
             if self.rubric.prompt or not self.rubric.kind.listed:
                 raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
             writer_of(study, self.proposer)
-            suggestions.check_installed()
+            if find_spec("gepa") is None:
+                raise InputError(written("improve.no_gepa"))
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Here all grades count, those that led to an earlier winner too: it is compared on others.
@@ -397,12 +404,6 @@ class Trial:
         return self.graders[0]
 
     @property
-    def old_rater(self) -> str:
-        """The old grader's rater id, without a look at the candidates."""
-        old = self._options.grader
-        return self._rater(old, self._grading) if self.asker == old else old
-
-    @property
     def candidates(self) -> list[Candidate]:
         return self.graders[1:]
 
@@ -417,7 +418,9 @@ class Trial:
 
     def units_to_learn(self) -> list[LearnUnit]:
         """Return the units to learn from, with the old grader's labels."""
-        clusters, old = self.clusters_in("learn"), self.old_rater
+        clusters, old = self.clusters_in("learn"), self._options.grader
+        if self.asker == old:  # without a look at the candidates
+            old = self._rater(old, self._grading)
         ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, graded)
 
@@ -530,24 +533,24 @@ class Trial:
         return self.labels_of([self.old.rater_id], clusters)
 
     @property
-    def _readings(self) -> int:
-        """The number of times that labels for the proof were read."""
-        return len(log.contents_read(self.study.store, self.rubric.name))
-
-    @property
     def next_level(self) -> float:
         """The level of the next reading of the labels for the proof; 0.0 where none is left."""
-        return level_of_reading(self._readings + 1, self.rule.looks)
+        read = log.contents_read(self.study.store, self.rubric.name)
+        return level_of_reading(len(read) + 1, self.rule.looks)
 
     def check_provable(self) -> None:
         """Raise InputError where questions are open, and no gain could be proved whatever the
         candidates say: no level is left, or the old grader is hardly ever wrong.
         """
-        if _Run(self).is_answered():
+        run = _Run(self)
+        with suppress(_Stopped):
+            run.propose()
+            run.choose()
             return
         if not (level := self.next_level):
-            about = {"rubric": self.rubric.name, "readings": self._readings}
-            raise InputError(written("improve.no_level_left", **about))
+            name = self.rubric.name
+            readings = len(log.contents_read(self.study.store, name))
+            raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
         old, clusters = self.old.rater_id, len(self.clusters_in("prove"))
         if few := improvement.too_few_errors(self.labels_elsewhere(), old, clusters, level):
             figures = {"errors": few[0], "clusters": clusters, "needed": few[1]}
@@ -571,15 +574,6 @@ class Trial:
         )
         verdicts = dataset.analyse().verdicts
         return next((each for each in verdicts if each["grader"] == new), None)
-
-
-def can_be_asked(study: Study, grader: str) -> bool:
-    """Return False for a name that no provider knows, as that of imported labels."""
-    try:
-        parse_spec(grader, study.config.providers)
-    except InputError:
-        return False
-    return True
 
 
 def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
@@ -609,15 +603,6 @@ class _Run:
         sizes = Counter[str](trial.parts[each] for each in trial.units)
         self.found = Improved(trial.rubric.name, trial.old, trial.candidates, sizes)
 
-    def is_answered(self) -> bool:
-        """Return True if the best candidate is known, with nothing to ask."""
-        try:
-            self._propose()
-            self._choose()
-        except _Stopped:
-            return False
-        return True
-
     def improved(self, rounds: Rounds) -> Improved:
         """Choose, prove, and keep what came of it."""
         result, trial = self.found, self.trial
@@ -625,9 +610,9 @@ class _Run:
             if trial.proposals:
                 spec, _ = writer_of(trial.study, trial.proposer)
                 priced(spec, rounds.budget, "", trial.study.config.prices)
-                self._propose()
+                self.propose()
                 trial.note_candidates(self.done_by)
-            self._choose()
+            self.choose()
             if result.best is not None:
                 clusters, best = trial.clusters_in("choose"), result.best.rater_id
                 log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
@@ -665,7 +650,7 @@ class _Run:
             return
         _go_on(self.rounds.grade(wanted, lambda: trial.note_candidates(self.done_by, more)))
 
-    def _propose(self) -> None:
+    def propose(self) -> None:
         """Have GEPA make candidates from the clusters to learn from, if it may."""
         trial, study = self.trial, self.trial.study
         if not trial.proposals:
@@ -691,7 +676,7 @@ class _Run:
         trial.add(proposed)
         self.found.candidates, self.found.remarks = trial.candidates, tuple(proposed.remarks)
 
-    def _choose(self) -> None:
+    def choose(self) -> None:
         """Choose the best candidate."""
         trial, clusters = self.trial, self.trial.clusters_in("choose")
         old, *names = (each.rater_id for each in trial.graders)

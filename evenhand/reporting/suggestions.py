@@ -33,7 +33,6 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.results import ResultRow, key_of
 from evenhand.analysis.verdicts.wording import interval_of
-from evenhand.errors import InputError
 from evenhand.graders import GraderForecast
 from evenhand.graders.running import forecast_proposals
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_texts
@@ -45,7 +44,6 @@ from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units
 from evenhand.study.store.grades import TRIED
 from evenhand.study.store.logs.answers import marks_on, remarks_table, standing
 from evenhand.study.store.logs.decisions import ProposalAttempt
-from evenhand.study.tables.ratings import Mark
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------
@@ -97,15 +95,18 @@ def units_to_learn(
     learn_units = []
     for each in units:
         key = rubric, each.unit_id
-        reasons = remarks.get(key, {})
+        reasons, shown = remarks.get(key, {}), texts.get(key, {})
         learn_units.append(
             LearnUnit(
                 each.unit_id,
-                texts.get(key, {}),
+                shown,
                 list(each.people.values()),
                 each.label,
                 [reasons[who] for who in each.people if who in reasons],
-                [_words_of(texts[key], mark) for _, mark in marks.get(key, [])],
+                [
+                    shown.get(mark.text.replace("_", " ").capitalize(), "")[mark.start : mark.end]
+                    for _, mark in marks.get(key, [])
+                ],
             )
         )
     return learn_units
@@ -127,10 +128,6 @@ def table_of(units: Sequence[LearnUnit]) -> pd.DataFrame:
         for each in units
     )
     return table.iloc[table["agrees"].ne("no").argsort(kind="stable")].reset_index(drop=True)
-
-
-def _words_of(texts: Mapping[str, str], mark: Mark) -> str:
-    return texts.get(mark.text.replace("_", " ").capitalize(), "")[mark.start : mark.end]
 
 
 MOST_WORDS = 4_000
@@ -223,14 +220,6 @@ class Proposed:
 
     words: Sequence[tuple[Instructions, str]] = ()
     remarks: Sequence[str] = ()
-
-
-def check_installed() -> None:
-    """Raise InputError where GEPA is not installed."""
-    try:
-        import gepa  # noqa: F401
-    except ImportError:
-        raise InputError(written("improve.no_gepa")) from None
 
 
 def proposed_by_gepa(start: Start, seed: int, asked: Asked, tried: Tried) -> Proposed:
@@ -633,14 +622,6 @@ def _comments(lines: Sequence[str]) -> str:
     return "".join(f"# {visible(' '.join(line.splitlines()))}\n" for line in lines)
 
 
-_PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("slices", "rater_slices", "groups", "variants"), ()),
-    "sensitivity_cluster": "",
-    "reference": "",
-}
-"""Settings of the analysis that are about something else."""
-
-
 @dataclass(frozen=True)
 class TextTrial:
     """A grader under two texts: the rows of its kappa with people under the `old` and the `new`,
@@ -690,7 +671,10 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     units = dataset.ratings["unit_id"].nunique()
     if dataset.ratings["rater_id"].nunique() < 3:
         return TextTrial(grader, text.name, units)
-    rows = {key_of(row): row for row in dataset.changed(**_PLAIN).analyse().rows}
+    plain = dataset.changed(  # without what is about something else
+        slices=(), rater_slices=(), groups=(), variants=(), sensitivity_cluster="", reference=""
+    )
+    rows = {key_of(row): row for row in plain.analyse().rows}
     kappa = dataset.scales[text.name].deciding_kappa
 
     def row(statistic: str, first: str, second: str) -> ResultRow | None:
