@@ -23,16 +23,8 @@ from evenhand.reporting.analysing import published_figures
 from evenhand.reporting.new_study import check_numbers, make_study, work_lines
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.creation import (
-    FIGURES,
-    PublishedStudy,
-    StudyPlan,
-    unused_folder,
-)
-from evenhand.study.prompts.pairs import (
-    read_responses,
-    sides_of,
-)
+from evenhand.study.creation import FIGURES, PublishedStudy, StudyPlan, unused_folder
+from evenhand.study.prompts.pairs import read_responses, sides_of
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings import study_toml
 from evenhand.study.store.logs.replies import ResponseLog
@@ -275,19 +267,15 @@ def _check_sent(wanted: Reproduction) -> None:
         remember(wanted.folder, trusted)
 
 
-def _present(folder: Path) -> AbstractContextManager[Study | None]:
-    """Open the study in a folder; None where there is none."""
-    is_there = (folder / study_toml.FILE_NAME).is_file()
-    return open_study(folder) if is_there else nullcontext()
-
-
 @contextmanager
 def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     """Yield the study as it would be made, in a place of its own that is removed, with the
     responses that are there already; and the one in the folder, if there is one.
     """
     folder = wanted.folder
-    with _present(folder) as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
+    is_there = (folder / study_toml.FILE_NAME).is_file()
+    present = open_study(folder) if is_there else nullcontext()
+    with present as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
         if real is None:
             unused_folder(folder)
         there = Path(home) / "study"

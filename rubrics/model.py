@@ -27,6 +27,7 @@ from evenhand.rubrics.options import (
     SetKind,
     Strict,
     Texts,
+    plain_number,
 )
 from evenhand.rubrics.parsing import RubricParser, SeveralParser
 from evenhand.rubrics.rendering import (
@@ -236,8 +237,13 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _variables_of_blocks(cls, given: Any) -> Any:
-        """List the blocks, and the fields of the texts, where no variables are listed."""
-        if not isinstance(given, dict) or "variables" in given or not given.get("blocks"):
+        """List the blocks, and the fields of the texts, where no variables are listed. Drop the
+        figures that files of earlier versions quote; study.toml names them.
+        """
+        if not isinstance(given, dict):
+            return given
+        given = {name: value for name, value in given.items() if name != "published"}
+        if "variables" in given or not given.get("blocks"):
             return given
         columns = [
             block["column"] if isinstance(block, dict) else block.column
@@ -250,13 +256,6 @@ class Rubric(Texts):
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
         return given | {"variables": (*columns, *sorted(used - set(columns)))}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_published(cls, given: Any) -> Any:
-        """Drop the figures that rubric files of earlier versions quote; study.toml names them."""
-        is_old = isinstance(given, dict) and "published" in given
-        return {key: given[key] for key in given if key != "published"} if is_old else given
-
     @field_validator("name")
     @classmethod
     def _name_is_an_id(cls, value: str) -> str:
@@ -266,13 +265,14 @@ class Rubric(Texts):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        columns = [block.column for block in self.blocks]
         checks = (
             self._key_faults(),
             self.kind.faults(dict(self)),
             self._coarser_faults(),
             self._variable_faults(),
             self._swap_faults(),
-            self._prompt_faults(),
+            filter(None, [self.prompt.fault(self.variables, columns) if self.prompt else ""]),
             self._golden_faults(),
             self._translation_faults(),
         )
@@ -288,13 +288,8 @@ class Rubric(Texts):
             yield "two options share a key; give each its own"
         if unknown := set(self.affirmative) - set(keys):
             yield f"affirmative names {min(unknown)!r}, which is no option's key"
-        if self.level == "interval" and not all(map(_is_number, keys)):
+        if self.level == "interval" and not all(map(plain_number, keys)):
             yield "an interval scale needs numbers as option keys"
-
-    def _prompt_faults(self) -> Iterator[str]:
-        columns = [block.column for block in self.blocks]
-        if self.prompt and (fault := self.prompt.fault(self.variables, columns)):
-            yield fault
 
     def _variable_faults(self) -> Iterator[str]:
         used = placeholders(self.question) | placeholders(self.instructions)
@@ -595,14 +590,6 @@ def coarser_faults(
             yield f"unclear and collapse name {key!r} twice; it can mean one thing"
     if groups and (left := [key for key in categories if key not in named]):
         yield f"collapse has no place for {left[0]!r}; name it or call it unclear"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _variables_in(option: Option | TranslatedOption) -> Iterator[str]:

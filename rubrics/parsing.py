@@ -568,16 +568,18 @@ class SeveralParser(RubricParser):
         objects = list(_objects(bare))
         if objects:
             outside = bare[: objects[0][0]] + bare[objects[-1][1] :]
-            given = [v for _, _, fields in objects for name, v in fields if self._is_list(name)]
+            given = [
+                value
+                for _, _, fields in objects
+                for name, value in fields
+                if self._is_answer(name) or self._is_answer(name.strip().removesuffix("s"))
+            ]
             return self._keys_in(given[0]) if len(given) == 1 and not outside.strip() else None
         if whole := self._keys_in(bare):
             return whole
         last = bare.splitlines()[-1].strip() if bare else ""
         announced = self._forms["list_announced"].fullmatch(last)
         return self._keys_in(announced["list"]) if announced else None
-
-    def _is_list(self, name: str) -> bool:
-        return self._is_answer(name) or self._is_answer(name.strip().removesuffix("s"))
 
     def _keys_in(self, value: object) -> str | None:
         """The label of a list of keys or names, or of a text that is one."""

@@ -10,12 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import (
-    ArgumentParser,
-    ArgumentTypeError,
-    BooleanOptionalAction,
-    Namespace,
-)
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -167,25 +162,15 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-def _tokens(text: str) -> int:
-    number = int(text)
-    if not 0 < number <= 1_000_000:
-        raise ArgumentTypeError("it must be from 1 to 1,000,000")
+def _above_0(read: Callable[[str], float], most: float, fault: str) -> Callable[[str], float]:
+    """Return what reads a number above 0 and at most `most`, and says the `fault` of any other."""
+
+    def number(text: str) -> float:
+        if not 0 < (given := read(text)) <= most:
+            raise ArgumentTypeError(fault)
+        return given
+
     return number
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 86_400:
-        raise ArgumentTypeError("it must be above 0 and at most a day")
-    return seconds
-
-
-def _dollars(text: str) -> float:
-    amount = float(text)
-    if not 0 < amount < float("inf"):
-        raise ArgumentTypeError("a budget must be above 0")
-    return amount
 
 
 TYPES: dict[str, Callable[[str], Any]] = {
@@ -195,9 +180,9 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "path": Path,
     "path_or_address": path_or_address,
     "place_of_backups": _path,
-    "tokens": _tokens,
-    "seconds": _seconds,
-    "dollars": _dollars,
+    "tokens": _above_0(int, 1_000_000, "it must be from 1 to 1,000,000"),
+    "seconds": _above_0(float, 86_400, "it must be above 0 and at most a day"),
+    "dollars": _above_0(float, sys.float_info.max, "a budget must be above 0"),
 }
 """What reads a value, by its name in `verbs.toml`; others are text."""
 

@@ -61,7 +61,6 @@ class ItemStudy:
     judged: pd.DataFrame | None
     taken: list[tuple[str, str]]
     notes: Sequence[str] = ()
-
     source: str = ""
 
     def import_judge(self, study: Study) -> int:
@@ -563,12 +562,7 @@ class Labelling(Shown):
 
 
 def label_items(
-    source: Path | Table,
-    folder: Path,
-    wanted: LabelOptions,
-    *,
-    port: int,
-    address: str = "",
+    source: Path | Table, folder: Path, wanted: LabelOptions, *, port: int, address: str = ""
 ) -> Labelling:
     """Make a study of the rows of a file or a table, or go on with the one that is there, and make
     a link for each rater that is good for a week, to `address` or to this machine's port.
