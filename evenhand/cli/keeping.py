@@ -31,7 +31,6 @@ from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.study import Study
 from evenhand.study.keeping import (
-    Contents,
     backup_study,
     examine,
     keep_backups,
@@ -184,7 +183,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
             kept = keep_backups(arguments.dir, arguments.to, arguments.keep, **how)
         note_in(arguments.dir, "backup", kept.file.name)
         say("keep.backup_tried" if arguments.verify else "keep.backup", file=kept.file)
-        _say(kept.contents)
+        say("keep.holds", **asdict(kept.contents))
         say("keep.backups", count=kept.number, folder=arguments.to)
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
@@ -192,7 +191,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
         contents = backup_study(arguments.dir, arguments.file)
     note_in(arguments.dir, "backup", arguments.file.name)
     say("keep.backup", file=arguments.file)
-    _say(contents)
+    say("keep.holds", **asdict(contents))
     say("keep.backup_secret")
 
 
@@ -211,14 +210,10 @@ def run_restore(arguments: argparse.Namespace) -> None:
         contents = restore_study(arguments.file, arguments.dir, hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     say("keep.restore", folder=arguments.dir)
-    _say(contents)
+    say("keep.holds", **asdict(contents))
     if hosts:
         say("keep.hosts", names=", ".join(hosts), folder=arguments.dir)
     say("keep.restore_next", folder=arguments.dir)
-
-
-def _say(contents: Contents) -> None:
-    say("keep.holds", **asdict(contents))
 
 
 def run_copy(arguments: argparse.Namespace) -> None:

@@ -381,12 +381,9 @@ def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> li
     about["gives_way"] = end.get("gives_way", "")
     unread = [why for why in ("gives_way", "no_level") if end.get(why)]
     came = [*unread, "futile"][0] if end["new"] else "none"
-    if end.get("look"):
+    if end.get("look") and end["outcome"] in ("better", "not_shown", "worse"):
         came = end["outcome"]
-    lines = [
-        written("methods.improved_tried", **about),
-        written(f"methods.improved_{came}", **about),
-    ]
+    lines = [written(f"methods.improved_{key}", **about) for key in ("tried", came)]
     if end.get("low") is not None:
         lines.append(written("methods.improved_gain", **end))
     if end.get("known_before"):

@@ -531,14 +531,10 @@ class Trial:
         return self.labels_of([self.old.rater_id], clusters)
 
     @property
-    def _readings(self) -> int:
-        """The number of times that labels for the proof were read."""
-        return len(log.contents_read(self.study.store, self.rubric.name))
-
-    @property
     def next_level(self) -> float:
         """The level of the next reading of the labels for the proof; 0.0 where none is left."""
-        return level_of_reading(self._readings + 1, self.rule.looks)
+        read = log.contents_read(self.study.store, self.rubric.name)
+        return level_of_reading(len(read) + 1, self.rule.looks)
 
     def check_provable(self) -> None:
         """Raise InputError where questions are open, and no gain could be proved whatever the
@@ -550,8 +546,9 @@ class Trial:
             run.choose()
             return
         if not (level := self.next_level):
-            about = {"rubric": self.rubric.name, "readings": self._readings}
-            raise InputError(written("improve.no_level_left", **about))
+            name = self.rubric.name
+            readings = len(log.contents_read(self.study.store, name))
+            raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
         old, clusters = self.old.rater_id, len(self.clusters_in("prove"))
         if few := improvement.too_few_errors(self.labels_elsewhere(), old, clusters, level):
             figures = {"errors": few[0], "clusters": clusters, "needed": few[1]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -221,15 +221,11 @@ class Plan(Shown):
     pilot's size.
     """
 
-    parts: Sequence[Line]
-    tables: Mapping[str, pd.DataFrame]
+    lines: Sequence[Line] = ()
+    """Sentences and tables, the conclusion first."""
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """Notes on how the pilot's labels were read."""
-
-    @property
-    def lines(self) -> Sequence[Line]:
-        """Sentences and tables, the conclusion first."""
-        return self.parts
 
 
 # ---- without a pilot ----------------------------------------------------------------------------
