@@ -128,7 +128,7 @@ def _labelled(study: Study) -> str:
             break
         answers = read_sent({"answers": list(_answers(data["sheet"], number))})
         given = desk.submit_all("ann", answers)
-        receipts = {a.submit_id: r.status for a, r in zip(answers, given, strict=True)}
+        receipts = {a.submit_id: r for a, r in zip(answers, given, strict=True)}
     return json.dumps(pages, indent=1, ensure_ascii=False, default=str)
 
 

@@ -435,7 +435,7 @@ class Signer:
 
 @pytest.fixture
 def signer(monkeypatch) -> Iterator[Signer]:
-    monkeypatch.setattr(admission, "_KEYS", admission._Keys())
+    monkeypatch.setattr(admission, "_known_keys", {})
     made = Signer()
     yield made
     made.server.shutdown()
