@@ -260,12 +260,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
         "flags": [
-            {
-                "id": flag.flag_id,
-                "task": flag.task_id,
-                "reason": reasons.get(flag.reason, ""),
-                "text": flag.text[:_LONGEST_LINE],
-            }
+            {"reason": reasons.get(flag.reason, ""), "text": flag.text[:_LONGEST_LINE]}
             for flag in sheet.flags
         ],
     }

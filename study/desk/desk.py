@@ -255,7 +255,6 @@ _MOST = 20  # flags on one unit that are shown, the latest
 class OwnFlag:
     """A flag as its rater sees it."""
 
-    flag_id: str
     task_id: str
     reason: str
     text: str
@@ -275,7 +274,7 @@ def standing_flags(
     stands = remarks.c.kind == "flag", ~sa.exists().where(*withdrawn)
     query = sa.select(remarks).where(*of_units, *stands).order_by(remarks.c.event_id)
     flags = [
-        OwnFlag(row.submit_id, task_id, row.reason, row.text)
+        OwnFlag(task_id, row.reason, row.text)
         for row in connection.execute(query)
         if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
