@@ -156,10 +156,10 @@ def _lead_page(folder: Path, title: str) -> Iterator[str]:
         from evenhand.annotate_app import entry
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.accounts import log_in
+        from evenhand.study.access.accounts import sign_in
 
         with open_study(folder) as study:
-            entry.admit_lead(log_in(study.store, "ada", password))
+            entry.admit_lead(sign_in(study.store, "ada", password))
             (page,) = [page for page in PAGES if page.title == title]
             page.show(study)
 

@@ -178,6 +178,7 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory, so the length of a password is limited."""
 
+LOGIN_MINUTES = 8 * 60.0
 _LOGIN = "login"
 _ENDED: Literal["logged_out"] = "logged_out"
 _one_at_a_time = threading.Lock()
@@ -258,7 +259,12 @@ def accounts(store: Store) -> dict[str, Account]:
 
 
 def sign_in(
-    store: Store, name: str, password: str, minutes: float, address: str = "", browser: str = ""
+    store: Store,
+    name: str,
+    password: str,
+    address: str = "",
+    browser: str = "",
+    minutes: float = LOGIN_MINUTES,
 ) -> str:
     """Return a token for a new login of this account. See `read_login`.
 
@@ -377,7 +383,6 @@ def _no_ones_hash() -> str:
 LINK_PARAMETER = "lead"
 """The query parameter of the app's address that holds a link's token."""
 LINK_MINUTES = 60.0
-LOGIN_MINUTES = 8 * 60.0
 
 _LINK = "lead-link"
 _BY_LINK = "lead-by-link"
@@ -406,11 +411,6 @@ def open_link(store: Store, token: str) -> str:
     if not use_once(store, claims["nonce"]):
         raise InputError("this link was used already; ask for a new one")
     return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
-
-
-def log_in(store: Store, name: str, password: str, address: str = "", browser: str = "") -> str:
-    """The login of an account. Raises InputError where name or password is wrong."""
-    return sign_in(store, name, password, LOGIN_MINUTES, address, browser)
 
 
 def log_out(store: Store, login: str) -> None:

@@ -161,11 +161,11 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
     study = make_session('[session]\nentry = "account"')
     set_account(study.store, "bo", PASSWORD, "expert")
     set_account(study.store, "cy", PASSWORD, "lead")
-    login = sign_in(study.store, "bo", PASSWORD, 5)
+    login = sign_in(study.store, "bo", PASSWORD)
     assert admit(study, {}, login) == Admission("bo", "account", {})
     assert admit(study, {"login": login}) is None  # no address lets an account in
     with pytest.raises(InputError, match="does not label"):
-        admit(study, {}, sign_in(study.store, "cy", PASSWORD, 5))
+        admit(study, {}, sign_in(study.store, "cy", PASSWORD))
     with pytest.raises(InputError, match="takes no links"):
         admit(study, invite(study, "anna"))
     with pytest.raises(InputError, match="a code alone"):
