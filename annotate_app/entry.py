@@ -32,7 +32,6 @@ from evenhand.study.access.accounts import (
     accounts,
     client_secret,
     cookie_secret,
-    log_in,
     log_out,
     open_link,
     sign_in,
@@ -238,7 +237,7 @@ def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
         return
     minutes = study.config.session.login_hours * 60
     try:
-        _LOGIN.keep(sign_in(study.store, *entered, minutes, visitor_address(), present_browser()))
+        _LOGIN.keep(sign_in(study.store, *entered, visitor_address(), present_browser(), minutes))
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:
@@ -320,7 +319,7 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
         offer(study, "lead", ENGLISH)
         if entered := _ask_for_password(ENGLISH):
             try:
-                admit_lead(log_in(study.store, *entered, visitor_address(), present_browser()))
+                admit_lead(sign_in(study.store, *entered, visitor_address(), present_browser()))
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
             else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -174,13 +174,10 @@ def read_navigation(sent: Any) -> Navigation | None:
             "wish": "task" | "list" | "next" as wish,
             "task_id": str(task),
         } if _short([nonce, task or nonce]):
-            look = Navigation(nonce, wish, task)
-        case _:
-            return None
-    match sent:
-        case {"wish": "list", "start": int(start)} if 0 <= start <= _LAST_START:
-            look = replace(look, start=int(start))
-    return look
+            start = sent.get("start") if wish == "list" else 0
+            is_place = isinstance(start, int) and 0 <= start <= _LAST_START
+            return Navigation(nonce, wish, task, int(start) if is_place else 0)
+    return None
 
 
 def _entry(entry: Any) -> Sent | None:
@@ -260,12 +257,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
         "flags": [
-            {
-                "id": flag.flag_id,
-                "task": flag.task_id,
-                "reason": reasons.get(flag.reason, ""),
-                "text": flag.text[:_LONGEST_LINE],
-            }
+            {"reason": reasons.get(flag.reason, ""), "text": flag.text[:_LONGEST_LINE]}
             for flag in sheet.flags
         ],
     }

@@ -128,7 +128,7 @@ def _labelled(study: Study) -> str:
             break
         answers = read_sent({"answers": list(_answers(data["sheet"], number))})
         given = desk.submit_all("ann", answers)
-        receipts = {a.submit_id: r.status for a, r in zip(answers, given, strict=True)}
+        receipts = {a.submit_id: r for a, r in zip(answers, given, strict=True)}
     return json.dumps(pages, indent=1, ensure_ascii=False, default=str)
 
 
@@ -156,10 +156,10 @@ def _lead_page(folder: Path, title: str) -> Iterator[str]:
         from evenhand.annotate_app import entry
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.accounts import log_in
+        from evenhand.study.access.accounts import sign_in
 
         with open_study(folder) as study:
-            entry.admit_lead(log_in(study.store, "ada", password))
+            entry.admit_lead(sign_in(study.store, "ada", password))
             (page,) = [page for page in PAGES if page.title == title]
             page.draw(study)
 

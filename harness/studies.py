@@ -260,12 +260,12 @@ def submit(
     """
     task_id = task if isinstance(task, str) else task.task_id
     sent = Answer(submit_id=submit_id or task_id, task_id=task_id, option_key=option, **fields)
-    return desk.submit_all(rater, [sent])[0].status
+    return desk.submit_all(rater, [sent])[0]
 
 
-def send(desk: AnnotationDesk, rater: str, *sent: Sent) -> list[str]:
-    """Send answers and flags together; return the statuses of the receipts."""
-    return [receipt.status for receipt in desk.submit_all(rater, sent)]
+def send(desk: AnnotationDesk, rater: str, *sent: Sent) -> Sequence[str]:
+    """Send answers and flags together; return the receipts."""
+    return desk.submit_all(rater, sent)
 
 
 def work_through(

@@ -28,7 +28,7 @@ from evenhand.errors import InputError
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import FILE_NAME, OidcSettings, with_values
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.decisions import note_settings
+from evenhand.study.store.logs.decisions import note_act, note_settings
 from evenhand.study.store.schema import account_events, is_latest, lead_events, login_attempts
 from evenhand.study.store.store import Store
 from evenhand.study.tables.files import atomic_write
@@ -178,8 +178,9 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory, so the length of a password is limited."""
 
+LOGIN_MINUTES = 8 * 60.0
 _LOGIN = "login"
-_ENDED = "logged_out"
+_ENDED: Literal["logged_out"] = "logged_out"
 _one_at_a_time = threading.Lock()
 """A check takes 64 MB for a tenth of a second: a crowd at the door must not take it all at once."""
 
@@ -258,7 +259,12 @@ def accounts(store: Store) -> dict[str, Account]:
 
 
 def sign_in(
-    store: Store, name: str, password: str, minutes: float, address: str = "", browser: str = ""
+    store: Store,
+    name: str,
+    password: str,
+    address: str = "",
+    browser: str = "",
+    minutes: float = LOGIN_MINUTES,
 ) -> str:
     """Return a token for a new login of this account. See `read_login`.
 
@@ -342,9 +348,7 @@ def end_login(store: Store, purpose: str, token: str) -> None:
         login = read_open_login(store, purpose, token)["login"]
     except InputError:
         return
-    with store.write() as connection:
-        event = {"kind": _ENDED, "rater_id": "", "reason": login, "done_by": ""}
-        append(connection, lead_events, event)
+    note_act(store, _ENDED, "", login, "")
 
 
 def _present() -> sa.Select[Any]:
@@ -379,11 +383,10 @@ def _no_ones_hash() -> str:
 LINK_PARAMETER = "lead"
 """The query parameter of the app's address that holds a link's token."""
 LINK_MINUTES = 60.0
-LOGIN_MINUTES = 8 * 60.0
 
 _LINK = "lead-link"
 _BY_LINK = "lead-by-link"
-_USED = "used"
+_USED: Literal["used"] = "used"
 
 
 @dataclass(frozen=True)
@@ -408,11 +411,6 @@ def open_link(store: Store, token: str) -> str:
     if not use_once(store, claims["nonce"]):
         raise InputError("this link was used already; ask for a new one")
     return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
-
-
-def log_in(store: Store, name: str, password: str, address: str = "", browser: str = "") -> str:
-    """The login of an account. Raises InputError where name or password is wrong."""
-    return sign_in(store, name, password, LOGIN_MINUTES, address, browser)
 
 
 def log_out(store: Store, login: str) -> None:
@@ -440,8 +438,7 @@ def use_once(store: Store, nonce: str) -> bool:
     with store.write() as connection:
         if connection.execute(used).first():
             return False
-        event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
-        append(connection, lead_events, event)
+        note_act(store, _USED, "", nonce, "")
     return True
 
 

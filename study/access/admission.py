@@ -93,7 +93,7 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
         leeway=_CLOCKS,
     )
     try:
-        keys = _KEYS.of(SIGNING_KEYS, token)
+        keys = _keys_at(SIGNING_KEYS, token)
         read = jwt.decode(token, keys, algorithms=["RS256"])
         must_have.validate(read.claims)
     except Refused:
@@ -105,35 +105,31 @@ def signed_ids(settings: ProlificSettings, token: str) -> dict[str, str]:
     return {str(name): value for name, value in ids.items() if isinstance(value, str)}
 
 
-class _Keys:
-    """Prolific's public keys, asked for once a day, and when a token names one that is new; once a
-    minute at most, whether they could be had or not.
+_known_keys: dict[str, tuple[float, KeySet | None]] = {}
+"""Keys by their address, and when they were asked for."""
+_asking = threading.Lock()
+
+
+def _keys_at(url: str, token: str) -> KeySet:
+    """Prolific's public keys at an address, asked for once a day, and when a token names one that
+    is new; once a minute at most, whether they could be had or not. Raises Refused where there are
+    none and none can be had.
     """
+    from joserfc.jws import extract_compact
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, KeySet | None]] = {}
-
-    def of(self, url: str, token: str) -> KeySet:
-        """The keys at an address. Raises Refused where there are none and none can be had."""
-        from joserfc.jws import extract_compact
-
-        with self._lock:
-            asked, keys = self._known.get(url, (-math.inf, None))
-            age = time.monotonic() - asked
-            wanted = keys is None or age > _DAY
-            if keys is not None and not wanted:
-                named = extract_compact(token.encode()).headers().get("kid")
-                wanted = all(key.kid != named for key in keys.keys)
-            if wanted and age > _MINUTE:
-                keys = _fetched(url) or keys
-                self._known[url] = (time.monotonic(), keys)
-            if keys is None:
-                raise Refused("prolific_keys_away")
-            return keys
-
-
-_KEYS = _Keys()
+    with _asking:
+        asked, keys = _known_keys.get(url, (-math.inf, None))
+        age = time.monotonic() - asked
+        wanted = keys is None or age > _DAY
+        if keys is not None and not wanted:
+            named = extract_compact(token.encode()).headers().get("kid")
+            wanted = all(key.kid != named for key in keys.keys)
+        if wanted and age > _MINUTE:
+            keys = _fetched(url) or keys
+            _known_keys[url] = (time.monotonic(), keys)
+        if keys is None:
+            raise Refused("prolific_keys_away")
+        return keys
 
 
 def _fetched(url: str) -> KeySet | None:

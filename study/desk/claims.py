@@ -35,9 +35,10 @@ from evenhand.study.prompts.units import (
     rubrics_by_screen,
 )
 from evenhand.study.settings.sections import Section, parsed
-from evenhand.study.store.database import append, conflict_free_insert
+from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answers import Event, given_back
+from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.store.schema import (
     attention_labels,
     background_answers,
@@ -115,13 +116,13 @@ def oversight(store: Store) -> Oversight:
 def pause(store: Store, reason: str = "", done_by: str = "") -> None:
     """Hand out no further task until `resume`; answers sent meanwhile are still taken."""
     if not oversight(store).paused:
-        _decide(store, "pause", "", reason, done_by)
+        note_act(store, "pause", "", reason.strip(), done_by)
 
 
 def resume(store: Store, reason: str = "", done_by: str = "") -> None:
     """Hand out tasks again."""
     if oversight(store).paused:
-        _decide(store, "resume", "", reason, done_by)
+        note_act(store, "resume", "", reason.strip(), done_by)
 
 
 def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
@@ -138,7 +139,7 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
         raise InputError(f"no annotator {rater_id!r} has labelled in this study")
     already = oversight(store).exclusions.get(rater_id)
     if already is None or already.reason != reason:
-        _decide(store, "exclude", rater_id, reason, done_by)
+        note_act(store, "exclude", rater_id, reason, done_by)
 
 
 def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
@@ -147,7 +148,7 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
         raise InputError("say why the annotator is readmitted")
     if rater_id not in oversight(store).exclusions:
         raise InputError(f"rater {rater_id!r} is not excluded")
-    _decide(store, "readmit", rater_id, reason, done_by)
+    note_act(store, "readmit", rater_id, reason, done_by)
 
 
 def decisions_table(store: Store) -> pd.DataFrame:
@@ -202,12 +203,6 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
     """Return False if a side has as many people as its quota."""
     people, quota = side_places(study, connection).get(side, (0, 1))
     return people < quota
-
-
-def _decide(store: Store, kind: str, rater_id: str, reason: str, done_by: str) -> None:
-    event = {"kind": kind, "rater_id": rater_id, "reason": reason.strip(), "done_by": done_by}
-    with store.write() as connection:
-        append(connection, lead_events, event)
 
 
 # Units whose answer is known, from a file of the study: for practice, and to check attention. Each

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -101,11 +101,8 @@ class Flag:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """The outcome: stored, duplicate, already_labelled, unknown_task or needs_evidence."""
-
-    status: str
+Receipt = Literal["stored", "duplicate", "already_labelled", "unknown_task", "needs_evidence"]
+"""What became of an answer or a flag."""
 
 
 @dataclass(frozen=True)
@@ -133,26 +130,28 @@ def take(
     """
     if isinstance(sent, Flag):
         if sent.reason not in FLAG_REASONS:
-            return Receipt("unknown_task")
+            return "unknown_task"
         flag = {"kind": "flag", "reason": sent.reason, "text": sent.text}
         event = _subject_of(claim, sent.submit_id) | flag
         new = append_once(connection, remarks, "submit_id", event)
-        return Receipt("stored" if new else "duplicate")
+        return "stored" if new else "duplicate"
     if refused := _why_refused(sent, rubric, texts):
-        return Receipt(refused)
+        return refused
     if claim.state == "labelled":
         same = (table.c[name] == getattr(claim, name) for name in OF_A_TASK)
         arrived = sa.select(table.c.event_id).where(table.c.submit_id == sent.submit_id, *same)
         if connection.execute(arrived).first():
-            return Receipt("duplicate")
+            return "duplicate"
         if not sent.edit:
-            return Receipt("already_labelled")
+            return "already_labelled"
     if not _add_answer(connection, table, claim, sent, rubric):
-        return Receipt("unknown_task")  # another task's submit id: a client gone wrong
-    return Receipt("stored")
+        return "unknown_task"  # another task's submit id: a client gone wrong
+    return "stored"
 
 
-def _why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str:
+def _why_refused(
+    answer: Answer, rubric: Rubric, texts: Mapping[str, str]
+) -> Literal["unknown_task", "needs_evidence", ""]:
     """Return why an answer cannot be taken, as its receipt says it; "" where it can: it is one of
     the rubric's options or a reason to skip, not both.
     """
@@ -256,7 +255,6 @@ _MOST = 20  # flags on one unit that are shown, the latest
 class OwnFlag:
     """A flag as its rater sees it."""
 
-    flag_id: str
     task_id: str
     reason: str
     text: str
@@ -276,7 +274,7 @@ def standing_flags(
     stands = remarks.c.kind == "flag", ~sa.exists().where(*withdrawn)
     query = sa.select(remarks).where(*of_units, *stands).order_by(remarks.c.event_id)
     flags = [
-        OwnFlag(row.submit_id, task_id, row.reason, row.text)
+        OwnFlag(task_id, row.reason, row.text)
         for row in connection.execute(query)
         if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
@@ -646,11 +644,11 @@ class AnnotationDesk(Desk):
         claim = self._sent_about(changes.connection, rater_id, sent.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
-            return Receipt("unknown_task")
+            return "unknown_task"
         table = attention_labels if has_known_answer(claim.unit_id) else labels
         shown = texts.get(sent.task_id, {})
         receipt = take(changes.connection, table, claim, sent, rubric, shown)
-        is_new = receipt.status == "stored" and claim.state != "labelled"
+        is_new = receipt == "stored" and claim.state != "labelled"
         if isinstance(sent, Answer) and is_new:
             changes.mark(claim.task_id, state="labelled")
         return receipt

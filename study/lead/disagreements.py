@@ -82,10 +82,7 @@ def queue_length(study: Study) -> int:
 
 
 def open_next(
-    study: Study,
-    holder: str,
-    passed_over: Collection[Key] = (),
-    at: Key | None = None,
+    study: Study, holder: str, passed_over: Collection[Key] = (), at: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
     """The first unit of the queue that no other adjudicator has open, leased to the person
     `holder`; and the length of the queue. Units passed over come again after the others; the unit

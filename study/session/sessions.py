@@ -197,7 +197,7 @@ class PracticeDesk(Desk):
             if sent.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
         )
         if (task := next(tasks, None)) is None:
-            return Receipt("unknown_task")
+            return "unknown_task"
         question, attempt = task
         claim = self._claim(rater_id, question, attempt)
         if (*question.key, attempt) in self._answers(connection, rater_id):

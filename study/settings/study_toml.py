@@ -210,9 +210,8 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 def _is_private(address: str) -> str:
     """Return the address if no one on the way can read its traffic; else raise ValueError."""
     parts = urlsplit(address)
-    if parts.scheme == "https" and parts.hostname:
-        return address
-    if parts.scheme == "http" and parts.hostname in _HERE:
+    is_here = parts.scheme == "http" and parts.hostname in _HERE
+    if is_here or (parts.scheme == "https" and parts.hostname):
         return address
     raise ValueError(f"{address!r} is no https address; write one such as https://example.org")
 

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -360,11 +361,8 @@ def _is_like(first: str, cells: list[str]) -> bool | None:
 
 
 def _check_header(header: list[str], name: str) -> None:
-    seen: set[str] = set()
-    for column in header:
-        if column in seen:
-            raise InputError(f"{name}: two columns are called {column!r}; rename one")
-        seen.add(column)
+    if again := [column for column, count in Counter(header).items() if count > 1]:
+        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
 
 
 def _read_json(path: Path) -> pd.DataFrame:

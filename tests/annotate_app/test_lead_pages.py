@@ -80,13 +80,13 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
         from evenhand.annotate_app.lead import adjudication_page
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.accounts import log_in
+        from evenhand.study.access.accounts import sign_in
 
         if st.session_state.get("cut"):
             st.stop()  # as Streamlit does when another event comes
         with open_study(folder) as study:
             if name and "in" not in st.session_state:
-                entry.admit_lead(log_in(study.store, name, password))
+                entry.admit_lead(sign_in(study.store, name, password))
                 st.session_state["in"] = True
             if title != "sort":
                 (page,) = [page for page in PAGES if page.title == title]

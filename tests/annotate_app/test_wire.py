@@ -250,7 +250,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
     (invite,) = make_invites(study, ["ivy"], 1)
     ivy = panel_of(folder, address={"invite": invite.token})
     set_account(study.store, "eve", PASSWORD, "expert")
-    login = sign_in(study.store, "eve", PASSWORD, 60)
+    login = sign_in(study.store, "eve", PASSWORD)
     eve = panel_of(folder, login=login)
     waiting = {each: each.answers() for each in (ivy, eve)}
     for each in waiting:

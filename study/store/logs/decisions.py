@@ -276,10 +276,11 @@ def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:
 # The lead's acts: who, when, what; decisions that have a table of their own are read from there
 
 Act = Literal[
-    "account", "backup", "export", "file", "grades", "import", "invite", "link", "place",
-    "responses", "rewording", "sample", "settings", "store", "study", "threshold",
+    "account", "backup", "exclude", "export", "file", "grades", "import", "invite", "link",
+    "logged_out", "pause", "place", "readmit", "responses", "resume", "rewording", "sample",
+    "settings", "store", "study", "threshold", "used",
 ]  # fmt: skip
-"""Acts logged only here; `lead_events` has decisions about raters, links and logins too."""
+"""Acts, with decisions about raters and what becomes of links and logins."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
 _NO_ACTS = ("used", "logged_out", PROPOSED, *IMPROVEMENT_KINDS)
 _HASHED = ["unit_id", "rater_id", "label", "order", "draw"]

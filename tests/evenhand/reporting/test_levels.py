@@ -315,7 +315,7 @@ def test_a_study_of_numbers_from_the_file_to_the_verdict(tmp_path: Path) -> None
                 at = int(task.values["response"].split()[1])
                 number = str(int(np.clip(rng.normal(true[at], 6), 0, 100)))
                 sent = Answer(submit_id=f"{rater}-{turn}", task_id=task.task_id, option_key=number)
-                assert [each.status for each in desk.submit_all(rater, [sent])] == ["stored"]
+                assert desk.submit_all(rater, [sent]) == ["stored"]
         assert len(adjudication_queue(study)) < 25  # though hardly any three numbers are the same
     assert main(["report", str(folder)]) == 0
     assert main(["export", str(folder), "--out", str(tmp_path / "out.csv")]) == 0

@@ -14,9 +14,11 @@ from evenhand.errors import InputError
 from evenhand.reporting.new_study import (
     create_and_preview,
     folder_beside,
+    item_study,
     preview_only,
     start_study,
 )
+from evenhand.reporting.ratings_file.declared import ItemOptions
 from evenhand.study import open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import oversight
@@ -83,6 +85,13 @@ def test_a_bad_file_leaves_nothing(tmp_path: Path, plan: StudyPlan) -> None:
     with pytest.raises(InputError):
         create_and_preview(tmp_path / "second", plan)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_single_answers_are_not_compared(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text("prompt,response,model\np,a b,x\np,b c,y\n", "utf-8")
+    with pytest.raises(InputError, match="in columns called response_a and response_b"):
+        item_study(file, ItemOptions(rubric=["preference"]))
 
 
 QUIET = {

@@ -29,7 +29,7 @@ def role_of(
 ) -> str | None:
     """Log in as on the page and return the account's role; None where name or password is wrong."""
     try:
-        login = sign_in(store, name, password, 5, address, browser)
+        login = sign_in(store, name, password, address, browser)
     except Refused as refused:
         if refused.reason != "wrong_password":
             raise

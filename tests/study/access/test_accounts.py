@@ -19,7 +19,6 @@ from evenhand.study.access.accounts import (
     client_secret,
     cookie_secret,
     disable_account,
-    log_in,
     log_out,
     make_token,
     new_link_token,
@@ -232,7 +231,7 @@ def test_each_wrong_password_doubles_the_wait(guarded, clock, name):
 
 @pytest.mark.slow
 def test_the_lead_comes_in_from_elsewhere_while_someone_guesses(guarded, clock):
-    before = sign_in(guarded, "lea", PASSWORD, 60, HOME)
+    before = sign_in(guarded, "lea", PASSWORD, HOME)
     clock.wait(60)
     assert guess(guarded, clock, "lea", FOREIGN, 600) < 15
     assert "too many" in tries(guarded, "lea", FOREIGN, PASSWORD)
@@ -377,8 +376,8 @@ def test_link_and_login_expire(store, monkeypatch):
 
 def test_who_logged_out_is_out_wherever_the_login_is_kept(store):
     set_account(store, "chair", PASSWORD, "lead")
-    other = log_in(store, "chair", PASSWORD)
-    for login in (open_link(store, new_link_token(store)), log_in(store, "chair", PASSWORD)):
+    other = sign_in(store, "chair", PASSWORD)
+    for login in (open_link(store, new_link_token(store)), sign_in(store, "chair", PASSWORD)):
         assert visitor(store, login).role == "lead"
         log_out(store, login)
         with pytest.raises(InputError, match="log in again"):
@@ -533,6 +532,6 @@ def test_who_came_by_a_link_takes_nobodys_account_along(tmp_path, role):
         assert not settle_beside(study, made, by_link)
         assert not settle_beside(study, made, Visitor("nobody", "lead"))
         assert set(accounts(made.store)) == {"ada"}
-        by_account = visitor(study.store, log_in(study.store, "lead", PASSWORD))
+        by_account = visitor(study.store, sign_in(study.store, "lead", PASSWORD))
         assert settle_beside(study, made, by_account) == (role == "lead")
         assert ("lead" in accounts(made.store)) == (role == "lead")

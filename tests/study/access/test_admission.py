@@ -157,11 +157,11 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
     study = make_session('[session]\nentry = "account"')
     set_account(study.store, "bo", PASSWORD, "expert")
     set_account(study.store, "cy", PASSWORD, "lead")
-    login = sign_in(study.store, "bo", PASSWORD, 5)
+    login = sign_in(study.store, "bo", PASSWORD)
     assert admit(study, {}, login) == Admission("bo", "account", {})
     assert admit(study, {"login": login}) is None  # no address lets an account in
     with pytest.raises(InputError, match="does not label"):
-        admit(study, {}, sign_in(study.store, "cy", PASSWORD, 5))
+        admit(study, {}, sign_in(study.store, "cy", PASSWORD))
     with pytest.raises(InputError, match="takes no links"):
         admit(study, invite(study, "anna"))
     with pytest.raises(InputError, match="a code alone"):
@@ -414,7 +414,7 @@ class Signer:
 
 @pytest.fixture
 def signer(monkeypatch) -> Iterator[Signer]:
-    monkeypatch.setattr(admission, "_KEYS", admission._Keys())
+    monkeypatch.setattr(admission, "_known_keys", {})
     made = Signer()
     monkeypatch.setattr(admission, "SIGNING_KEYS", made.url)
     yield made

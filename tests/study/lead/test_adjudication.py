@@ -7,6 +7,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics.options import Number, NumberKind
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.lead import disagreements as adjudication
@@ -35,6 +36,12 @@ def test_what_has_no_majority_is_called(make_study, given, called):
     study = make_study(pairs=1, subjects=("s",), rubrics=[REFUSAL])
     with_labels(study, {f"r{number}": label for number, label in enumerate(given)})
     assert bool(adjudication_queue(study)) is called
+
+
+def test_numbers_near_their_median_are_a_majority():
+    kind = NumberKind(number=Number(low=0, high=100))
+    given = {("40", "50", "60"): True, ("40", "51", "90"): False, ("10", "20", "21", "31"): False}
+    assert {labels: kind.have_majority(labels) for labels in given} == given
 
 
 @pytest.fixture

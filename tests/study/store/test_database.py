@@ -100,8 +100,8 @@ def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:
         desk.submit_all("r", [answer])
     back()
     assert len(desk.study.ratings()) == 0
-    assert desk.submit_all("r", [answer])[0].status == "stored"
-    assert desk.submit_all("r", [answer])[0].status == "duplicate"
+    assert desk.submit_all("r", [answer])[0] == "stored"
+    assert desk.submit_all("r", [answer])[0] == "duplicate"
     assert len(desk.study.ratings()) == 1
 
 
