@@ -167,7 +167,9 @@ def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
     assert counts[found.best.rater_id] == (0, 96, 96), "each unit is planned once"
     assert sum(planned for _, planned, _ in counts.values()) == len(bench.calls)
     asked = len(bench.calls)
+    study = changed(study, {"names": {found.old.rater_id: "Old"}})
     again = improve(study, options(bench, tmp_path / "c"), FAST)
+    assert again.sentence.startswith(f"{found.best.rater_id}, compared with Old:")
     assert len(bench.calls) == asked
     assert (again.gain, again.run.spent) == (found.gain, 0), "the same labels are the same reading"
     assert again.verdict == found.verdict, "what the audit found is part of it at once"
