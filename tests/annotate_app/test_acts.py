@@ -18,12 +18,12 @@ from harness.studies import send, task_of
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 WRITERS = {
-    "add_study", "answer_background", "answer_comprehension", "count_look",
-    "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
-    "extend_sample", "give_back", "log_out", "make_invites", "note_act", "pause", "read_feedback",
-    "read_rubric", "read_welcome", "readmit", "release", "reopen_flag", "resume", "revoke_invites",
-    "save", "set_account", "settle_beside", "settle_flag", "sign_out", "sort_disagreement",
-    "submit_all", "take_over",
+    "add_study", "answer_background", "answer_comprehension", "answer_side", "count_look",
+    "create_and_preview", "create_items", "decide", "decide_consent", "disable_account",
+    "exclude", "extend_sample", "give_back", "log_out", "make_invites", "note_act", "pause",
+    "read_feedback", "read_rubric", "read_welcome", "readmit", "release", "reopen_flag",
+    "resume", "revoke_invites", "save", "set_account", "settle_beside", "settle_flag",
+    "sign_out", "sort_disagreement", "submit_all", "take_over",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
 HANDED_ON = {"act_form", "lead_callback", "partial", "press", "storing_callback"}
