@@ -80,6 +80,7 @@ answer = "Yes"
 
 [background]
 """
+SIDES = '\n[[background.questions]]\nkey = "side"\nquestion = "q"\noptions = ["a", "b"]\n'
 RIGHT, WRONG = ["The response", "Yes"], ["The response", "No"]
 
 
@@ -236,9 +237,10 @@ def test_practice_is_kept_apart_from_labels(sessions):
         ("practice:declines", "5", 0),
         ("practice:complies", "1", 0),
     ]
-    assert sessions.practice.submit_all("r", [Answer(submit_id="x", task_id="y", option_key="1")])[
-        0
-    ].status == "unknown_task"  # fmt: skip
+    (receipt,) = sessions.practice.submit_all(
+        "r", [Answer(submit_id="x", task_id="y", option_key="1")]
+    )
+    assert receipt.status == "unknown_task"
 
 
 def test_practice_on_a_screen_with_all_rubrics(make_session):
@@ -254,13 +256,9 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
         for right in ("4", "1"):
             sheet = sessions.practice.next_sheet("r")
             assert [task.rubric.name for task in sheet.tasks] == ["hedging", "refusal"]
-            sessions.practice.submit_all(
-                "r",
-                [
-                    Answer(submit_id=task.task_id, task_id=task.task_id, option_key=right)
-                    for task in sheet.tasks
-                ],
-            )
+            ids = [task.task_id for task in sheet.tasks]
+            sent = [Answer(submit_id=each, task_id=each, option_key=right) for each in ids]
+            sessions.practice.submit_all("r", sent)
             feedback = sessions.practice.feedback("r", sessions.next_step("r"))
             assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
             sessions.read_feedback("r", sessions.next_step("r"))
@@ -269,9 +267,8 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
 
 def test_background_answers_are_a_table_of_raters(sessions):
     for rater, answers in (
-        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}),
-        ("b", {}),
-    ):
+        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}), ("b", {}),
+    ):  # fmt: skip
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
         sessions.answer_comprehension(rater, RIGHT)
@@ -314,11 +311,17 @@ def test_what_the_documentation_shows_is_a_session(make_session):
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
     (units,) = [block for block in blocks if block.startswith("[[unit]]")]
-    first, attention, crowd, _, pay = settings
-    toml = first + attention + crowd[crowd.index("[prolific]") :] + pay
+    first, sides, attention, crowd, _, pay = settings
+    toml = (
+        first
+        + sides[sides.index("[[background") :]
+        + attention
+        + crowd[crowd.index("[prolific]") :]
+        + pay
+    )
     study = make_session(toml, {"training.toml": units, "attention.toml": units})
     assert Sessions(study).steps == [
-        "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
+        "welcome", "consent", "side", "rubric", "practice", "comprehension", "labelling",
     ]  # fmt: skip
     assert AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
     assert study.config.prolific is not None
@@ -335,6 +338,14 @@ def test_what_the_documentation_shows_is_a_session(make_session):
         ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
         ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
         ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
+        (SIDES.replace("side", "label") + "quotas = [1, 1]", "cannot have the key 'label'"),
+        (SIDES + "quotas = [1]", "side needs a quota of people for each option"),
+        (SIDES + "quotas = [0, 0]", "side needs a quota of people for each option, not all 0"),
+        (SIDES + "quotas = [-2, 1]", "quotas.0 is -2; it must be greater than or equal to 0"),
+        (
+            "quotas = [1, 1]".join([SIDES, SIDES.replace("side", "b"), ""]),
+            "two background questions have quotas; keep those of one",
+        ),
         ('[attention]\nevery = 5', "attention.file is missing; add it"),
         ('[consents]\ntext = "x"', "consents is no known key"),
     ],
@@ -402,10 +413,8 @@ def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder):
 
 def test_a_file_that_is_no_text_is_one_sentence(folder):
     (folder / "consent.es.md").write_bytes(b"\xff\xfe\xff")
-    with (
-        open_study(folder) as study,
-        pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8"),
-    ):
+    not_text = pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8")
+    with open_study(folder) as study, not_text:
         Sessions(study)
 
 
