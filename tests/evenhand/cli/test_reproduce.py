@@ -370,18 +370,16 @@ def test_approval_is_asked_of_people_of_two_sides(again: Again, run: Run) -> Non
     labels = labels[labels["rater_kind"] == "human"].assign(yes=labels["label"] == "yes")
     approval = labels.groupby(["political_leaning", "subject"])["yes"].mean().unstack("subject")
     rows = read_table(again.study / "report" / "results.csv")
-    here = rows[rows["subset"].str.startswith("political_leaning=")].set_index(["statistic", "at"])
+    figures = rows.set_index(["statistic", "subset", "at"])["estimate"]
     for each in subjects:
         left, right = approval[each]
-        both = {"Left|binary": left, "Right|binary": right}
-        for name, wanted in (
-            ("rate_ppi", both),
-            ("rate_side_difference_ppi", {"Left>Right|binary": left - right}),
-            ("rate_least_ppi", {"*|binary": min(left, right)}),
-        ):
-            found = here.loc[[(name, each)]].set_index("subset")["estimate"].astype(float)
-            found.index = found.index.str.removeprefix("political_leaning=")
-            assert found.to_dict() == pytest.approx(wanted)
+        for name, side, wanted in (
+            ("rate_ppi", "Left", left), ("rate_ppi", "Right", right),
+            ("rate_side_difference_ppi", "Left>Right", left - right),
+            ("rate_least_ppi", "*", min(left, right)),
+        ):  # fmt: skip
+            found = figures.loc[[(name, f"political_leaning={side}|binary", each)]].item()
+            assert float(found) == pytest.approx(wanted)
     page = (again.study / "report" / "report.html").read_text("utf-8")
     assert "Political Neutrality as Balanced Approval" in page
     assert "One question gives the side here." in page
