@@ -622,7 +622,7 @@ def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, 
     run.ok("new", again.study, "--pairs", again.pairs(2))
     change_config(again.study, {"": {"published": "own.toml"}})
     said = run.refused(*again.command(2, "--yes"))
-    assert "name even-handedness, political-consistency, stance, or a TOML file" in said
+    assert "even-handedness, political-consistency, stance, or a TOML file" in said
     assert again.calls == []
 
 
