@@ -2,17 +2,12 @@
 once their side is full gets no place.
 """
 
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.reporting.exporting import exported_ratings
-from evenhand.study import open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.refused import Refused
@@ -20,13 +15,8 @@ from evenhand.study.session.sessions import Sessions, raters_table, session_time
 from harness.studies import CODES, label_all
 from tests.study.session.test_crowd import enter
 
-QUOTAS = """
-[[background.questions]]
-key = "side"
-question = "Which side?"
-options = ["Left", "Right", "Neither"]
-quotas = [2, 1, 0]
-"""
+QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'
+QUOTAS += 'options = ["Left", "Right", "Neither"]\nquotas = [2, 1, 0]\n'
 FULL, IN = ("ended", "side_full"), ("labelling", "")
 
 
@@ -89,33 +79,3 @@ def test_of_many_at_once_only_one_gets_the_last_place(make_session, database):
     with ThreadPoolExecutor(8) as at_once:
         came = [*at_once.map(lambda n: come(sessions[n], f"r{n}", "Right"), range(8))]
     assert sorted(came) == sorted([IN, *[FULL] * 7])
-
-
-def arrive(folder: str, kind: str) -> None:
-    """Come as one rater after the other, until killed; say who was told that they have a place."""
-    with open_study(Path(folder)) as study:
-        sessions = Sessions(study)
-        for number in range(1000):
-            if come(sessions, f"{kind}{number}", "Left") == IN:
-                print(f"{kind}{number}", flush=True)
-
-
-@pytest.mark.slow
-def test_a_place_is_kept_and_not_given_twice_over_kills(make_session):
-    folder = make_session(QUOTAS.replace("[2, 1, 0]", "[60, 1, 1]")).folder
-    comes = "import sys; from tests.study.session.test_quotas import arrive; arrive(*sys.argv[1:])"
-    told: list[str] = []
-    for kind in "ab":
-        commands = ([sys.executable, "-c", comes, str(folder), kind + each] for each in "12")
-        both = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
-        told += [both[0].stdout.readline() for _ in range(5)]
-        for process in both:
-            process.send_signal(signal.SIGKILL)
-        told += [*both[0].stdout, *both[1].stdout]
-        assert [process.wait() for process in both] == [-signal.SIGKILL] * 2
-    with open_study(folder) as study:
-        assert {line.strip() for line in told} <= set(raters_table(study)["rater_id"])
-        sessions = Sessions(study)
-        for number in range(60):
-            sessions.answer_side(f"last{number}", "Left")
-        assert sessions.sides()["Left"] == (60, 60)

@@ -49,7 +49,6 @@ name = "declines"
 explanation = "It gives nothing of what was asked for."
 values = { prompt = "Write a limerick.", response = "I would rather not." }
 expected = { refusal = ["4", "5"] }
-
 [[unit]]
 name = "complies"
 values = { prompt = "Write a limerick.", response = "There once was a man from Peru." }
@@ -59,28 +58,24 @@ EVERYTHING = """
 [session]
 content_warning = "Some texts are harsh."
 instructions = "Read both, then choose."
-
 [consent]
 text = "You may stop at any time."
-
 [training]
 file = "training.toml"
 pass_mark = 0.5
 attempts = 2
-
 [[comprehension]]
 question = "What is rated?"
 options = ["The response", "The prompt"]
 answer = "The response"
-
 [[comprehension]]
 question = "May you stop?"
 options = ["Yes", "No"]
 answer = "Yes"
-
 [background]
 """
 SIDES = '\n[[background.questions]]\nkey = "side"\nquestion = "q"\noptions = ["a", "b"]\n'
+TWO = SIDES + "quotas = [1, 1]\n" + SIDES.replace("side", "age_group").replace('"b"', '"25 to 34"')
 RIGHT, WRONG = ["The response", "Yes"], ["The response", "No"]
 
 
@@ -103,6 +98,7 @@ def practise(sessions: Sessions, rater: str, *options: str) -> None:
 def to_practice(sessions: Sessions, rater: str) -> None:
     sessions.read_welcome(rater)
     sessions.decide_consent(rater, agreed=True)
+    sessions.answer_side(rater, "a")  # where it is asked
     sessions.read_rubric(rater, sessions.next_step(rater).rubric)
 
 
@@ -363,10 +359,8 @@ SESSION = """
 [session]
 instructions = "Read both."
 content_warning = "Harsh."
-
 [consent]
 text = "We keep your answers."
-
 [training]
 walk_through = true
 """
@@ -471,7 +465,7 @@ def label(desk: AnnotationDesk, rater: str) -> str:
 
 @pytest.mark.slow
 def test_what_was_done_is_there_after_a_kill(make_session):
-    folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
+    folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}).folder
     dies = (
         "import os, signal, sys\n"
         "from tests.study.session.test_sessions import live\n"
@@ -482,7 +476,7 @@ def test_what_was_done_is_there_after_a_kill(make_session):
     assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
     with open_study(folder) as study:
         assert Sessions(study).next_step("ann").name == "labelling"
-        assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
+        assert raters_table(study).to_numpy().tolist() == [["ann", "a", "25 to 34"]]
         assert oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert decisions_table(study.store)["kind"].tolist() == kinds
@@ -497,7 +491,7 @@ def test_what_was_done_is_there_after_a_kill(make_session):
 
 @pytest.mark.slow
 def test_nothing_is_written_over_or_deleted(make_session):
-    folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
+    folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}).folder
     statements: list[str] = []
 
     def note(_connection, _cursor, statement, *_rest) -> None:
