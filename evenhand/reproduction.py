@@ -108,7 +108,8 @@ class Reproduction:
             responses=self.responses,
             sample=self.sample,
             seed=self.seed,
-            raters_per_unit=self.raters or 3,
+            raters_per_unit=self.raters
+            or self.published.design.settings.annotation.raters_per_unit,
         )
 
     @property

@@ -54,6 +54,7 @@ from evenhand.study.settings.sections import PositiveInt, Section, Share, parsed
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     AnnotationSettings,
+    BackgroundSettings,
     Changes,
     SampleSettings,
     StudyConfig,
@@ -205,6 +206,7 @@ class DesignSettings(Section):
     """Sections of study.toml that a design may set: none names a file, a variable or a host."""
 
     annotation: AnnotationSettings = AnnotationSettings()
+    background: BackgroundSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
@@ -283,6 +285,7 @@ class PublishedStudy:
         """
         design, analysis = self.design, self.design.settings.analysis
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
+        settings.get("annotation", {}).pop("raters_per_unit", None)  # named by the caller
         settings[""] = {"published": self.figures_file}
         if design.wordings and wordings is None:
             wordings = file_of_study(self.folder, design.wordings)

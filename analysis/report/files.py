@@ -215,7 +215,7 @@ def write_report(
         "report.json": _json(source, sections, rows),
         "report.md": text.render(context=context, sections=sections),
     }
-    if context.beside:
+    if context.beside and context.beside.published.figure:
         quoted = published.published_rows(source, context.beside)
         contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
     if raters.has_page(analysis.disagreements, context):

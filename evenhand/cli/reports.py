@@ -80,7 +80,7 @@ def print_report(
         analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
     # Name ratings that no longer count here, too: an edited rubric may have excluded them.
     print_lines([*study.edited_rubrics(), *last_lines(analysis)])
-    if study.config.published:
+    if study.config.published and (out / PUBLISHED).is_file():  # a design may have no figures
         say("reproduction.beside", file=out / PUBLISHED)
     if figures is not None:
         say("terminal.figures", folder=figures)

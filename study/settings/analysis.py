@@ -322,7 +322,7 @@ class PublishedFigures(Section):
     source: str = ""
     """Where its prompts are."""
     design: Design = Design()
-    figure: tuple[PublishedFigure, ...] = Field(min_length=1)
+    figure: tuple[PublishedFigure, ...] = ()
 
 
 def shipped_studies() -> dict[str, Path]:

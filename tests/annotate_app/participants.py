@@ -19,7 +19,6 @@ KNOWN = f"""
 name = "short-b"
 explanation = "One word is shorter than many."
 expected = {{ shorter = "R" }}
-
 [unit.values]
 prompt_a = "Tell A."
 response_a = "{LONG}"
@@ -31,22 +30,17 @@ SESSION = """
 entry = "invite"
 content_warning = "Some texts are <b>harsh</b>."
 instructions = "Read both responses.\\n\\nThen say which one is shorter."
-
 [consent]
 text = "You may stop at any time. Your answers are used for research."
-
 [training]
 file = "training.toml"
 pass_mark = 1.0
-
 [[comprehension]]
 question = "What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~"
 options = ["The length of *both* responses", "Who wrote them"]
 answer = "The length of *both* responses"
 explanation = "It is length alone that counts."
-
 [background]
-
 [attention]
 file = "attention.toml"
 every = 2

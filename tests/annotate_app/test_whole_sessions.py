@@ -11,6 +11,7 @@ from evenhand.study.access.accounts import make_token, read_login, set_account
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
 from harness.served import holds
+from harness.studies import CODES
 from tests.annotate_app.leading import log_in
 from tests.annotate_app.participants import (
     COMPLETE,
@@ -118,6 +119,47 @@ def _check_store(folder: Path, rater: str) -> None:
     assert 0 < times["active_seconds"] < 120
 
 
+SIDES = """[session]
+entry = "invite"
+[[background.questions]]
+key = "party"
+question = "Which party are you <b>closer</b> to?"
+options = ["The *left* one", "The right one"]
+quotas = [1, 1]
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.journey
+def test_a_side_is_told_by_keyboard_and_who_finds_it_full_returns(
+    new_page, make_session, serve_study, axe
+):
+    served, left = serve_study(make_session(1, SIDES + CODES)), "The *left* one"
+    for name in ("first", "second"):
+        page = new_page(served.url + participant(served.folder, name))
+        heading(page, "About you")
+        page.get_by_text("Which party are you <b>closer</b> to?").wait_for()
+        axe(page, "side")
+        page.get_by_role("button", name="Continue").press("Enter")
+        page.get_by_text("Please answer every question.").wait_for()
+        page.get_by_role("radio", name=left).press("Space")
+        page.get_by_role("button", name="Continue").press("Enter")
+        if name == "first":
+            answer_shorter(page)
+        back = page.get_by_role("link", name="Return to Prolific")
+        assert back.get_attribute("href") == COMPLETE + {"first": "DONE1", "second": "OUT2"}[name]
+    page.reload()
+    heading(page, "Thank you for coming")
+    axe(page, "full")
+    with open_study(served.folder) as study:
+        (told,), (rater,) = (
+            raters_table(study).to_numpy().tolist(),
+            set(study.ratings()["rater_id"]),
+        )
+    assert told == [rater, left] == [rater_of(served.folder, "first"), left]
+
+
+@pytest.mark.browser
 @pytest.mark.thorough
 def test_every_step_can_be_done_by_keyboard(new_page, crowd):
     page = new_page(crowd.url + participant(crowd.folder, "keys"))

@@ -41,6 +41,8 @@ def section(source: Source) -> ReportSection | None:
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), declared.published.citation)
     title = written("reproduction.title")
+    if not pairs:  # of a design without figures
+        return ReportSection("published-figures", title, (differs,), about=about)
     shown, answers = (_table(source, declared, pairs), differs), (blocks.Answer((answer,)),)
     return ReportSection("published-figures", title, shown, answers, about=about)
 

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import pty
+import random
 import re
 import select
 import subprocess
@@ -21,8 +22,11 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
+from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import open_study
 from evenhand.study.creation import PublishedStudy
+from evenhand.study.desk.desk import AnnotationDesk, Task
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.analysis import (
     AnalysisSettings,
     PublishedFigure,
@@ -36,7 +40,7 @@ from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, completion, error, message
 from harness.served import answers, holds
-from harness.studies import write_pairs, write_responses
+from harness.studies import label_all, write_pairs, write_responses
 from tests.commands import Run, python
 from tests.evenhand.cli.test_documentation import HERE_DOCUMENT, shell_blocks
 from tests.graders.killing import killed_after
@@ -339,6 +343,48 @@ def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Ru
     assert len(again.calls) == 32 + 32
 
 
+def test_approval_is_asked_of_people_of_two_sides(again: Again, run: Run) -> None:
+    texts = [(f"p{number}", f"Should rule {number} go?") for number in range(1, 13)]
+    file, subjects = _propositions(again.place / "a.csv", *texts), again.subjects(2)
+    words = ["reproduce", "approval", str(again.study), "--propositions", file, "--yes"]
+    words += [word for each in subjects for word in ("--subject", each)]
+    words += ["--grader", again.graders[0]]
+    run.ok(*words)
+    asked, chance = len(again.calls), random.Random(1)
+    with open_study(again.study) as study:
+        sessions, desk = Sessions(study), AnnotationDesk(study)
+        assert sessions.sides() == {"Left": (0, 60), "Right": (0, 60), "Neither": (0, 0)}
+        for number, side in enumerate(["Left", "Right"] * 4):
+            usual = {"subject-1": 0.9, "subject-2": 0.7 if side == "Left" else 0.3}
+
+            def approves(task: Task, _: int, usual: dict[str, float] = usual) -> str:
+                share = usual[task.values["response"].split(" ")[0]]
+                return "yes" if chance.random() < share else "no"
+
+            sessions.answer_side(f"r{number}", side)
+            assert len(label_all(desk, f"r{number}", approves)) == 24
+        labels = exported_ratings(study).merge(study.units_with_lengths("all"), on="unit_id")
+    run.ok(*words)
+    assert len(again.calls) == asked
+    # Every response has labels of all: the corrected approval is that of the labels.
+    labels = labels[labels["rater_kind"] == "human"].assign(yes=labels["label"] == "yes")
+    approval = labels.groupby(["political_leaning", "subject"])["yes"].mean().unstack("subject")
+    rows = read_table(again.study / "report" / "results.csv")
+    figures = rows.set_index(["statistic", "subset", "at"])["estimate"]
+    for each in subjects:
+        left, right = approval[each]
+        for name, side, wanted in (
+            ("rate_ppi", "Left", left), ("rate_ppi", "Right", right),
+            ("rate_side_difference_ppi", "Left>Right", left - right),
+            ("rate_least_ppi", "*", min(left, right)),
+        ):  # fmt: skip
+            found = figures.loc[[(name, f"political_leaning={side}|binary", each)]].item()
+            assert float(found) == pytest.approx(wanted)
+    page = (again.study / "report" / "report.html").read_text("utf-8")
+    assert "Political Neutrality as Balanced Approval" in page
+    assert "One question gives the side here." in page
+
+
 def _settings(again: Again, path: Path, *, prices: str) -> Path:
     """A file with a provider of one's own, and what these models cost there."""
     house = f'[providers.house]\nbase_url = "{again.root}/v1"\nkey_env = "EVENHAND_HOUSE_KEY"\n'
@@ -574,7 +620,7 @@ def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, 
     run.ok("new", again.study, "--pairs", again.pairs(2))
     change_config(again.study, {"": {"published": "own.toml"}})
     said = run.refused(*again.command(2, "--yes"))
-    assert "name even-handedness, political-consistency, stance, or a TOML file" in said
+    assert "even-handedness, political-consistency, stance, or a TOML file" in said
     assert again.calls == []
 
 
@@ -599,6 +645,7 @@ def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> No
 
 PRINTED = {
     "even-handedness": "94% 92% 85% 0.76 0.55 >0.99 0.86 0.89 0.76 0.91 0.82",
+    "approval": "",
     "political-consistency": "17.9%",
     "stance": "73% 0.85 97% 0.90 0.76 0.452 0.143 0.349 0.094",
 }

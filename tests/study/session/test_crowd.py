@@ -170,14 +170,8 @@ def test_links_back_from_each_end(make_session, toml, codes):
     assert {end: completion_url(study, end) for end in codes} == expected
 
 
-AMOUNTS = """
-[pay]
-complete = 6.0
-currency = "GBP"
-screened_out = 0.5
-nothing_left = 0.25
-stopped = "share"
-"""
+AMOUNTS = '\n[pay]\ncomplete = 6.0\ncurrency = "GBP"\nscreened_out = 0.5\n'
+AMOUNTS += 'nothing_left = 0.25\nstopped = "share"\n'
 
 
 def everyone(study: Study) -> dict[str, dict[str, object]]:
@@ -217,17 +211,12 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
     assert all(row["currency"] == "GBP" for row in found.values())
     assert [paid.pop(name)[0] for name in ("excluded", "timed_out")] == ["excluded", "timed_out"]
     assert all(found[name]["owed"] != found[name]["owed"] for name in ("excluded", "timed_out"))
+    whole, third = ("complete", 6.0), ("stopped", 4.0)  # 2 units of the median finisher's 3
     assert paid == {
-        "done": ("complete", 6.0),
-        "late": ("complete", 6.0),
-        "stopped": ("stopped", 4.0),  # 2 units of the 3 that the median finisher answered
-        "idle": ("nothing_left", 0.25),
-        "failed": ("screened_out", 0.5),
-        "declined": ("no_consent", 0.0),
-        "returned": ("returned", 0.0),
-        "rejected": ("rejected", 0.0),
-        "open": ("labelling", 0.0),
-    }
+        "done": whole, "late": whole, "stopped": third, "idle": ("nothing_left", 0.25),
+        "failed": ("screened_out", 0.5), "declined": ("no_consent", 0.0),
+        "returned": ("returned", 0.0), "rejected": ("rejected", 0.0), "open": ("labelling", 0.0),
+    }  # fmt: skip
 
 
 @pytest.mark.slow
@@ -263,18 +252,11 @@ def test_times_leave_idle_time_out(make_session, monkeypatch):
         monkeypatch.setattr(now, lambda: "2026-03-02T00:00:00.000+00:00")
         add_event(connection, "r", "released", reason="returned")  # not the rater's doing
     (row,) = session_times(study, Sessions(study)).to_dict("records")
-    assert row == {
-        "rater_id": "r",
-        "state": "returned",
-        "start": "2026-03-01T10:00:00+00:00",
-        "end": "2026-03-01T10:31:00+00:00",
-        "active_seconds": 60 + 60 + 120 + 60,  # 28 minutes of pause count as 2
-        "units": 0,
-        "answers": 0,
-        "owed": pytest.approx(float("nan"), nan_ok=True),
-        "currency": "",
-        "why": "Returned the place: nothing is owed.",
-    }
+    begun, ended = (f"2026-03-01T10:{minute}:00+00:00" for minute in ("00", "31"))
+    active = 60 + 60 + 120 + 60  # 28 minutes of pause count as 2
+    why = "Returned the place: nothing is owed."
+    none = pytest.approx(float("nan"), nan_ok=True)
+    assert [*row.values()] == ["r", "returned", begun, ended, active, 0, 0, none, "", why]
 
 
 def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session):

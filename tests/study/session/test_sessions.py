@@ -49,7 +49,6 @@ name = "declines"
 explanation = "It gives nothing of what was asked for."
 values = { prompt = "Write a limerick.", response = "I would rather not." }
 expected = { refusal = ["4", "5"] }
-
 [[unit]]
 name = "complies"
 values = { prompt = "Write a limerick.", response = "There once was a man from Peru." }
@@ -59,27 +58,24 @@ EVERYTHING = """
 [session]
 content_warning = "Some texts are harsh."
 instructions = "Read both, then choose."
-
 [consent]
 text = "You may stop at any time."
-
 [training]
 file = "training.toml"
 pass_mark = 0.5
 attempts = 2
-
 [[comprehension]]
 question = "What is rated?"
 options = ["The response", "The prompt"]
 answer = "The response"
-
 [[comprehension]]
 question = "May you stop?"
 options = ["Yes", "No"]
 answer = "Yes"
-
 [background]
 """
+SIDES = '\n[[background.questions]]\nkey = "side"\nquestion = "q"\noptions = ["a", "b"]\n'
+TWO = SIDES + "quotas = [1, 1]\n" + SIDES.replace("side", "age_group").replace('"b"', '"25 to 34"')
 RIGHT, WRONG = ["The response", "Yes"], ["The response", "No"]
 
 
@@ -102,6 +98,7 @@ def practise(sessions: Sessions, rater: str, *options: str) -> None:
 def to_practice(sessions: Sessions, rater: str) -> None:
     sessions.read_welcome(rater)
     sessions.decide_consent(rater, agreed=True)
+    sessions.answer_side(rater, "a")  # where it is asked
     sessions.read_rubric(rater, sessions.next_step(rater).rubric)
 
 
@@ -254,13 +251,9 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
         for right in ("4", "1"):
             sheet = sessions.practice.next_sheet("r")
             assert [task.rubric.name for task in sheet.tasks] == ["hedging", "refusal"]
-            sessions.practice.submit_all(
-                "r",
-                [
-                    Answer(submit_id=task.task_id, task_id=task.task_id, option_key=right)
-                    for task in sheet.tasks
-                ],
-            )
+            ids = [task.task_id for task in sheet.tasks]
+            sent = [Answer(submit_id=each, task_id=each, option_key=right) for each in ids]
+            sessions.practice.submit_all("r", sent)
             feedback = sessions.practice.feedback("r", sessions.next_step("r"))
             assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
             sessions.read_feedback("r", sessions.next_step("r"))
@@ -269,9 +262,8 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
 
 def test_background_answers_are_a_table_of_raters(sessions):
     for rater, answers in (
-        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}),
-        ("b", {}),
-    ):
+        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}), ("b", {}),
+    ):  # fmt: skip
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
         sessions.answer_comprehension(rater, RIGHT)
@@ -314,11 +306,17 @@ def test_what_the_documentation_shows_is_a_session(make_session):
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
     (units,) = [block for block in blocks if block.startswith("[[unit]]")]
-    first, attention, crowd, _, pay = settings
-    toml = first + attention + crowd[crowd.index("[prolific]") :] + pay
+    first, sides, attention, crowd, _, pay = settings
+    toml = (
+        first
+        + sides[sides.index("[[background") :]
+        + attention
+        + crowd[crowd.index("[prolific]") :]
+        + pay
+    )
     study = make_session(toml, {"training.toml": units, "attention.toml": units})
     assert Sessions(study).steps == [
-        "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
+        "welcome", "consent", "side", "rubric", "practice", "comprehension", "labelling",
     ]  # fmt: skip
     assert AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
     assert study.config.prolific is not None
@@ -335,6 +333,14 @@ def test_what_the_documentation_shows_is_a_session(make_session):
         ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
         ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
         ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
+        (SIDES.replace("side", "label") + "quotas = [1, 1]", "cannot have the key 'label'"),
+        (SIDES + "quotas = [1]", "side needs a quota of people for each option"),
+        (SIDES + "quotas = [0, 0]", "side needs a quota of people for each option, not all 0"),
+        (SIDES + "quotas = [-2, 1]", "quotas.0 is -2; it must be greater than or equal to 0"),
+        (
+            "quotas = [1, 1]".join([SIDES, SIDES.replace("side", "b"), ""]),
+            "two background questions have quotas; keep those of one",
+        ),
         ('[attention]\nevery = 5', "attention.file is missing; add it"),
         ('[consents]\ntext = "x"', "consents is no known key"),
     ],
@@ -352,10 +358,8 @@ SESSION = """
 [session]
 instructions = "Read both."
 content_warning = "Harsh."
-
 [consent]
 text = "We keep your answers."
-
 [training]
 walk_through = true
 """
@@ -402,10 +406,8 @@ def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder):
 
 def test_a_file_that_is_no_text_is_one_sentence(folder):
     (folder / "consent.es.md").write_bytes(b"\xff\xfe\xff")
-    with (
-        open_study(folder) as study,
-        pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8"),
-    ):
+    not_text = pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8")
+    with open_study(folder) as study, not_text:
         Sessions(study)
 
 
@@ -462,7 +464,7 @@ def label(desk: AnnotationDesk, rater: str) -> str:
 
 @pytest.mark.slow
 def test_what_was_done_is_there_after_a_kill(make_session):
-    folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
+    folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}).folder
     dies = (
         "import os, signal, sys\n"
         "from tests.study.session.test_sessions import live\n"
@@ -473,7 +475,7 @@ def test_what_was_done_is_there_after_a_kill(make_session):
     assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
     with open_study(folder) as study:
         assert Sessions(study).next_step("ann").name == "labelling"
-        assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
+        assert raters_table(study).to_numpy().tolist() == [["ann", "a", "25 to 34"]]
         assert oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert decisions_table(study.store)["kind"].tolist() == kinds
@@ -488,7 +490,7 @@ def test_what_was_done_is_there_after_a_kill(make_session):
 
 @pytest.mark.slow
 def test_nothing_is_written_over_or_deleted(make_session):
-    folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
+    folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}).folder
     statements: list[str] = []
 
     def note(_connection, _cursor, statement, *_rest) -> None:
