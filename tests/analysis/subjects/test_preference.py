@@ -41,12 +41,11 @@ def study(
     people: int = 2,
     labelled: float = 1.0,
     shared: float = 0.5,
-    first: float = 0.0,
     ties: float = 0.1,
     error: float = 0.2,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Every two subjects' answers to each prompt; an answer has a quality of its own (sd `shared`),
-    people favour what comes first by `first` and call `ties`, the grader g errs in a share of them.
+    people call `ties`, the grader g errs in a share of them.
     """
     units, rows = [], []
     for prompt in range(prompts):
@@ -58,11 +57,9 @@ def study(
             given = []
             for person in range(people):
                 order = ("ab", "ba")[rng.integers(2)]
-                lean = first if order == "ab" else -first
-                label = "A" if rng.random() < np.clip(chance + lean, 0, 1) else "B"
-                given.append(
-                    (f"h{person}", "human", "tie" if rng.random() < ties else label, order)
-                )
+                label = "A" if rng.random() < chance else "B"
+                label = "tie" if rng.random() < ties else label
+                given.append((f"h{person}", "human", label, order))
             if prompt < labelled * prompts:
                 rows += [(unit, *each) for each in given]
             label = "A" if rng.random() < chance else "B"
