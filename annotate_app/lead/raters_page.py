@@ -402,8 +402,8 @@ _ACTS = WORDS["acts"]
 def _show_places(study: Study) -> None:
     st.header("Places", anchor=False)
     if sides := Sessions(study).sides():
-        counts = (f"{side}: {people} of {quota}" for side, (people, quota) in sides.items())
-        st.text(written("lead.sides", sides="; ".join(counts)))
+        counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
+        st.text(written("lead.sides", sides=", ".join(counts)))
     times = session_times(study, Sessions(study))
     if times.empty:
         st.text(written("session.nobody"))
