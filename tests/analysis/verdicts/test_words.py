@@ -235,7 +235,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
     (figure,) = Source(Analysis([kappa]), ReportContext("")).on("r").select("reference_kappa")
     assert figure.interval == "[0.5996, 0.80]"
-    clause = CheckedClause(parse_rule("kappa.low > 0.5").clauses[0], 0.49999999, "")
+    clause = CheckedClause(parse_rule("kappa.low > 0.5")[1][0], 0.49999999, "")
     assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")
     attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
     assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"

@@ -79,7 +79,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     results = pd.DataFrame(rows)
 
     def held(rule: str) -> str:
-        clauses = parse_rule(rule).clauses
+        clauses = parse_rule(rule)[1]
         (outcome,) = check_clauses(clauses, results, "r", "g", "weighted_kappa_linear")
         return outcome.check.line
 

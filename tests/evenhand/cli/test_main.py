@@ -175,6 +175,7 @@ GIVEN = {
     "confidence_cut": (["--set", "confidence_cut=0.8"], 0.8),
     "confidence_target": (["--set", "confidence_target=1"], 1.0),
     "ordered": (["--set", "ordered=quadratic"], "quadratic"),
+    "clip_scores": (["--set", "clip_scores=false"], False),
     "overlap": (["--set", "overlap=random"], "random"),
     "sensitivity_cluster": (["--set", "sensitivity_cluster=topic"], "topic"),
     "leanings": (

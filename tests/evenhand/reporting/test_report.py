@@ -23,7 +23,6 @@ from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
 from evenhand.reporting.report import (
     DISAGREEMENTS_FILE,
     FORESTS_FILE,
-    OVER_TIME_FILE,
     QUALITY_FILE,
     agreement_of_pairs,
     print_pdf,
@@ -62,7 +61,6 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert {file.name for file in (tmp_path / "live").iterdir()} == {
         *REPORT,
         QUALITY_FILE,
-        OVER_TIME_FILE,
         DISAGREEMENTS_FILE,
         FORESTS_FILE,
     }

@@ -26,7 +26,7 @@ def test_patterns_that_have_words_are_those_of_the_settings():
 def test_the_table_is_written_from_the_settings():
     page = PAGE.read_text("utf-8")
     assert page == renewed(page), "run: python -m docs.settings"
-    assert "| `[analysis] margin` | how far below" in page
+    assert "| `analysis.margin` | how far below" in page
 
 
 # [analysis] and [decision]
