@@ -54,6 +54,8 @@ WRONG = {
     "template = 'x'\nanswer_line = 'first'": "answer_line: ",
     "template = 'x'\nanswer_pattern = '(a'": "answer_pattern: it is not a regular expression",
     "template = 'x'\nanswer_pattern = 'a{99999999999}(b)'": "it is not a regular expression",
+    "template = 'x'\nanswer_pattern = '(a{2000000000})'": "repeat up to 2,000,000,000 times",
+    "template = 'x'\nanswer_pattern = '(((a{999}){0,999}){,999})'": "at most 10,000",
     "template = 'x'\nanswer_pattern = '(a{e<=x})'": "it is not a regular expression",
     "template = 'x'\nanswer_pattern = 'a'": "it has 0 groups",
     "template = 'x'\nanswer_pattern = '(a)(b)'": "it has 2 groups",
