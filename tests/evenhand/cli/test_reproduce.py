@@ -102,7 +102,7 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
     # on each of the other rubrics.
     assert said.count(" 0 12 ") == 2
     assert said.count(" 0 72 ") == 2
-    assert "the whole 0 168" in said
+    assert "total 0 168" in said
     assert "The file has 6 pairs, fewer than the usual 250. All are used." in said
     assert "Annotators, 3 for each item, give 180 labels" in said  # 3 x (12 + 24 + 24)
     assert sorted(again.place.iterdir()) == before
@@ -371,7 +371,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert f"The price of house:{last} is not known" in said
     assert f'Give it by --settings FILE, with lines such as [prices."house:{last}"]' in said
-    assert re.search(r"the whole( \d+){2}( unknown){3}", said)
+    assert re.search(r"total( \d+){2}( unknown){3}", said)
     error = run.refused(*words, "--budget", "5")
     assert f"the price of house:{last} is not known, so no budget can be kept" in error
     assert again.is_untouched()
