@@ -524,7 +524,7 @@ def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, r
     # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert f"openai:subject-1@{again.root}/v1 6 0 " in said
-    assert "the whole 24 0 " in said
+    assert "total 24 0 " in said
     run.ok(*words)
     assert len(again.calls) == asked
     twice = [*words, "--subject", f"openai:subject-1@{again.root}/v1"]
@@ -537,7 +537,7 @@ def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert said.count(" 4 0 ") == 2  # of each subject two pairs
     assert said.count(" 24 0 ") == 2  # of each grader 4 pairs in two orders, 8 responses twice
-    assert "the whole 56 0 " in said
+    assert "total 56 0 " in said
     assert "leave --raters out" in run.refused(*words, "--dry-run", "--raters", "7")
 
 
