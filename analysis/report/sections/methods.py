@@ -266,8 +266,9 @@ def _computed(source: Source) -> Iterator[str]:
         yield written("methods_text.intervals", **about)
     used = (begins for begins in _SENTENCES if any(name.startswith(begins) for name in estimated))
     for name in dict.fromkeys(_SENTENCES[begins] for begins in used):
-        interval = "_interval" if name == "alpha" and "gwet_ac1" not in estimated else ""
-        yield written(f"methods_text.{name}{interval}", epsilon=settings.epsilon)
+        without = name == "alpha" and "gwet_ac1" not in estimated
+        key = "alpha_interval" if without else name
+        yield written(f"methods_text.{key}", epsilon=settings.epsilon)
     if analysis.verification is not None and analysis.verification.compared:
         yield written("methods_text.verified")
 
