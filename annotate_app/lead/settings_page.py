@@ -655,7 +655,7 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
         question["quotas"] = [int(each) if each.isdecimal() else each for each in quotas] or None
     question["question"] = st.text_input("Question", entry.get("question", ""), key=key("question"))
     options = "\n".join(entry.get("options", ()))
-    options = st.text_area("Answers, one a line", options, key=key("options"), height=130)
+    options = st.text_area("Answers, one per line", options, key=key("options"), height=130)
     question["options"] = listed(options, "\n")
     if edited.name == "question":
         question["answer"] = _line("The right answer", entry.get("answer", ""), key("answer"))

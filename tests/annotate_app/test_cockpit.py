@@ -279,7 +279,7 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     press(page, "See what it means")
     complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
     fill(page, "Or a scale", "")
-    fill(page, "Answers, one a line", f"yes: {HOSTILE}\nno")
+    fill(page, "Answers, one per line", f"yes: {HOSTILE}\nno")
     press(page, "See what it means")
     expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
     expect(page.locator(".st-key-preview")).to_contain_text(HOSTILE)

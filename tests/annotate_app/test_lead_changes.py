@@ -251,7 +251,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     assert 'prompt_a = "Another."' in (folder / "attention.toml").read_text("utf-8")
     page.get_by_role("radio", name="Comprehension questions", exact=True).click()
     page.get_by_label("Question", exact=True).fill("What is compared?")
-    fill(page, "Answers, one a line", "Length\nAuthors")
+    fill(page, "Answers, one per line", "Length\nAuthors")
     fill(page, "The right answer", "Length")
     save(page, "Every annotator answers these questions again")
     assert read_config(folder).comprehension[0].options == ("Length", "Authors")
@@ -315,7 +315,7 @@ def test_without_its_last_question_nobody_is_asked_about_themselves(folder, chan
     page.get_by_text("Background questions").click()
     fill(page, "Column in the table of annotators", "years")
     page.get_by_label("Question", exact=True).fill("For how long have you done this?")
-    fill(page, "Answers, one a line", "a year\nlonger")
+    fill(page, "Answers, one per line", "a year\nlonger")
     look(page, "")
     save(page)
     background = read_config(folder).background

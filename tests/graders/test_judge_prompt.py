@@ -111,10 +111,8 @@ def test_a_prompt_goes_with_one_rubric_and_nothing_that_asks_otherwise(marked_st
             forecast(study, [grader], GradingOptions(prompt=judge, **choice))
 
     refused("is for one rubric; add --rubric with one of hedging, refusal")
-    refused("does not go with --method verbalised", rubrics=["hedging"], method="verbalised")
-    refused(
-        "does not go with --method logprobs", "openai:m", rubrics=["hedging"], method="logprobs"
-    )
+    refused("cannot be combined with --method verbal", rubrics=["hedging"], method="verbalised")
+    refused("combined with --method logprobs", "openai:m", rubrics=["hedging"], method="logprobs")
     refused("reads no prompt", "baseline:lexical", rubrics=["hedging"])
     refused("leave one of the two out", rubrics=["hedging"], text=study.rubrics["hedging"])
     with pytest.raises(InputError, match="there is no file"):

@@ -151,7 +151,7 @@ def test_settings_that_do_not_fit_a_trial_are_refused(study):
         open_study(study.folder)
     change(rewording=None)
     declare_rewording(study, *reworded(), 4)
-    with open_study(study.folder) as again, pytest.raises(InputError, match="tries one wording"):
+    with open_study(study.folder) as again, pytest.raises(InputError, match="tests one wording"):
         declare_rewording(again, *reworded("refusal-3"), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
     with pytest.raises(InputError, match="name one of them"):

@@ -106,7 +106,7 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
     # on each of the other rubrics.
     assert said.count(" 0 12 ") == 2
     assert said.count(" 0 72 ") == 2
-    assert "the whole 0 168" in said
+    assert "total 0 168" in said
     assert "The file has 6 pairs, fewer than the usual 250. All are used." in said
     assert "Annotators, 3 for each item, give 180 labels" in said  # 3 x (12 + 24 + 24)
     assert sorted(again.place.iterdir()) == before
@@ -421,7 +421,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert f"The price of house:{last} is not known" in said
     assert f'Give it by --settings FILE, with lines such as [prices."house:{last}"]' in said
-    assert re.search(r"the whole( \d+){2}( unknown){3}", said)
+    assert re.search(r"total( \d+){2}( unknown){3}", said)
     error = run.refused(*words, "--budget", "5")
     assert f"the price of house:{last} is not known, so no budget can be kept" in error
     assert again.is_untouched()
@@ -575,7 +575,7 @@ def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, r
     # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert f"openai:subject-1@{again.root}/v1 6 0 " in said
-    assert "the whole 24 0 " in said
+    assert "total 24 0 " in said
     run.ok(*words)
     assert len(again.calls) == asked
     twice = [*words, "--subject", f"openai:subject-1@{again.root}/v1"]
@@ -589,7 +589,7 @@ def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
     said = " ".join(run.ok(*words, "--dry-run").split())
     assert said.count(" 4 0 ") == 2  # of each subject two pairs
     assert said.count(" 24 0 ") == 2  # of each grader 4 pairs in two orders, 8 responses twice
-    assert "the whole 56 0 " in said
+    assert "total 56 0 " in said
     assert "leave --raters out" in run.refused(*words, "--dry-run", "--raters", "7")
 
 
