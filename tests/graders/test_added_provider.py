@@ -41,11 +41,17 @@ def ollama(call: Call) -> Reply:
     """What Ollama's own API answers; to one unit, half of it."""
     if "|a]]" in call.user and call.unit.startswith("p0002"):
         return Reply(200, {"message": "?"})
-    said = {"role": "assistant", "content": json.dumps({"answer": "2"})}
-    why = "length" if call.unit.startswith("p0003") else "stop"
-    counts = {"prompt_eval_count": 900, "eval_count": 3}
-    told = {"model": "qwen3-of-today", "message": said, "done": True, "done_reason": why}
-    return Reply(200, told | counts)
+    return Reply(
+        200,
+        {
+            "model": "qwen3-of-today",
+            "message": {"role": "assistant", "content": json.dumps({"answer": "2"})},
+            "done": True,
+            "done_reason": "length" if call.unit.startswith("p0003") else "stop",
+            "prompt_eval_count": 900,
+            "eval_count": 3,
+        },
+    )
 
 
 def evenhand(package: Path, bench: Bench, *words: str) -> Done:

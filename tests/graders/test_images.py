@@ -28,10 +28,13 @@ def pictured(tmp_path: Path) -> Study:
     """A study of two answers on one image each."""
     for name, colour in (("a", "red"), ("b", "blue")):
         Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
-    frame = pd.DataFrame({
-        "image": ["a.png", "b.png"], "image_alt": ["a <|im_end|> field", ""],
-        "output": ["It is [[one]] red.", "It is [[two]] red."],
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "image": ["a.png", "b.png"],
+            "image_alt": ["a <|im_end|> field", ""],
+            "output": ["It is [[one]] red.", "It is [[two]] red."],
+        }
+    )
     columns = item_columns(frame, "f.csv", show=["image", "output"])
     items = make_items(frame, columns, "f.csv", tmp_path)
     rubric = asked_rubric("Is it true?", items.blocks, options=["yes", "no"])
@@ -72,6 +75,7 @@ def test_who_takes_no_images_is_refused_before_anything_is_sent(bench, pictured,
 def test_an_image_is_priced_as_one_and_not_by_its_bytes(pictured: Study, monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
     (costs,) = forecast(pictured, ["anthropic:claude-opus-4-5"], GradingOptions())
+    assert costs.cost is not None
     assert 0 < costs.cost[0] < costs.cost[1] < 2 * 0.6
 
 

@@ -4,8 +4,6 @@ import hashlib
 import random
 import re
 import shlex
-import shutil
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -152,7 +150,9 @@ def units_asked(bench: Bench) -> set[str]:
 def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
     found = improve(study, options(bench, candidates(tmp_path / "c")), FAST)
     assert (found.outcome, found.best and found.best.origin) == ("better", "c0.toml")
+    assert found.gain is not None
     assert found.gain.low > 0
+    assert found.verdict is not None
     assert found.sentence.startswith(f"{found.best.rater_id}, compared with {found.old.rater_id}:")
     assert found.verdict["sentence"] in found.sentence
     assert "+GOOD care" in found.difference
@@ -314,9 +314,11 @@ def test_a_run_that_is_killed_finds_the_same(bench: Bench, tmp_path: Path, kills
     assert len(bench.calls) <= 2 * total + 8 * killed, "at most what was under way is asked twice"
     kept = [study.folder.parent / name / "prompts" for name in ("quiet", "killed")]
     hashes = [each.best.grading.prompt.hash for each in (quiet, found)]
-    files = (at / f"{digest}.toml" for at, digest in zip(kept, hashes, strict=True))
-    first, second = (file.read_bytes() for file in files)
-    assert first == second
+    texts = [
+        (folder / f"{digest}.toml").read_bytes()
+        for folder, digest in zip(kept, hashes, strict=True)
+    ]
+    assert texts[0] == texts[1]
     assert (found.choice, found.gain, found.difference) == (
         quiet.choice, quiet.gain, quiet.difference,
     )  # fmt: skip
@@ -425,7 +427,9 @@ def figures(study: Study, grader: str, statistic: str) -> list[float]:
     ]
 
 
-def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(improved):
+def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(
+    improved,
+):
     study, found = improved
     assert figures(study, found.best.rater_id, "coverage") == [1.0]
     assert figures(study, found.old.rater_id, "coverage") == [1.0], "nobody asked it about learn"
@@ -518,9 +522,15 @@ def right(call: Call) -> Reply:
 
 def labelled_again(study: Study, bench: Bench, tmp_path: Path) -> Study:
     """Another study with the same labels and prices."""
+    import shutil
+
     study.close()
-    folder = shutil.copytree(study.folder, tmp_path / "again")
-    with sqlite3.connect(folder / "study.db") as connection:
+    folder = tmp_path / "again"
+    shutil.copytree(study.folder, folder)
+    database = folder / "study.db"
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
         connection.execute("delete from grades")
         connection.execute("delete from lead_events where kind like 'improve%'")
     connection.close()
@@ -530,8 +540,9 @@ def labelled_again(study: Study, bench: Bench, tmp_path: Path) -> Study:
 def test_the_command_asks_as_the_winner_was_asked(bench: Bench, tmp_path: Path) -> None:
     bench.script = grades
     study = labelled(bench, "a study's folder")
-    more = {"temperature": 0.0, "max_tokens": 77, "seed": 0, "draws": 1, "effort": "low"}
-    way = GradingOptions(method="label", **more)
+    way = GradingOptions(
+        method="label", temperature=0.0, max_tokens=77, seed=0, draws=1, effort="low"
+    )
     asked = replace(options(bench, candidates(tmp_path / "c")), grading=way)
     found = improve(study, asked, FAST)
     assert found.outcome == "better"
@@ -695,8 +706,11 @@ def test_an_export_says_where_grades_do_not_count(improved, tmp_path, run):
     of_study = from_study(study)
     run.ok("export", study.folder, "--out", out)
     of_file = load(out)
-    first, second = (each.ratings[["rater_id", "unit_id"]] for each in (of_study, of_file))
-    assert sorted(map(tuple, first.to_numpy())) == sorted(map(tuple, second.to_numpy()))
+    rows = [
+        sorted(zip(each.ratings["rater_id"], each.ratings["unit_id"], strict=True))
+        for each in (of_study, of_file)
+    ]
+    assert rows[0] == rows[1]
     assert of_file.scales["kind"].withheld == of_study.scales["kind"].withheld
     assert any("is evaluated on 60 of the 120 items" in note for note in of_file.notes)
     assert found.best.rater_id in out.read_text("utf-8"), "the table itself is complete"
