@@ -162,7 +162,7 @@ def test_closed_lists_have_their_words():
     assert tuple(ENGLISH.part("skip")) == SKIP_REASONS
     assert tuple(ENGLISH.part("flag")) == FLAG_REASONS
     assert ENGLISH.part("block") == TEXT_VARIABLES
-    ends = {"no_consent", "screened_out", "returned", "timed_out", "rejected"}
+    ends = {"no_consent", "side_full", "screened_out", "returned", "timed_out", "rejected"}
     assert ENGLISH.rooms["ended"].keys() == ends
     assert "ended" in get_args(StepName)
 
