@@ -847,7 +847,8 @@ def test_a_corrected_rate_stays_a_rate():
 )
 def test_bad_input(change, says):
     given = {"reference": PEOPLE, "grades": GRADER, "rest": REST} | change
-    functions = [ppi_plus_plus] if "weight" in change else [rogan_gladen, ppi_plus_plus]
+    of_one = change.keys() & {"weight", "method"}
+    functions = [ppi_plus_plus] if of_one else [rogan_gladen, ppi_plus_plus]
     for function in functions:
         with pytest.raises(InputError, match=says):
             function(**given)  # type: ignore[arg-type]
