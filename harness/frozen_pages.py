@@ -161,7 +161,7 @@ def _lead_page(folder: Path, title: str) -> Iterator[str]:
         with open_study(folder) as study:
             entry.admit_lead(sign_in(study.store, "ada", password))
             (page,) = [page for page in PAGES if page.title == title]
-            page.draw(study)
+            page.show(study)
 
     arguments = (str(folder), title, _PASSWORD)
     app = AppTest.from_function(script, args=arguments, default_timeout=120).run()

@@ -73,6 +73,11 @@ class _Page:
     is_listed: bool = True
     """False for a page that is reached from the others of its group."""
 
+    def show(self, study: Study) -> None:
+        """Draw the page. Raises InputError unless the visitor has one of its roles."""
+        require(study, *self.roles)
+        self.draw(study)
+
 
 PAGES = (
     _Page("Overview", show_overview, "Results"),
