@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -221,11 +221,15 @@ class Plan(Shown):
     pilot's size.
     """
 
-    lines: Sequence[Line] = ()
-    """Sentences and tables, the conclusion first."""
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    parts: Sequence[Line]
+    tables: Mapping[str, pd.DataFrame]
     notes: Sequence[str] = ()
     """Notes on how the pilot's labels were read."""
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """Sentences and tables, the conclusion first."""
+        return self.parts
 
 
 # ---- without a pilot ----------------------------------------------------------------------------
