@@ -244,7 +244,7 @@ def _in_page(sentence: str) -> str:
     """A sentence with the page's fields for options of the command line.
 
     >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
-    'name what annotators read with “What annotators read, in this order”'
+    'name what annotators read with “Columns that annotators read, in this order”'
     """
     example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
     return re.sub(

@@ -16,7 +16,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 import evenhand as eh
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Analysis, Scale, analyse, report
 from evenhand.analysis.verification import Libraries
 from evenhand.errors import InputError
 from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
@@ -164,9 +164,10 @@ def _analysed(verify: bool | Libraries) -> Analysis:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_libraries_beside_say_what_they_say_here(started: Callable[[], list[BaseProcess]]) -> None:
+def test_libraries_beside_say_what_they_say_here(started, monkeypatch):
     waited: list[str] = []
-    with libraries_beside(meanwhile=lambda: waited.append("meanwhile")) as libraries:
+    monkeypatch.setattr(report, "prepare_report", lambda: waited.append("meanwhile"))
+    with libraries_beside() as libraries:
         beside = _analysed(libraries).verification
     assert beside == _analysed(True).verification
     assert beside is not None
@@ -177,12 +178,13 @@ def test_libraries_beside_say_what_they_say_here(started: Callable[[], list[Base
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_a_process_that_is_killed_costs_time_and_nothing_else(started):
+def test_a_process_that_is_killed_costs_time_and_nothing_else(started, monkeypatch):
     def kill() -> None:
         for process in started():
             process.kill()
 
-    with libraries_beside(meanwhile=kill) as libraries:
+    monkeypatch.setattr(report, "prepare_report", kill)
+    with libraries_beside() as libraries:
         assert _analysed(libraries).verification == _analysed(True).verification
 
 
@@ -190,7 +192,7 @@ def test_a_process_that_is_killed_costs_time_and_nothing_else(started):
 @pytest.mark.usefixtures("two_cores")
 def test_an_error_here_leaves_nobody_behind(started: Callable[[], list[BaseProcess]]) -> None:
     def fail() -> None:
-        with libraries_beside(meanwhile=lambda: None):
+        with libraries_beside():
             raise ValueError("of the analysis")
 
     with pytest.raises(ValueError, match="of the analysis"):
@@ -199,7 +201,7 @@ def test_an_error_here_leaves_nobody_behind(started: Callable[[], list[BaseProce
 
 
 def test_a_single_core_loads_them_itself() -> None:
-    with libraries_beside(meanwhile=lambda: None) as libraries:
+    with libraries_beside() as libraries:
         assert libraries is True
 
 

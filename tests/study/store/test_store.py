@@ -78,7 +78,7 @@ def test_responses_come_later_and_never_change(make_study):
     with pytest.raises(InputError, match="another response to p0001 side a"):
         study.store.add_responses(frame.assign(response="other"))
     assert len(study.units()) == 5 + 3
-    assert study.store.unit_texts("p0001", "s")[1] == {"a": "text", "b": "text"}
+    assert study.store.texts_of([("p0001", "s")])["p0001", "s"][1] == {"a": "text", "b": "text"}
 
 
 @pytest.mark.slow
