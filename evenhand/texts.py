@@ -163,3 +163,13 @@ def escaped_json(text: str) -> str:
 def marked(match: re.Match[str]) -> str:
     """The number of a character that was found."""
     return f"‹U+{ord(match[0]):04X}›"
+
+
+def named(key: str) -> str:
+    """A column's or a setting's name as people read it.
+
+    >>> named("raters_per_unit")
+    'Annotators per item'
+    """
+    words = {"rater": "annotator", "raters": "annotators", "unit": "item", "units": "items"}
+    return " ".join(words.get(word, word) for word in key.split("_")).capitalize()

@@ -56,7 +56,7 @@ from evenhand.study.lead.progress import data_version
 from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.tables.ratings import Mark, pieces
 from evenhand.study.trust import state_folder
-from evenhand.texts import DASH, written
+from evenhand.texts import DASH, named, written
 
 # Counts for the lead's pages, made outside the process that serves the annotators. With 100,000
 # labels a table takes a second to count, and Python counts one thing at a time: in the serving
@@ -300,16 +300,6 @@ def show_table(
             f"<thead><tr>{head}</tr></thead>"
             f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table></div>"
         )
-
-
-def named(key: str) -> str:
-    """A column's or a setting's name as people read it.
-
-    >>> named("raters_per_unit")
-    'Annotators per item'
-    """
-    words = {"rater": "annotator", "raters": "annotators", "unit": "item", "units": "items"}
-    return " ".join(words.get(word, word) for word in key.split("_")).capitalize()
 
 
 def to_the_minute(stamp: str) -> str:

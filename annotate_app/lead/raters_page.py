@@ -26,7 +26,6 @@ from evenhand.annotate_app.lead.parts import (
     latest,
     latest_figures,
     listed,
-    named,
     page_of,
     show_table,
     to_the_minute,
@@ -85,7 +84,7 @@ from evenhand.study.session.sessions import (
 )
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
-from evenhand.texts import written
+from evenhand.texts import named, written
 
 _EVERY = "3s"
 

@@ -31,7 +31,7 @@ from evenhand.annotate_app.html_texts import (
     show_complaint,
 )
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first, language
-from evenhand.annotate_app.lead.parts import WORDS, as_raters_see, listed, named, show_table
+from evenhand.annotate_app.lead.parts import WORDS, as_raters_see, listed, show_table
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
@@ -61,7 +61,7 @@ from evenhand.study.settings.study_toml import (
     with_values,
 )
 from evenhand.study.workspace import RUBRICS_FOLDER
-from evenhand.texts import written
+from evenhand.texts import named, written
 
 _EDITING, _OFFER, _SAVE, _COMPLAINT = "editing", "offer", "save", "not_saved"
 _LONGEST = 300

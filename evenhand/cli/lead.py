@@ -35,7 +35,7 @@ from evenhand.study.session.sessions import (
     study_url,
 )
 from evenhand.study.tables.formats import read_table, write_table
-from evenhand.texts import written
+from evenhand.texts import named, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,7 @@ def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> No
         return formats[column].format(value) if column in formats else str(value)
 
     print_table(
-        [str(column).replace("_", " ") for column in frame],
+        [named(str(column)).lower() for column in frame],
         [
             [cell(str(column), value) for column, value in row.items()]
             for row in frame.to_dict("records")
@@ -253,4 +253,4 @@ def _print_times(times: pd.DataFrame) -> None:
         ]
         for row in times.to_dict("records")
     ]
-    print_table(["rater", "state", "units", "active minutes", "last seen", "owed"], rows)
+    print_table(["annotator", "state", "items", "active minutes", "last seen", "owed"], rows)
