@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.cli.terminal import print_table
 from tests.commands import python
 
 pytestmark = pytest.mark.slow
@@ -60,6 +61,12 @@ def test_nothing_is_cut_at_any_width(file: Path, width: int) -> None:
         assert row.split() == list(COUNTS.values())
     cells = [line for line in said.splitlines() if INTERVAL.search(line)]
     assert max(map(len, cells)) <= width + 2  # one field, at 40 columns, is as long as it is
+
+
+def test_a_pipe_gets_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    row = ["a-grader-with-a-long-name", *["+0.12 [+0.10, +0.14]"] * 12]
+    print_table([f"column {number}" for number in range(13)], [row])
+    assert "   ".join(row) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437", "cp1252", "shift_jis", "utf-16"])
