@@ -6,10 +6,12 @@ labels but not people's, and texts that manipulate graders.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias.audit import (
@@ -97,7 +99,11 @@ def _first(source: Source) -> blocks.FirstPage:
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_place = {(card.verdict["grader"], card.rubric): card for card in cards}
-    graders = dict.fromkeys(grader for grader, _ in by_place)
+    places = defaultdict[str, list[int]](list)  # by rubric, the best choice first
+    for ranked in source.ranking.values():
+        for place, each in enumerate(ranked):
+            places[each.verdict["grader"]].append(place)
+    graders = sorted(places, key=lambda grader: mean(places[grader]))
     return blocks.FirstPage(
         tuple(advice),
         tuple(described),

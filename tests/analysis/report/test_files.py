@@ -20,11 +20,13 @@ from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table, csv_of
 from evenhand.analysis.report.charts import PAGE, ROLES
 from evenhand.analysis.report.files import markdown, sections_of, tex_of
+from evenhand.analysis.report.sections.graders import verdicts_section
 from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from evenhand.cli.main import main
 from evenhand.study.tables.formats import guarded
+from tests.analysis.make import analyse_labels
 from tests.analysis.report.small_study import (
     SCALE,
     is_rounded_from,
@@ -493,3 +495,13 @@ def test_every_reference_has_what_a_bibliography_needs():
         assert key.endswith(re.findall(r"year = \{(\d{4})\}", entry)[0])
         assert all(f"{name} = {{" in entry for name in ("author", "title", "year")), key
         assert entry.count("{") == entry.count("}")
+
+
+def test_the_first_page_names_the_best_grader_first():
+    labels = {"ann": "yynnyynynn" * 12, "ben": "yynnyynyny" * 12}
+    labels |= {"a-poor-grader": "ynyn" * 30, "good-grader": "yynnyynynn" * 12}
+    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
+    graders = ("a-poor-grader", "good-grader")
+    found = analyse_labels(labels, scale, graders, resamples=100)
+    first = verdicts_section(Source(found, ReportContext("x"))).blocks[0]
+    assert [name for name, _ in first.rows] == ["good-grader", "a-poor-grader"]
