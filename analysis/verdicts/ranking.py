@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
@@ -107,6 +108,15 @@ def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str
             among[at] = replace(among[at], best_buy=best_buy)
         among.sort(key=_place)
     return ranking
+
+
+def best_first(ranking: Mapping[str, Sequence[Candidate]]) -> list[str]:
+    """Return all graders by their mean place over the rubrics of a ranking."""
+    places: dict[str, list[int]] = {}
+    for ranked in ranking.values():
+        for place, each in enumerate(ranked):
+            places.setdefault(each.verdict["grader"], []).append(place)
+    return sorted(places, key=lambda grader: mean(places[grader]))
 
 
 def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:

@@ -18,7 +18,7 @@ from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
-from evenhand.analysis.verdicts.ranking import deciding_keys
+from evenhand.analysis.verdicts.ranking import best_first, deciding_keys, rank_graders
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, show
@@ -280,14 +280,15 @@ def verdict_table(verdicts: Sequence[Verdict], results: pd.DataFrame) -> pd.Data
     kappas where they are known, and what decided it.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
-    rows: dict[str, dict[str, str]] = {}
+    graders = best_first(rank_graders(results, verdicts))
+    rows = {grader: {"grader": grader} for grader in graders}
     for verdict in verdicts:
         title, grader = TITLES[verdict["verdict"]], verdict["grader"]
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
         parts = filter(None, (f"{title.icon} {title.words}", both, verdict["reason"]))
-        rows.setdefault(grader, {"grader": grader})[verdict["rubric"]] = "; ".join(parts)
+        rows[grader][verdict["rubric"]] = "; ".join(parts)
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 

@@ -6,12 +6,10 @@ labels but not people's, and texts that manipulate graders.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from statistics import mean
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias.audit import (
@@ -54,7 +52,7 @@ from evenhand.analysis.report.source import (
 from evenhand.analysis.results import BASELINES, sample_of
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.ranking import Candidate, recommendations
+from evenhand.analysis.verdicts.ranking import Candidate, best_first, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO
 from evenhand.texts import DASH, in_pieces, written
@@ -99,11 +97,7 @@ def _first(source: Source) -> blocks.FirstPage:
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_place = {(card.verdict["grader"], card.rubric): card for card in cards}
-    places = defaultdict[str, list[int]](list)  # by rubric, the best choice first
-    for ranked in source.ranking.values():
-        for place, each in enumerate(ranked):
-            places[each.verdict["grader"]].append(place)
-    graders = sorted(places, key=lambda grader: mean(places[grader]))
+    graders = best_first(source.ranking)
     return blocks.FirstPage(
         tuple(advice),
         tuple(described),
