@@ -268,9 +268,9 @@ def test_a_number_is_typed(decider):
 @pytest.mark.journey
 def test_several_options_are_ticked(decider):
     page, folder = decider("several")
-    expect(page.get_by_text("Annotators chose: billing;praise (1); bug (1)")).to_be_visible()
-    page.get_by_role("checkbox", name="praise: praise").check()
-    page.get_by_role("checkbox", name="bug: bug").check()
+    expect(page.get_by_role("checkbox", name="billing chosen by 1")).to_be_visible()
+    page.get_by_role("checkbox", name="praise chosen by 1").check()
+    page.get_by_role("checkbox", name="bug chosen by 1").check()
     page.get_by_label("Your reason").fill("Both.")
     page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_text("1 to adjudicate.")).to_have_count(0)
