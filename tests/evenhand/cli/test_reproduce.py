@@ -299,7 +299,9 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
         assert not folder.exists()
     written_lines(file, rows)
     assert "s3" in run.refused(*words, "--subject", "s3")
-    assert "two graders of the same items are needed" in run.ok(*words)
+    run.ok(*words)
+    notes = set(read_table(folder / "report" / "published.csv")["note"])
+    assert "two graders of the same items are needed" in notes
     with open_study(folder) as study:
         assert study.subjects() == ["s1", "s2"]
 
