@@ -168,7 +168,7 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
     elif block.turns:
         names = [(turn.role, turn_label(turn, reader)) for turn in block.turns]
         if block.kind == "response" and names[1:] and names[-1][0] == "assistant":  # it is rated
-            names[-1] = "judged", f"{names[-1][1]} · {reader.say('panel.last_turn')}"
+            names[-1] = "rated", f"{names[-1][1]} · {reader.say('panel.last_turn')}"
         inside = "".join(
             f'<div class="evenhand-turn {role}">{label_above(name)}'
             f'<div dir="auto">{html.escape(turn.text)}</div></div>'
