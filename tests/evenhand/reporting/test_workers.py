@@ -45,7 +45,7 @@ _BESIDE = """
 import multiprocessing, time
 from evenhand.reporting.workers import libraries_beside
 
-with libraries_beside(meanwhile=print):
+with libraries_beside():
     print(multiprocessing.active_children()[0].pid, flush=True)
     time.sleep(600)
 """
