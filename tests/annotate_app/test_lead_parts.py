@@ -79,7 +79,8 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
     about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
-    verdict: Any = about | {"reason": "a failing slice", "kappas": keys, "evidence": [], "holds_for": ""}
+    about |= {"reason": "a failing slice", "holds_for": ""}
+    verdict: Any = about | {"kappas": keys, "evidence": []}
     words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
     table = verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
