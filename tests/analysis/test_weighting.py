@@ -101,7 +101,7 @@ def test_without_weights_figures_would_be_others():
     # 20 pairs count twice as much as 20 others: (40 + 20)^2 / (20 x 4 + 20) = 36.
     row = weighted["r", "effective_clusters", "humans", "", "all", ""]
     assert (row["estimate"], row["n_clusters"]) == (pytest.approx(36.0), 40)
-    assert any("are worth 36 (Kish)" in note for note in found.notes)
+    assert any("count as 36 (Kish)" in note for note in found.notes)
 
 
 def test_equal_probabilities_change_nothing():
