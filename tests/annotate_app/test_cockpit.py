@@ -132,7 +132,7 @@ def test_a_flag_is_dealt_with(page, served):
     turn_to(page, "Flags")
     expect(page.get_by_text("2 open, 0 dealt with.")).to_be_visible()
     expect(page.get_by_text(HOSTILE)).to_be_visible()
-    page.get_by_text("The item", exact=True).last.click()
+    settled(page).get_by_text("The item", exact=True).last.click()
     expect(page.get_by_text("Prompt 2, side a.").last).to_be_visible()
     page.get_by_label("What was done about it").last.fill("Explained in the instructions.")
     page.get_by_role("button", name="Mark as dealt with").last.click()
