@@ -366,12 +366,11 @@ def _side(sessions: Sessions, press: _Press, step: Step, reader: Language) -> No
     asked = sessions.study.config.side
     assert asked is not None  # noqa: S101 - the step says so
     text, options = reader.background(asked)
-    names, form = dict(zip(asked.options, options, strict=True)), _key("side", repr(asked))
-    title = heading(reader.say("session.background_title"), 1)
-    show(title, block(reader.say("session.side_text")))
+    form = _key("side", repr(asked))
+    shown = dict(zip(asked.options, map(plain, options), strict=True))
+    show(heading(reader.say("session.background_title"), 1), block(reader.say("session.side_text")))
     with st.form(form, border=False):
-        named = lambda option: plain(names[option])  # noqa: E731
-        st.radio(plain(text), asked.options, index=None, format_func=named, key=f"{form}.side")
+        st.radio(plain(text), list(shown), index=None, format_func=shown.get, key=f"{form}.side")
         take, button = partial(_store_side, sessions, reader), st.form_submit_button
         press(reader.say("session.go_on"), f"{form}-sent", take, place=form, button=button)
 

@@ -176,8 +176,8 @@ hundredth.
 """
 
 MOST_REPEATED = 10_000
-"""The most that a pattern's counts, as in `a{20}`, may multiply to: their parts are written out."""
-_COUNTS = re.compile(r"\{,?\d[\d,]*\}")
+"""The most that a pattern's least counts, as in `a{20}`, may multiply to: all are compiled."""
+_LEAST_COUNT = re.compile(r"\{(\d+)")
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
 
@@ -334,9 +334,9 @@ def _timed(pattern: str) -> regex.Pattern[str]:
     """
     import regex  # of all that reads rubrics, only such prompts need it
 
-    counts = ([*map(int, re.findall(r"\d+", each))] for each in _COUNTS.findall(pattern))
-    if (times := math.prod(max(1, *each) for each in counts)) > MOST_REPEATED:  # are written out
-        raise ValueError(f"its parts repeat up to {times:,} times; at most {MOST_REPEATED:,}")
+    times = math.prod(max(1, int(count)) for count in _LEAST_COUNT.findall(pattern))
+    if times > MOST_REPEATED:
+        raise ValueError(f"its parts repeat {times:,} times; at most {MOST_REPEATED:,}")
     try:
         return regex.compile(pattern, regex.VERSION0)
     except regex.error as error:

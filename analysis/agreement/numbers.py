@@ -174,8 +174,8 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
 
     The weighted mean is atanh(rho), with ties at their mean rank. The mean in a resample is that of
     its own ranks to first order: contributions are rho plus its influence (Croux & Dehon 2010,
-    section 2; here with ties). NaN where one rater's labels do not vary. `first` and `second` are
-    codes in the order of the numbers.
+    section 2; here with ties). All pairs of a table belong in one call. NaN where one rater's
+    labels do not vary. `first` and `second` are codes in the order of the numbers.
 
     >>> pairs = rank_contributions(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4))
     >>> np.tanh(pairs.mean()).round(4).item()
@@ -189,7 +189,7 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
         return np.asarray((np.cumsum(margin) - margin / 2.0 - 0.5)[codes])
 
     def above(codes: Codes, ranks: Array) -> Array:
-        # The mean of others' ranks, each as far as its label is above this one.
+        # Sum of the ranks of pairs with a higher label, and half of those with the same one.
         sums = np.bincount(codes, share * ranks)
         return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[codes])
 
@@ -200,8 +200,8 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
     scale = np.sqrt(of_x * of_y)
     rho = float(np.clip(covariance / scale, -_ALMOST_ONE, _ALMOST_ONE))
     joint = (x * y + above(first, y) + above(second, x)) / scale
-    own = (x * x + 2.0 * above(first, x)) / of_x + (y * y + 2.0 * above(second, y)) / of_y
-    return np.asarray(np.arctanh(rho) + (joint - rho / 2.0 * own) / (1.0 - rho**2))
+    spread = (x * x + 2.0 * above(first, x)) / of_x + (y * y + 2.0 * above(second, y)) / of_y
+    return np.asarray(np.arctanh(rho) + (joint - rho / 2.0 * spread) / (1.0 - rho**2))
 
 
 def cluster_cells(
@@ -254,7 +254,7 @@ def expected_cells(coded: Coded, features: Numbers, share: Array) -> Array:
     reach = np.abs(values[:, None] - values) @ of_points
     distance = np.einsum("cvt,v->ct", first, reach)[:, None]
     second = first.sum(axis=1, keepdims=True) * of_points[:, None]
-    # Ranks do not correlate with those of a rater who does not look.
+    # The ranks of a rater who labels without reading correlate with nobody's.
     ranks = np.full_like(distance, 0.0 if (of_points > 0).sum() > 1 else np.nan)
     return np.concatenate(
         [moments_of.reshape(len(first), _MOMENTS, -1), distance, ranks, first, second], axis=1

@@ -84,8 +84,7 @@ def print_table(
         cells = [[row[k] for k in places if k < len(row)] for row in rows]
         table = text_table([columns[k] for k in places], cells, title=title, padding=padding)
         wide = Measurement.get(screen, screen.options.update(max_width=10_000), table).maximum
-        if not screen.is_terminal:
-            screen.width = max(wide, screen.width)
+        screen.width = screen.width if screen.is_terminal else max(wide, screen.width)
         if wide <= screen.width:
             screen.print(table, soft_wrap=False)
             if left := [columns[k] for k in filled if k not in places]:

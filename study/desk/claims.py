@@ -158,6 +158,8 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query)
 
 
+# Who has left, and the places of each side under quotas; admission and sessions both ask.
+
 _ENDS = ("released", "readmitted", "consent", "screened_out")
 
 

@@ -17,6 +17,7 @@ def at(line: str) -> JudgePrompt:
     [
         ("answer_pattern=Score: (.+)", "I would say 1.\nScore: 4/5", "4"),
         ("answer_pattern=Score: (.+)", "Score: 4, no: Score: 2\nScore: 4", None),
+        ("answer_pattern=.{0,900}Score: {0,90}(.+)", "Score: 4", "4"),
         ("answer_pattern=Score: (.+)", "Score: 9", None),
         ("answer_pattern=Score: (.+)", "It is a 4.", None),
         ("answer_pattern=Score: (.+)", "<think>Score: 1</think>Score: 3", "3"),
@@ -54,8 +55,8 @@ WRONG = {
     "template = 'x'\nanswer_line = 'first'": "answer_line: ",
     "template = 'x'\nanswer_pattern = '(a'": "answer_pattern: it is not a regular expression",
     "template = 'x'\nanswer_pattern = 'a{99999999999}(b)'": "it is not a regular expression",
-    "template = 'x'\nanswer_pattern = '(a{2000000000})'": "repeat up to 2,000,000,000 times",
-    "template = 'x'\nanswer_pattern = '(((a{999}){0,999}){,999})'": "at most 10,000",
+    "template = 'x'\nanswer_pattern = '(a{2000000000})'": "repeat 2,000,000,000 times",
+    "template = 'x'\nanswer_pattern = '(((a{99}){99,}){2,3})'": "at most 10,000",
     "template = 'x'\nanswer_pattern = '(a{e<=x})'": "it is not a regular expression",
     "template = 'x'\nanswer_pattern = 'a'": "it has 0 groups",
     "template = 'x'\nanswer_pattern = '(a)(b)'": "it has 2 groups",

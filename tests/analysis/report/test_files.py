@@ -501,7 +501,6 @@ def test_the_first_page_names_the_best_grader_first():
     labels = {"ann": "yynnyynynn" * 12, "ben": "yynnyynyny" * 12}
     labels |= {"a-poor-grader": "ynyn" * 30, "good-grader": "yynnyynynn" * 12}
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
-    graders = ("a-poor-grader", "good-grader")
-    found = analyse_labels(labels, scale, graders, resamples=100)
+    found = analyse_labels(labels, scale, ("a-poor-grader", "good-grader"), resamples=100)
     first = verdicts_section(Source(found, ReportContext("x"))).blocks[0]
     assert [name for name, _ in first.rows] == ["good-grader", "a-poor-grader"]
