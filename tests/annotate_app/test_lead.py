@@ -43,9 +43,9 @@ PAGES = {
     "Accounts": "Save the account",
     "Log": "What leads did",
     "Settings": "These are the settings in study.toml.",
-    "Texts": "What annotators read before the work.",
+    "Texts": "What annotators read before they start.",
     "Rubrics": "Annotators and graders read the same words",
-    "Training and checks": "What annotators go through before the work",
+    "Training and checks": "Practice and questions before annotators start",
     "New study": "What annotators rate",
     "Export": "Times and pay",
 }
