@@ -230,6 +230,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=20261126)
     given = parser.parse_args()
+    if missing := [room for room in given.rooms if not (ROOT / room).is_dir()]:
+        parser.error(f"there is no folder {missing[0]}")
     scores = tomllib.loads(SCORES.read_text("utf-8")) if SCORES.is_file() else {}
     for room in given.rooms:
         made, survivors = score(room.strip("/"), given.count, given.seed)
