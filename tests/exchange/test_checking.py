@@ -87,19 +87,6 @@ def test_raters_are_told_by_plain_names_alone(tmp_path: Path, run: Run) -> None:
     assert "--human ann,ben,system" in run.refused("check", file, *FEW)
 
 
-def test_a_long_table_without_kinds_is_told_by_plain_names_too(tmp_path: Path, run: Run) -> None:
-    file = tmp_path / "long.tsv"
-    rows = [f"u{n}\t{who}\tyes" for n in range(3) for who in ("human_1", "claude-3")]
-    file.write_text("\n".join(["unit_id\trater_id\tlabel", *rows]) + "\n")
-    assert "annotator `human_1`; grader `claude-3`" in run.ok("check", file, *FEW)
-
-
-def test_a_gate_reads_what_check_reads(run: Run) -> None:
-    source = str(FILES / "argilla")
-    rule = ["--require", "observed_agreement > 0.1", "--grader", "openai/gpt-5-mini"]
-    assert "met" in run.ok("gate", source, *rule, *FEW)
-
-
 def test_python_reads_the_same() -> None:
     table = eh.read(FILES / "inspect.eval", human=["ann", "ben"], model="model_graded_qa")
     assert table["rater_kind"].value_counts().to_dict() == {"human": 15, "model": 8}
@@ -201,12 +188,6 @@ def test_the_same_scores_as_csv(file: str, tmp_path: Path) -> None:
         for export in (read_export(FILES / file), read_export(tmp_path / "scores.csv"))
     ]
     assert {row for row in people[0] if row[2] in ("1", "2", "ann", "ben")} <= people[1]
-
-
-def test_votes_in_parquet(tmp_path: Path) -> None:
-    pd.read_json(FILES / "mt_bench.jsonl", lines=True).to_parquet(tmp_path / "votes.parquet")
-    table = read_export(tmp_path / "votes.parquet").table
-    pd.testing.assert_frame_equal(table, read_export(FILES / "mt_bench.jsonl").table)
 
 
 @pytest.mark.slow

@@ -103,12 +103,6 @@ def test_epochs_of_a_sample_belong_together() -> None:
     assert set(table["topic"]) == {"office"}
 
 
-def test_sessions_belong_together() -> None:
-    items = read_items(ITEMS / "mlflow.json")
-    assert items.cluster == "session"
-    assert sorted(items.table["session"]) == ["chat-1", "chat-1", "chat-2", "chat-2"]
-
-
 def test_a_judge_is_named_or_asked_for() -> None:
     assert "labels by fair" in " ".join(read_items(ITEMS / "langfuse_traces.json").notes)
     with pytest.raises(InputError, match="no labels of the judge 'ann'; it has those of fair"):
@@ -205,14 +199,6 @@ def test_observations_of_langfuse_alone_are_items(tmp_path: Path) -> None:
     assert (row["response"], row["subject"]) == ("So.", "m1")
 
 
-def test_a_trace_downloaded_from_langfuse(tmp_path: Path) -> None:
-    (trace, *_) = json.loads((ITEMS / "langfuse_traces.json").read_text())
-    held = {"trace": {k: v for k, v in trace.items() if k != "observations"}}
-    items = read(tmp_path / "trace.json", held | {"observations": trace["observations"]}, "fair")
-    (row,) = items.table.to_dict("records")
-    assert (row["item_id"], row["context"], row["fair"]) == ("trace-q1", CONTEXT, "yes")
-
-
 def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
     asked = [{"message.role": "user", "message.content": "Why?"}]
     given = {
@@ -272,21 +258,6 @@ def test_promptfoo_s_outputs_are_items() -> None:
     assert (row["prompt"], row["response"], row["subject"]) == ("text u2", "text u2", "echo")
     assert (row["item_id"], row["topic"]) == ("1-0", "text u2")
     assert items.table["file://./grader.js"].tolist()[3:5] == ["true", "false"]
-
-
-def test_a_rendered_chat_prompt_and_two_outputs_of_one_test(tmp_path: Path) -> None:
-    chat = json.dumps([message("system", "Be brief."), message("user", "Why?")])
-    results = [
-        {"testIdx": 0, "promptIdx": n, "vars": {"question": "Why?", "context": "Since."},
-         "prompt": {"raw": chat}, "provider": {"id": f"m{n}"}, "response": {"output": f"So {n}."},
-         "gradingResult": None}
-        for n in (0, 1)
-    ]  # fmt: skip
-    items = read(tmp_path / "f.json", {"results": {"results": results}})
-    assert items.cluster == "test"
-    assert items.show == ("prompt", "context", "response")
-    assert items.table["subject"].tolist() == ["m0", "m1"]
-    assert set(items.table["context"]) == {"Since."}
 
 
 def test_turns_of_deepeval_are_a_conversation(tmp_path: Path) -> None:
@@ -419,16 +390,6 @@ def test_requests_and_their_responses_are_items(lines: list[Any], tmp_path: Path
     (row,) = items.table.to_dict("records")
     assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1-2")
     assert row["item_id"] == "c1"
-
-
-def test_responses_alone_have_no_prompt(tmp_path: Path) -> None:
-    replies = [REPLY | {"object": "chat.completion", "created": 1, "topic": "tax"}]
-    items = read(tmp_path / "log.jsonl", replies)
-    assert items.show == ("response",)
-    assert items.table.iloc[0].to_dict() == {
-        "response": "So.", "item_id": "x", "subject": "m1-2", "model": "m1-2", "topic": "tax",
-        "object": "chat.completion", "created": "1",
-    }  # fmt: skip
 
 
 def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> None:

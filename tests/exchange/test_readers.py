@@ -191,12 +191,6 @@ def test_a_dataset_s_classes_go_by_name() -> None:
     assert said_in(table.sort_values("unit_id", kind="stable")) == three("ann", "ben", GRADER)
 
 
-def test_a_workbook_is_a_table() -> None:
-    table = read_export(FILES / "wide.xlsx").table
-    assert table.columns.tolist() == ["item", "human_1", "human_2", "gpt-4o", "topic"]
-    assert "".join(LETTERS[label] for label in table["gpt-4o"]) == GPT
-
-
 def test_every_format_has_a_file() -> None:
     forms = {format_of(Source(path)) for path in FILES.iterdir()}
     assert forms == set(FORMATS) - {"table", "headless"}

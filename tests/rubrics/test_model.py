@@ -35,13 +35,6 @@ def test_the_shipped_rubrics_have_the_options_of_their_studies() -> None:
     }
 
 
-def test_figures_that_an_earlier_version_quoted_are_left_out() -> None:
-    quoted = '\n[[published]]\nraters = "Others"\nsource = "A 2025"\nkappa = "0.76"\n'
-    old, now = parse_rubric(RUBRIC + quoted, "tone.toml"), parse_rubric(RUBRIC, "tone.toml")
-    assert (old, old.hash) == (now, now.hash)
-    assert "published" not in dump_rubric(old)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -63,43 +56,6 @@ def test_a_broken_rubric_file_is_named_with_its_fault(old: str, new: str, says: 
     with pytest.raises(InputError, match=r"tone\.toml") as raised:
         parse_rubric(RUBRIC.replace(old, new), "tone.toml")
     assert says in str(raised.value)
-
-
-SHORT = """
-[translations.de]
-title = "T"
-question = "W"
-instructions = "B"
-options = [{key = "1", name = "K"}, {key = "2", name = "N"},
-    {key = "3", name = "W", description = "F", examples = ["H"]}]
-[lexical]
-kind = "ordinal"
-scale = 1
-spread = 1
-per_words = 0
-cues = [{pattern = "w", weight = 1}]
-"""
-
-
-def test_one_letter_is_text_enough() -> None:
-    text = RUBRIC
-    for whole in ("Tone", "How warm is it?", "Judge the tone.", "Cold"):
-        text = text.replace(f'"{whole}"', f'"{whole[0]}"')
-    rubric = parse_rubric(text + SHORT, "tone.toml")
-    assert (rubric.title, rubric.instructions, rubric.lexical.per_words) == ("T", "J", 0)
-    assert rubric.in_language("de").instructions == "B"
-
-
-def test_an_own_rubric_file_works_like_a_shipped_one(tmp_path) -> None:
-    path = tmp_path / "tone.toml"
-    path.write_text(RUBRIC)
-    rubric = load_rubric(path)
-    assert "Warm: Friendly." in rubric.for_prompt({"response": "Hi"}).system
-
-
-def test_an_unknown_rubric_names_those_there_are() -> None:
-    with pytest.raises(InputError, match="even-handedness, hedging, refusal"):
-        load_rubric("politeness")
 
 
 def test_the_hash_follows_what_raters_see_and_nothing_else() -> None:
@@ -182,11 +138,6 @@ def test_each_translation_has_a_hash_over_what_is_shown() -> None:
     assert changed.hash == original.hash
     other = rubric((ORIGINAL + GERMAN).replace("Friendly.", "Kind."))
     assert other.in_language("de").hash == german  # read by nobody who reads German
-
-
-def test_what_is_not_translated_is_shown_as_it_is() -> None:
-    assert rubric().in_language("es") == rubric()
-    assert rubric(f'language = "de"\n{ORIGINAL}').in_language("de").title == "Tone"
 
 
 @pytest.mark.parametrize(

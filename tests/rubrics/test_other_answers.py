@@ -3,7 +3,7 @@
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.rubrics import Number, Rubric, asked_rubric, dump_rubric, load_rubric
+from evenhand.rubrics import Rubric, asked_rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
 from evenhand.rubrics.options import Block
 from harness.studies import TOPICS_HEAD
@@ -43,12 +43,6 @@ def test_a_file_is_written_as_it_was_read() -> None:
     assert parse_rubric(text, "quality.toml") == rubric
 
 
-def test_the_hash_tells_bounds_apart() -> None:
-    bounds = ("low = 0\nhigh = 100", "low = 0\nhigh = 100\nstep = 2", "low = 1\nhigh = 100")
-    hashes = {parse_rubric(rubric_of(each), "quality.toml").hash for each in bounds}
-    assert len(hashes) == 3
-
-
 @pytest.mark.parametrize(
     ("number", "more", "fault"),
     [
@@ -75,14 +69,6 @@ def test_a_number_rates_one_response() -> None:
     text = rubric_of("low = 0\nhigh = 100").replace('"response"\nq', '"pair"\nq')
     _, faults = read_rubric(text.replace('["response"]', '["response_a", "response_b"]'))
     assert any("one on two of them needs options" in each for each in faults)
-
-
-def test_a_translation_needs_no_options() -> None:
-    words = '[translations.de]\ntitle = "Güte"\nquestion = "Wie gut?"\ninstructions = "Lesen."\n'
-    rubric = parse_rubric(rubric_of("low = 0\nhigh = 100") + words, "quality.toml")
-    german = rubric.in_language("de")
-    assert (german.question, german.number) == ("Wie gut?", rubric.number)
-    assert german.hash != rubric.hash
 
 
 def test_graders_are_asked_for_a_number() -> None:
@@ -120,11 +106,6 @@ def test_of_two_options_the_first_is_affirmative_unless_one_says_yes() -> None:
     options = (["good", "bad"], ["no", "yes"], ["good", "fair", "bad"])
     asked = [asked_rubric("Is it good?", BLOCKS, options=each).affirmative for each in options]
     assert asked == [("good",), ("yes",), ()]
-
-
-def test_names_of_numbers_have_all_places() -> None:
-    names = [option.name for option in Number(low=0, high=1, step=0.01).options]
-    assert names[:2] == ["0.00", "0.01"]
 
 
 OPTIONS = """

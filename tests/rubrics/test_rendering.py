@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.rubrics import Block, Rubric, asked_rubric, dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.model import PromptTemplate
 from evenhand.rubrics.rendering import MOST_TURNS, Turn, turns_of
 
 VALUES = {"prompt": "P", "response": "R", "prompt_a": "PA", "response_a": "RA"}
@@ -30,12 +29,6 @@ def test_people_and_prompt_share_every_word_and_the_parser_every_option(name: st
         assert rubric.parser.label(option.name) == option.key
     for block in people.blocks:
         assert f"<{block.variable}>\n{block.text}\n</{block.variable}>" in prompt.user
-
-
-def test_a_rater_sees_only_what_the_rubric_asks_for() -> None:
-    for name, shown in (("hedging", ["response"]), ("refusal", ["prompt", "response"])):
-        blocks = load_rubric(name).for_people(VALUES).blocks
-        assert [block.variable for block in blocks] == shown
 
 
 def test_a_missing_variable_is_an_error() -> None:
@@ -210,10 +203,6 @@ def test_what_stays_the_same_is_cut_off_for_the_cache() -> None:
     assert first.user[group:].startswith("One.")
 
 
-def test_a_template_that_begins_with_a_text_has_nothing_to_cache() -> None:
-    assert pair("{response_a}{response_b}{group_a}").for_prompt(VALUES_OF_PAIR).cuts == ()
-
-
 @given(st.text(alphabet=st.sampled_from(" \n\r\t\"'\\{}#ab\u00e9")))
 def test_a_template_survives_its_file(text: str) -> None:
     rubric = pair(f"{text}{{response_a}}{{response_b}}{{group_a}}{text}")
@@ -241,12 +230,6 @@ def test_what_is_no_prompt_is_one_sentence(prompt: dict[str, str], sentence: str
     with pytest.raises(InputError) as caught:
         parse_rubric(f"{text}[prompt]\n{lines}\n", "mine.toml")
     assert sentence in str(caught.value)
-
-
-def test_a_column_that_the_template_alone_names_is_declared_like_any_other() -> None:
-    assert PromptTemplate(template="{response_a} {response_b}").fault(pair().variables) == ""
-    with pytest.raises(ValueError, match="`variables` lists 'group_a', which no text uses"):
-        pair("{response_a} {response_b}")
 
 
 def test_every_fault_is_found_at_once() -> None:

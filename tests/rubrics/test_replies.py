@@ -92,14 +92,6 @@ def test_an_answer_is_read_exactly_so(scale: str) -> None:
     assert {reply: parser(scale).label(reply) or "" for reply in expected} == expected
 
 
-def test_the_corpus_is_as_large_as_it_says() -> None:
-    assert len({(scale, reply) for scale, reply, _ in ALL}) >= 3_000
-    assert sum(len(group["texts"]) for kind in ("plain", "hard") for group in DATA[kind]) >= 500
-    assert len([*single("must"), *single("may")]) >= 270
-    assert len(CLEAR) + len(TRICKY) >= 200
-    assert len(TRICKY) >= 100
-
-
 def test_a_clear_answer_is_read() -> None:
     assert [case for case in CLEAR if {parser(case[0]).label(case[1])} != case[2]] == []
 
@@ -153,15 +145,9 @@ def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     text=st.text(st.sampled_from("{}[]()\"'`*#<>/|12345.,:;-\n ABCanswerscore是分"), max_size=400)
+    | st.text(max_size=300)
 )
 def test_any_text_is_read_at_once(text: str) -> None:
-    for scale, names in SCALES.items():
-        assert parser(scale).label(text) in (None, *names)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(text=st.text(max_size=300))
-def test_any_text_is_an_option_or_none(text: str) -> None:
     for name in (*SCALES, *shipped_rubrics()):
         keys = SCALES[name] if name in SCALES else load_rubric(name).categories
         assert parser(name).label(text) in (None, *keys)
