@@ -1,24 +1,15 @@
 """Simulated labels (synthetic) as tables of ratings, through a whole analysis."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import StudyFacts, analyse
 from tests.analysis.make import ratings_of
 
 START = pd.Timestamp("2026-01-05T08:00:00Z")
 
 
-def analysed(
-    annotators: np.ndarray,
-    graders: np.ndarray,
-    scale: Scale,
-    times: np.ndarray | None = None,
-    clusters: np.ndarray | None = None,
-    **settings: object,
-) -> Analysis:
+def analysed(annotators, graders, scale, times=None, clusters=None, **settings):
     """Analyse codes of labels by annotators (items, annotators), -1 for none, and by graders
     (items, graders) at a first look; `times` (items, annotators) are in seconds.
     """
@@ -41,6 +32,6 @@ def analysed(
     return analyse(ratings, units, [scale], **asked)
 
 
-def passes(found: Analysis) -> Sequence[bool]:
+def passes(found):
     """Whether each grader can replace an annotator."""
     return [each["verdict"].startswith("can_replace") for each in found.verdicts]

@@ -15,7 +15,7 @@ RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
 
 
 @pytest.fixture
-def mixed(rng: np.random.Generator) -> pd.DataFrame:
+def mixed(rng):
     """Three people and two graders on 120 units, with gaps."""
     truth = rng.integers(0, 5, 120)
     labels = {name: noisy(rng, truth, 5, 0.6, missing=0.1) for name in ("ann", "ben", "cem")}
@@ -23,7 +23,7 @@ def mixed(rng: np.random.Generator) -> pd.DataFrame:
     return ratings_of(labels, ["g1", "g2"])
 
 
-def _values(results: pd.DataFrame) -> pd.DataFrame:
+def _values(results):
     return results.set_index(list(RESULTS_KEY)).sort_index()
 
 

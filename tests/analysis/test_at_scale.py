@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis import analyse
-from evenhand.analysis.all_rubrics import Analysis, analyse_reduced
+from evenhand.analysis.all_rubrics import analyse_reduced
 from evenhand.analysis.labels.encoding import (
-    Reduced,
     by_kind,
     merged,
     name_keys,
@@ -29,7 +28,7 @@ SCALE = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
 NEED_RATINGS = {"disagreement", "rater_agreement"}
 
 
-def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[Analysis, Analysis]:
+def both(frame, scale=SCALE, **changes):
     ratings, units = split_ratings(frame, "ratings")
     clustered = "cluster_id" in units
     clusters = units.set_index("unit_id")["cluster_id"] if clustered else None
@@ -40,7 +39,7 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
 
 
-def assert_same(rows: dict, expected: dict) -> None:
+def assert_same(rows, expected):
     for key, row in rows.items():
         assert row["note"] == expected[key]["note"], key
         for name in ("n_units", "n_clusters", "estimate", "low", "high"):
@@ -150,13 +149,13 @@ def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypat
 
 
 # --- Reduced tables: the same for any parts and any order of rows ---------------------------------
-def reduced(frame: pd.DataFrame) -> Reduced:
+def reduced(frame):
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None
     return reduce_ratings(ratings, clusters, SCALE, by_kind(RATERS))
 
 
-def contents(table: Reduced) -> tuple[object, ...]:
+def contents(table):
     names = None if table.clusters is None else table.clusters.to_pylist()
     return (names, table.patterns.tolist(), table.cells.toarray().tolist(), table.reasons)
 

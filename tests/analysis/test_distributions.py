@@ -4,7 +4,6 @@ The rows on people's distribution: who is compared, on which units, by what was 
 """
 
 import json
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,17 +12,14 @@ import pytest
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis import distributions as distances
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.registry import views_of
 from evenhand.analysis.report import ReportContext, files
-from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.analysis.types import Array
+from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of
@@ -34,11 +30,11 @@ from tests.ratings_files import read_ratings
 UNITS = [(5, 0, 0), (3, 1, 1), (3, 3, 0), (4, 2, 1)]
 
 
-def people_of(counts: tuple[int, ...]) -> list[int]:
+def people_of(counts):
     return [category for category, times in enumerate(counts) for _ in range(times)]
 
 
-def shares_of(labels: list[int], q: int = 3) -> Array:
+def shares_of(labels, q=3):
     return np.bincount(labels, minlength=q) / len(labels)
 
 
@@ -66,7 +62,7 @@ def test_halves_of_a_hundred_people_by_scipy():
     assert distances.between_groups(counts, np.full(3, 50)) == pytest.approx(expected)
 
 
-def simulated(n: int, shape: tuple[float, ...], units: int = 16000) -> tuple[Array, Array, Array]:
+def simulated(n, shape, units=16000):
     """What all people say (units, q), how many of n drawn from them do, and a grader's opinion."""
     rng = np.random.default_rng(n)
     shares = rng.dirichlet(shape, units)
@@ -127,11 +123,11 @@ VERDICT = Scale("", NAMES, affirmative=frozenset({"yes"}))
 TWO = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}))
 
 
-def shares(units: int, q: int = 3, seed: int = 0) -> Array:
+def shares(units, q=3, seed=0):
     return np.random.default_rng(seed).dirichlet(np.full(q, 0.8), units)
 
 
-def people(given: Array, number: int, names: Sequence[str] = NAMES) -> pd.DataFrame:
+def people(given, number, names=NAMES):
     """So many people's labels of each unit, drawn from its shares (units, q)."""
     rng = np.random.default_rng(7)
     labels = np.transpose([rng.choice(names, number, p=each) for each in given])
@@ -150,26 +146,26 @@ def grader(name, stated, *, probabilities=True, names=NAMES):
     return pd.DataFrame(rows)
 
 
-def rows_of(*tables: pd.DataFrame, scale: Scale = THREE, resamples: int = 200) -> ResultRows:
+def rows_of(*tables, scale=THREE, resamples=200):
     ratings = validate_ratings(pd.concat(tables, ignore_index=True))
     labels, frequency = encode(combine_readings(ratings, scale), scale).folded()
     return added(labels, Bootstrap(resamples).draw(frequency))
 
 
-def added(labels: LabelMatrix, drawn: Resamples) -> ResultRows:
+def added(labels, drawn):
     views = views_of(ResultRows(""), labels, lambda: drawn, Request(None, AnalysisSettings()))
     for view in views["labels"] if labels.models else ():
         add_distribution_rows(view)
     return views["labels"][0].rows
 
 
-def row_of(rows: ResultRows, statistic: str, grader: str = "", at: str = "") -> ResultRow:
+def row_of(rows, statistic, grader="", at=""):
     found = rows.get(statistic, "humans", grader, at=at)
     assert found is not None, statistic
     return found
 
 
-def codes(row: ResultRow) -> set[str]:
+def codes(row):
     return {remark.code for remark in row["remarks"]}
 
 
@@ -291,7 +287,7 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
     assert "people_or_more" in codes(row)
 
 
-def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | None:
+def section_of(*tables, scale=THREE):
     found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
     return files.section_of(Source(found, ReportContext("A study")), "distributions")
 

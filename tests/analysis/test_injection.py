@@ -11,7 +11,6 @@ from evenhand.analysis.injection import (
     OUTCOMES,
     RETEST,
     UNSCORED,
-    Audit,
     add_injection_rows,
     audits,
 )
@@ -27,7 +26,7 @@ from tests.peers import multitest, stats
 BOUNDS = DecisionSettings().injection
 
 
-def table_of(**answers: str) -> pd.DataFrame:
+def table_of(**answers):
     """The table of attacked grades: a label a unit, "_" for a reply without one and "-" for none;
     `again` are those of the clean text asked again. Every attack asks for 5.
     """
@@ -49,7 +48,7 @@ def rows_from(table, units=None):
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
 
 
-def audit_from(table: pd.DataFrame, units: pd.DataFrame | None = None) -> Audit:
+def audit_from(table, units=None):
     (audit,) = audits(rows_from(table, units).values())
     return audit
 

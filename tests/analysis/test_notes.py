@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, analyse, notes, rank_graders
+from evenhand.analysis import Scale, analyse, notes, rank_graders
 from evenhand.analysis.notes import TEXTS, WORDS
 from evenhand.analysis.report import ReportContext, render_table_text, write_report
 from tests.analysis.make import YES, ratings_of, study
@@ -23,11 +23,11 @@ PLAIN = {ord(strange): chr(letter) for letter, strange in STRANGE.items()}
 class _Strange(str):
     """A text that comes out in letters that nobody looks for."""
 
-    def format(self, *detail: object) -> str:
+    def format(self, *detail):
         return super().format(*detail).translate(STRANGE)
 
 
-def _studies() -> list[Analysis]:
+def _studies():
     rng = np.random.default_rng(20)
     ratings, units = tables()
     units["kind"] = np.where(np.arange(len(units)) < 9, "rare", "usual")
@@ -44,11 +44,11 @@ def _studies() -> list[Analysis]:
 
 
 @pytest.fixture(scope="module")
-def plain() -> list[Analysis]:
+def plain():
     return _studies()
 
 
-def _thresholds(rng: np.random.Generator) -> Analysis:
+def _thresholds(rng):
     """Graders whose probabilities are low, as they should be, or noise; one on few units."""
     truth = rng.random(300) < 0.4
     said = {f"h{n}": np.where(truth ^ (rng.random(300) < 0.05), "y", "n") for n in range(3)}
@@ -63,7 +63,7 @@ def _thresholds(rng: np.random.Generator) -> Analysis:
     return analyse(ratings_of(labels, [*stated], stated), None, [scale], resamples=200)
 
 
-def _written(found: list[Analysis], folder: Path) -> list[str]:
+def _written(found, folder):
     """All that is decided and shown: verdicts, pages, tables, the terminal's panel."""
     out = []
     for at, each in enumerate(found):
@@ -82,7 +82,7 @@ def test_every_code_has_a_text_and_every_text_a_code():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 words.add(node.value)
-            codes: list[ast.AST] = []
+            codes = []
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 asks = name in {"Remark", "undefined", "says", "advises", "without"}
@@ -120,7 +120,7 @@ def test_graders_are_ranked_by_a_table_read_from_its_file(plain, tmp_path):
     table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False, na_values=empty)
     report = json.loads((tmp_path / "report.json").read_text())
 
-    def shown(results: pd.DataFrame, verdicts: list) -> list[tuple]:
+    def shown(results, verdicts):
         ranked = rank_graders(results, verdicts)["R"]
         return [
             (each.verdict["grader"], each.agreement, each.worst_bias and each.worst_bias["at"])

@@ -7,11 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.raters import (
-    IDLE_SECONDS,
-    QUALITY_COLUMNS,
-    rater_quality,
-)
+from evenhand.analysis.raters import IDLE_SECONDS, QUALITY_COLUMNS, rater_quality
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 from tests.analysis.make import ratings_of
@@ -67,7 +63,7 @@ def test_drift_by_hand():
     assert "drift" in row["flagged"]
 
 
-def timed(minutes: list[float], seconds: float) -> pd.DataFrame:
+def timed(minutes, seconds):
     start = pd.Timestamp("2026-03-02T09:00:00Z")
     stamps = [(start + pd.Timedelta(minutes=at)).isoformat() for at in minutes]
     return ratings_of({"ann": "y" * len(minutes)}).assign(seconds=seconds, created_at=stamps)
@@ -112,7 +108,7 @@ def test_a_run_that_the_units_explain_is_usual():
 SCALE = Scale("", ("x", "y"))
 
 
-def session(labels: dict[str, str], seconds: dict[str, list[float]] | None = None) -> pd.DataFrame:
+def session(labels, seconds=None):
     """Labels by rater, one letter a unit, given in the order of the units a second apart."""
     ratings = ratings_of(labels)
     unit = ratings["unit_id"].str[1:].astype(int)
@@ -122,7 +118,7 @@ def session(labels: dict[str, str], seconds: dict[str, list[float]] | None = Non
     return ratings
 
 
-def found(ratings: pd.DataFrame, units: pd.DataFrame | None = None) -> pd.DataFrame:
+def found(ratings, units=None):
     results = analyse(ratings, units, [SCALE], resamples=20).results
     return results.set_index(["statistic", "rater_a", "at"])
 

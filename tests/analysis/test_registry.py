@@ -7,13 +7,12 @@ import evenhand
 from docs.list_statistics import rows_page
 from evenhand.analysis import registry
 from evenhand.analysis.statistics import Statistic, find_entry, statistics
-from evenhand.analysis.writer import View
 
 LABELS = {"ann": "yyyynnnn", "ben": "yyynnnnn", "g": "yyyyyynn"}
 GIVEN = {"human": ["ann", "ben"], "categories": ["y", "n"], "resamples": 100}
 
 
-def add_first_rows(view: View) -> None:
+def add_first_rows(view):
     """Add `first_chosen`: how often a grader chooses the first category."""
     for grader in view.coded.members("model"):
         chosen, given = view.coded.codes[:, grader] == 0, view.coded.labelled[:, grader]
@@ -22,7 +21,7 @@ def add_first_rows(view: View) -> None:
 
 
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def declared(monkeypatch):
     added = registry.Declared(add_first_rows, on="labels", needs=["categories"])
     monkeypatch.setattr(registry, "STATISTICS", (*registry.STATISTICS, added))
     entry = Statistic("First", "First chosen", "how often", why="Made up.", kind="share")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Scale, analyse
 from evenhand.analysis.notes import says
 from evenhand.analysis.results import key_of
 from evenhand.errors import InputError
@@ -30,7 +30,7 @@ NOT_SUMS = (
 )  # fmt: skip
 
 
-def study(pairs: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
+def study(pairs=40):
     """Two subjects' answers on each pair, three people, a grader and one with probabilities; pairs
     with an odd number were twice as likely to be picked, and are harder."""
     rng = np.random.default_rng(5)
@@ -52,7 +52,7 @@ def study(pairs: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(rows).fillna(""), pd.DataFrame(units, columns=columns)
 
 
-def copied(frame: pd.DataFrame, likely: set[str]) -> pd.DataFrame:
+def copied(frame, likely):
     """The same with every pair that was less likely to be picked there a second time."""
     again = frame[~frame["unit_id"].isin(likely)].copy()
     for name in ("unit_id", "cluster_id"):
@@ -61,7 +61,7 @@ def copied(frame: pd.DataFrame, likely: set[str]) -> pd.DataFrame:
     return pd.concat([frame, again], ignore_index=True)
 
 
-def by_key(found: Analysis) -> dict:
+def by_key(found):
     return {key_of(row): row for row in found.rows}
 
 

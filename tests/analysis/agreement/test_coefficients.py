@@ -6,7 +6,6 @@ raise or return nan have one declared answer here.
 
 import math
 import warnings
-from typing import Any
 
 import krippendorff
 import numpy as np
@@ -24,7 +23,7 @@ from tests.known_values import known_values
 from tests.peers import inter_rater, metrics, stats
 
 
-def _sequences(table: Any) -> tuple[list[int], list[int]]:
+def _sequences(table):
     """Two raters' labels from a table of counts."""
     cells = np.argwhere(np.ones_like(table))
     both = np.repeat(cells, np.rint(table).astype(int).ravel(), axis=0)
@@ -319,13 +318,13 @@ CLUSTERS = [f"c{n // 5:03d}" for n in range(300)]
 
 
 @pytest.fixture
-def clustered(rng: np.random.Generator) -> dict[str, list[str]]:
+def clustered(rng):
     """Three raters with gaps on 300 units, five to a cluster, on four ordered categories."""
     truth = rng.integers(0, 4, 300)
     return {name: noisy(rng, truth, 4, 0.6, missing=0.1) for name in "abc"}
 
 
-def _plain(clustered: dict[str, list[str]]) -> list[list[str | None]]:
+def _plain(clustered):
     rows = zip(*clustered.values(), strict=True)
     return [[None if label == "-" else label for label in row] for row in rows]
 
@@ -338,7 +337,7 @@ def test_intervals_are_those_of_the_panel(clustered):
     panel = a.analyse(ratings, units, [scale], resamples=400, seed=7)
     labels = _plain(clustered)
     first, second, _ = zip(*labels, strict=True)
-    how: dict[str, Any] = {"categories": "1234", "clusters": CLUSTERS}
+    how = {"categories": "1234", "clusters": CLUSTERS}
     how["bootstrap"] = a.Bootstrap(resamples=400, seed=7)
     of_all = {
         "observed_agreement": a.observed_agreement(labels, **how),

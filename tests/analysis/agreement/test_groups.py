@@ -24,7 +24,7 @@ from tests.peers import inter_rater
 THREE = ("1", "2", "3")
 
 
-def _by_hand(rows: list[list[str]], category: str) -> float:
+def _by_hand(rows, category):
     """Of all ordered pairs of labels whose first is the category, those whose second is too."""
     same = every = 0
     for row in rows:
@@ -64,7 +64,7 @@ def test_categories_that_hold_an_arrow_stay_apart():
 KEYS = ("a", "b", "c", "d")
 
 
-def masi_by_hand(one: frozenset[str], other: frozenset[str]) -> float:
+def masi_by_hand(one, other):
     """The distance of two sets that differ; nltk's `masi_distance` rounds 2/3 to .67 and 1/3 to
     .33, the source does not.
     """
@@ -94,7 +94,7 @@ def test_alpha_is_that_of_another_implementation(gaps, rng):
     sets = [frozenset(name.split(";")) - {"none"} for name in names]
     apart = np.array([[masi_by_hand(a, b) if a != b else 0.0 for b in sets] for a in sets])
 
-    def metric(first: np.ndarray, second: np.ndarray, **_: object) -> np.ndarray:
+    def metric(first, second, **_):
         return apart[first.astype(int), second.astype(int)]
 
     codes = given[people].replace({name: float(at) for at, name in enumerate(names)}).astype(float)
@@ -118,7 +118,7 @@ def test_two_raters_and_the_whole_by_hand():
     assert (alpha, agreement) == pytest.approx((1 - observed / expected, 0.5))
 
 
-def table(units: int = 80) -> pd.DataFrame:
+def table(units=80):
     rng = np.random.default_rng(2)
     true = rng.random((units, 3)) < 0.45
     columns = {}
@@ -206,7 +206,7 @@ def worded(labels, rater="g", subject="s"):
 
 def stability(ratings, units, scale=LEVELS, **options):
     options = {"variants": ["wording"], "resamples": 400} | options
-    results = analyse(ratings, units, [scale], **options).results  # type: ignore[arg-type]
+    results = analyse(ratings, units, [scale], **options).results
     return results[results["statistic"].str.startswith("stability")].set_index(
         ["statistic", "rater_a", "subset", "at"]
     )
@@ -334,13 +334,13 @@ def test_the_two_sides_of_a_pair_are_questions_of_their_own():
 FOUR = ("1", "2", "3", "4")
 
 
-def _intra(results: pd.DataFrame, statistic: str, subset: str = "all") -> pd.DataFrame:
+def _intra(results, statistic, subset="all"):
     own = (results["statistic"] == statistic) & (results["subset"] == subset)
     return results[own].set_index("rater_a")
 
 
 @pytest.fixture
-def anaesthetists() -> tuple[pd.DataFrame, dict]:
+def anaesthetists():
     """Dawid & Skene (1979) as a ratings table: the first anaesthetist has three draws."""
     known = known_values("dawid_skene1979")
     frame = pd.DataFrame(known["data"]).rename(
@@ -371,7 +371,7 @@ def test_the_first_anaesthetist(anaesthetists, level, key):
     assert agreement.loc["1", "estimate"] == pytest.approx(np.mean(agreed))
 
 
-def _drawn(label: str, unit: int, order: str, draw: int, **more: object) -> dict:
+def _drawn(label, unit, order, draw, **more):
     key = {"unit_id": f"u{unit}", "rater_id": "g", "rater_kind": "model"}
     return {**key, "label": label, "order": order, "draw": draw, **more}
 

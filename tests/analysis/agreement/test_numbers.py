@@ -17,7 +17,6 @@ from evenhand.analysis.agreement.numbers import (
 )
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
@@ -29,12 +28,12 @@ from tests.peers import formula, sm, stats
 POINTS = tuple(str(point) for point in range(101))
 
 
-def _numbers(rng: np.random.Generator, units: int, raters: int, spread: float = 12.0) -> np.ndarray:
+def _numbers(rng, units, raters, spread=12.0):
     true = rng.uniform(0, 100, units)
     return np.clip(np.round(true[:, None] + rng.normal(0, spread, (units, raters))), 0, 100) + 0.0
 
 
-def _matrix(values: np.ndarray, **more: object) -> LabelMatrix:
+def _matrix(values, **more):
     names = ["ann", "ben", "cat", "dan"]
     names = [*names[: values.shape[1] - 1], "judge"]
     labels = {
@@ -45,7 +44,7 @@ def _matrix(values: np.ndarray, **more: object) -> LabelMatrix:
     return matrix_of(labels, scale, ["judge"], **more)
 
 
-def _resamples(matrix: LabelMatrix) -> Resamples:
+def _resamples(matrix):
     return Resamples(np.ones(matrix.n_clusters), 40, np.random.default_rng(1))
 
 

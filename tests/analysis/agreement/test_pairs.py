@@ -16,18 +16,17 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
-from evenhand.analysis.types import Array
 from tests.analysis.make import coded_of
 
 Table = dict[tuple[object, object], list[tuple[float, int, int]]]
 """Pairs of labels by the table they belong to: (weight, code, code)."""
 
 
-def kappa_by_hand(pairs: list[tuple[float, int, int]], apart: Array) -> tuple[float, float]:
+def kappa_by_hand(pairs, apart):
     """The size and the kappa of one table, from its pairs of labels."""
     size = sum(weight for weight, _, _ in pairs)
-    first: dict[int, float] = defaultdict(float)
-    second: dict[int, float] = defaultdict(float)
+    first = defaultdict(float)
+    second = defaultdict(float)
     observed = 0.0
     for weight, a, b in pairs:
         first[a] += weight / size
@@ -44,8 +43,8 @@ def by_hand(coded, units, apart, *, tie_breaks=False):
     own = {p for p in range(people.shape[1]) if held[p] >= 0.5 * len(units)}
     if sum(1 for p, n in enumerate(held) if n and p not in own) == 1:
         own = {p for p, n in enumerate(held) if n}
-    with_grader: Table = defaultdict(list)
-    among: Table = defaultdict(list)
+    with_grader = defaultdict(list)
+    among = defaultdict(list)
     for u in units:
         who = [p for p in range(people.shape[1]) if people[u, p] >= 0]
         all_pairs = list(combinations(who, 2))
@@ -73,7 +72,7 @@ def by_hand(coded, units, apart, *, tie_breaks=False):
     return means[0], means[1]
 
 
-def labels(rng: np.random.Generator, units: int, people: int, q: int, held: Array) -> Array:
+def labels(rng, units, people, q, held):
     truth = rng.integers(q, size=units)
     codes = np.empty((units, people + 1), dtype=int)
     for rater in range(people + 1):

@@ -4,10 +4,8 @@ The order of presentation: flips, moves to the side shown first, and the exact t
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
@@ -173,7 +171,7 @@ flips those to the output shown first and to the second."""
 
 
 @pytest.fixture(scope="module")
-def llmbar(shared_data: Path) -> pd.DataFrame:
+def llmbar(shared_data):
     """The audit's rows on the published graders' labels, 1 for the first output and 2 for the
     second, in the original orientation.
     """

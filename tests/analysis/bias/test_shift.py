@@ -32,7 +32,7 @@ MANY = 60_000
 """Units, so that what is left of an estimate is its bias: a standard error of .005."""
 
 
-def calls_of(values: np.ndarray) -> Calls:
+def calls_of(values):
     """Calls (units, people and a grader), each unit a cluster."""
     n, raters = values.shape
     return Calls(
@@ -70,7 +70,7 @@ def seen(
     return called.astype(float), grader.astype(float), x
 
 
-def make_calls(rng: np.random.Generator, truth: np.ndarray, sees: list[float]) -> np.ndarray:
+def make_calls(rng, truth, sees):
     """Calls (units, raters) that are the truth with each rater's probability, else a coin's."""
     sight, coin = rng.random((2, len(truth), len(sees)))
     return np.where(sight < sees, truth[:, None], coin < 0.5).astype(float)
@@ -431,7 +431,7 @@ def test_few_people(people):
     assert any(key[1] == "direction_net" and key[2] == "g" for key in rows.rows)
 
 
-def _plain(values: np.ndarray) -> float:
+def _plain(values):
     """The level by the definition, unit by unit."""
     people, grader = values[:, :-1], values[:, -1]
     units = [u for u in range(len(values)) if not np.isnan(grader[u]) and (people[u] >= 0).any()]
@@ -489,7 +489,7 @@ ROWS = 40
 ONES = np.ones((ROWS, 2))
 
 
-def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labelled:
+def _sums(tau, chance, rng):
     """Of three people who see `tau` (rows, strata, units) and a grader who affirms by `chance`."""
     people = rng.random((3, *tau.shape)) < tau
     calls = rng.random(tau.shape) < chance
@@ -499,7 +499,7 @@ def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labe
     return Labelled(n, grader, person, both, n, *rest[:2], n, *rest[2:])
 
 
-def _curves(wide: float, rng: np.random.Generator) -> tuple[_Curves, np.ndarray, np.ndarray]:
+def _curves(wide, rng):
     """Of two strata and several rows; and where z lies, with what weight, to integrate over."""
     place = ndtri(rng.uniform(0.05, 0.95, (2, ROWS)))
     center, spread = place * np.sqrt(1.0 + wide**2), np.full((2, ROWS), wide)
@@ -525,7 +525,7 @@ def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
     a, b = rng.normal(size=ROWS), rng.uniform(0.0, 3.0, ROWS)
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
 
-    def by_hand(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    def by_hand(a, b):
         answers = curves.part[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
@@ -547,14 +547,14 @@ def test_noise_is_that_of_a_general_fit(rng):
     found = Noise.along(sums, x[None])
     mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
 
-    def covariance(k: float, g: float) -> np.ndarray:
+    def covariance(k, g):
         square = np.exp(2.0 * (k - g * x))
         place, rho = ndtri(mean), square / (1.0 + square)
         law = stats.multivariate_normal.cdf
         both = [law([z, z], cov=[[1.0, r], [r, 1.0]]) for z, r in zip(place, rho, strict=True)]
         return np.array(both) - mean**2
 
-    def off(at: np.ndarray) -> np.ndarray:
+    def off(at):
         return (covariance(*at) - (two - mean**2)) / (mean * (1.0 - mean))
 
     k, g = optimize.least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x

@@ -128,8 +128,8 @@ def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
     share = unseen(60)
     assert (1 - share) ** 60 == pytest.approx(0.025)
 
-    def bounds(estimate: float, kind: str, apart: float = 1.0) -> tuple[float, float]:
-        found = widened(Interval(estimate, estimate, estimate), 60, kind, apart)  # type: ignore[arg-type]
+    def bounds(estimate, kind, apart=1.0):
+        found = widened(Interval(estimate, estimate, estimate), 60, kind, apart)
         return found.low, found.high
 
     assert bounds(0.5, "share") == pytest.approx((0.5 - 0.5 * share, 0.5 + 0.5 * share))
@@ -230,12 +230,12 @@ class _Ratio:
     under: np.ndarray
     base: np.ndarray
 
-    def at(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, weights):
         under = (weights * self.under).sum(axis=-1)
         value = (weights * self.over).sum(axis=-1) / under
         return value, (self.over - value[..., None] * self.under) / under[..., None]
 
-    def sign_changed(self) -> _Ratio:
+    def sign_changed(self):
         return replace(self, over=-self.over)
 
 
@@ -251,7 +251,7 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     estimate = np.array((cases - less).sum() / size.sum())
     worth = size.sum() ** 2 / (size**2).sum()
     sample = Sample(estimate, clusters, worth, np.array(math.sqrt(k / (k - 1))))
-    expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]  # type: ignore[arg-type]
+    expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]
     found = ratio_bounds(cases, size, np.ones(k), less=less)
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
 
@@ -267,7 +267,7 @@ def test_clusters_that_carry_the_rarer_outcome():
     assert carriers(*_equal(*alike(share, variance, 10))) == pytest.approx(64 / 22)
 
 
-def _equal(cases: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _equal(cases, times):
     return cases, np.ones_like(cases), times
 
 
@@ -284,7 +284,7 @@ def test_few_carriers_have_a_wide_interval_within_the_score_bound():
     assert low > 0.0
 
 
-def _drawn(cases: np.ndarray, sizes: np.ndarray) -> tuple[Interval, np.ndarray]:
+def _drawn(cases, sizes):
     resamples = Resamples(np.ones(len(cases)), 4000, np.random.default_rng(1))
     sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
     values = sums[:, 0] / sums[:, 1]
@@ -384,7 +384,7 @@ PLACES = {"threshold"}
 """A place or a cut is one of a few numbers: that no resample moves it is an answer."""
 
 
-def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def everybody_agrees(*, alike, probabilities):
     """60 pairs that all label and 80 that only graders do, of three subjects; all say "y" to
     everything if `alike`, else to every other unit.
     """
@@ -405,7 +405,7 @@ def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame,
     return ratings_of(labels, GRADERS, stated), units
 
 
-def results_of(ratings: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
+def results_of(ratings, units):
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
     asked = {"slices": ["topic"], "groups": ["group"]}
     facts = StudyFacts(strata=("topic",))

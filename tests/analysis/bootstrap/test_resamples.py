@@ -25,7 +25,7 @@ SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
 
 
 @pytest.fixture
-def clustered(rng: np.random.Generator):
+def clustered(rng):
     """Three raters with gaps on 60 units in 12 clusters of unequal size."""
     truth = rng.integers(0, 4, 60)
     clusters = np.sort(rng.integers(0, 12, 60))
@@ -109,7 +109,7 @@ def test_units_on_request_are_clusters_of_one():
     units["cluster_id"] = [f"c{n // 6}" for n in range(60)]
     units["own"] = units["unit_id"]
 
-    def kappa(table: pd.DataFrame | None, **settings: str) -> pd.Series:
+    def kappa(table, **settings):
         found = analyse(ratings, table, [scale], resamples=300, **settings)
         return row_of(found, "cohen_kappa", "ann", "ben")
 
@@ -126,7 +126,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
     features = np.random.default_rng(1).integers(0, 9, (700, 12))
     frequency = np.random.default_rng(3).integers(1, 4, 700)
 
-    def everything() -> tuple[np.ndarray, np.ndarray]:
+    def everything():
         resamples = Resamples(frequency, 520, np.random.default_rng(9), jackknife=True)
         return resamples.totals(features), np.vstack(list(resamples.blocks()))
 

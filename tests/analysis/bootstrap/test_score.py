@@ -6,7 +6,7 @@ patterns that three people and a grader make of two categories, with derivatives
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from itertools import combinations, product
 
 import numpy as np
@@ -28,14 +28,14 @@ from evenhand.analysis.bootstrap.score import (
     table_sums,
     upper_bound,
 )
-from evenhand.analysis.verdicts.comparison import Comparator, Comparison, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import matrix_of
 from tests.peers import proportion, stats
 
 Pattern = tuple[int, ...]
 Counts = Mapping[Pattern, float]
 
-PATTERNS: list[Pattern] = list(product((0, 1), repeat=4))
+PATTERNS = list(product((0, 1), repeat=4))
 """Labels of three people, and last of the grader."""
 PEOPLE, GRADER = (0, 1, 2), 3
 ALPHA = 0.02
@@ -45,7 +45,7 @@ DISTANCE = 1.0 - np.eye(2)
 # --- The second implementation -------------------------------------------------------------------
 
 
-def plain_kappa(weights: Counts, a: int, b: int) -> float:
+def plain_kappa(weights, a, b):
     """Cohen's kappa of two of the four, NaN where both always say the same one thing."""
     size = sum(weights.values())
     agree = sum(w for p, w in weights.items() if p[a] == p[b]) / size
@@ -55,15 +55,15 @@ def plain_kappa(weights: Counts, a: int, b: int) -> float:
     return (agree - by_chance) / (1 - by_chance) if 1 - by_chance > 1e-12 else math.nan
 
 
-def plain_with(weights: Counts) -> float:
+def plain_with(weights):
     return sum(plain_kappa(weights, person, GRADER) for person in PEOPLE) / 3
 
 
-def plain_among(weights: Counts) -> float:
+def plain_among(weights):
     return sum(plain_kappa(weights, a, b) for a, b in combinations(PEOPLE, 2)) / 3
 
 
-def without_each(counts: Counts, statistic: Callable[[Counts], float]) -> dict[Pattern, float]:
+def without_each(counts, statistic):
     """Each pattern's influence: what the statistic loses without one such unit, times the rest."""
     n = sum(counts.values())
     less = {p: statistic({**counts, p: counts[p] - 1}) for p in counts if counts[p] > 0}
@@ -74,18 +74,18 @@ def without_each(counts: Counts, statistic: Callable[[Counts], float]) -> dict[P
 class PlainNull:
     """Weights of the patterns that move from the data to where a value would be true."""
 
-    def __init__(self, counts: Counts, kept: float = 1.0) -> None:
+    def __init__(self, counts, kept=1.0):
         self.counts = {p: c for p, c in counts.items() if c > 0}
         self.n = sum(self.counts.values())
 
-        def tested(weights: Counts) -> float:  # the margin is a share of annotators' kappa, or none
+        def tested(weights):  # the margin is a share of annotators' kappa, or none
             return plain_with(weights) - kept * plain_among(weights)
 
         people = without_each(self.counts, plain_among)
         # What people reach is no doing of the grader, and counts as far as it is linear.
         self.people = {p[:3]: -kept * (plain_among(self.counts) + x) for p, x in people.items()}
         self.estimate = tested(self.counts)
-        weights: Counter[Pattern] = Counter(self.counts)
+        weights = Counter(self.counts)
         for seen, count in self.counts.items():
             for label in (0, 1):  # half a unit in all, shared by every label not seen
                 weights[(*seen[:3], label)] += 0.5 * count / (2 * self.n)
@@ -98,12 +98,12 @@ class PlainNull:
         spread = math.sqrt(sum(c / self.n * own[p] ** 2 for p, c in self.counts.items()))
         self.stretch = max(math.sqrt(squares / (self.n - 1)) / spread, 1.0) if spread > 1e-9 else 1
 
-    def value(self, weights: Counts) -> float:
+    def value(self, weights):
         size = sum(weights.values())
         fixed = sum(w * self.people[p[:3]] for p, w in weights.items()) / size
         return plain_with(weights) + fixed
 
-    def influence(self, weights: Counts, h: float = 1e-6) -> dict[Pattern, float]:
+    def influence(self, weights, h=1e-6):
         """By differences both ways, of every pattern whose weight may grow."""
         found = {}
         for p in [(*each, label) for each in self.people for label in (0, 1)]:
@@ -115,7 +115,7 @@ class PlainNull:
             found[p] = (ends[0] - ends[1]) / (2 * h)
         return found
 
-    def error_and_quantile(self, alpha: float) -> tuple[float, float]:
+    def error_and_quantile(self, alpha):
         x = self.influence(self.weights)
         weights = self.weights.items()
         second, third, fourth = (sum(w * x[p] ** k for p, w in weights) for k in (2, 3, 4))
@@ -130,7 +130,7 @@ class PlainNull:
         bent = z + skew * (z**2 - 1) / 6 + 0.15 * max(-skew, 0) * alike**2
         return math.sqrt(second / self.n) * self.stretch, stats.t.isf(alpha, freedom) / z * bent
 
-    def move(self, distance: float) -> None:
+    def move(self, distance):
         x = self.influence(self.weights)
         variance = max(sum(w * x[p] ** 2 for p, w in self.weights.items()), 1e-12)
         moved = {p: math.exp(min(max(distance / variance * x[p], -3), 3)) for p in self.weights}
@@ -160,12 +160,12 @@ def plain_lower(counts, alpha, step=0.25, steps=80, kept=1.0):
 # --- The product's, on the same studies ----------------------------------------------------------
 
 
-def grouped(n: int) -> Iterator[Counts]:
+def grouped(n):
     """All studies of n units, people taken as alike: who of them says yes goes round."""
     kinds = [(yes, label) for yes in range(4) for label in (0, 1)]
     for bars in combinations(range(n + 7), 7):
         ends = (-1, *bars, n + 7)
-        counts: Counter[Pattern] = Counter()
+        counts = Counter()
         for (yes, label), low, high in zip(kinds, ends[:-1], ends[1:], strict=True):
             for unit in range(high - low - 1):
                 said = [1] * yes + [0] * (3 - yes)
@@ -174,7 +174,7 @@ def grouped(n: int) -> Iterator[Counts]:
         yield counts
 
 
-def is_defined(counts: Counts) -> bool:
+def is_defined(counts):
     """Whether all six kappas are, in the data and without any unit."""
     seen = {p: c for p, c in counts.items() if c > 0}
     return sum(seen.values()) > 1 and all(
@@ -184,7 +184,7 @@ def is_defined(counts: Counts) -> bool:
     )
 
 
-def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
+def statistic_of(studies):
     """The product's statistic for several studies of one size at once."""
     tables = np.stack([_table(pattern) for pattern in PATTERNS])
     nulls = [PlainNull(each) for each in studies]
@@ -198,7 +198,7 @@ def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
     return statistic, Sample(estimate, float(n[0]), float(n[0]), stretch)
 
 
-def compared(counts: Counts) -> Comparison:
+def compared(counts):
     """The product's whole way, from labels on: each unit is a cluster of so many alike that people
     share thirty.
     """
@@ -215,7 +215,7 @@ def compared(counts: Counts) -> Comparison:
     return found
 
 
-def drawn(seed: int, studies: int, low: int, high: int) -> list[Counts]:
+def drawn(seed, studies, low, high):
     """Studies (synthetic) of which all kappas are defined, of every quality."""
     rng, found = np.random.default_rng(seed), []
     while len(found) < studies:
@@ -260,7 +260,7 @@ def test_the_whole_way_from_labels_agrees():
 # --- Published intervals -------------------------------------------------------------------------
 
 
-def one_table(right: int, wrong: int) -> tuple[Kappas, Sample]:
+def one_table(right, wrong):
     """The share of units on which a grader is right, as kappa of labels half of which are yes and
     errors alike on both sides: kappa is twice the share, minus 1.
     """
@@ -325,7 +325,7 @@ def test_every_small_study_has_bounds_on_either_side(size):
     assert (np.isnan(chance) | ((chance >= 0) & (chance <= 1))).all()
 
 
-def _table(pattern: Pattern) -> np.ndarray:
+def _table(pattern):
     """A unit in the tables of each person and the grader."""
     table = np.zeros((3, 2, 2))
     for person in PEOPLE:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from evenhand.analysis.bootstrap.significance import (
     PRIOR,
-    MaxT,
     Parts,
     benjamini_hochberg,
     benjamini_yekutieli,
@@ -25,7 +24,6 @@ from evenhand.analysis.bootstrap.significance import (
     sign_flip_above,
     stuart_maxwell,
 )
-from evenhand.analysis.types import Array
 from tests.known_values import known_values
 from tests.peers import contingency_tables, multitest, stats
 
@@ -163,14 +161,14 @@ def parts(outcome, part, cluster=None, mass=None, **more):
     weight = np.ones_like(values) if mass is None else np.array(mass, dtype=float)
     clusters = np.arange(n) if cluster is None else np.array(cluster)
     each_once = np.ones(n, dtype=np.int64)
-    return Parts(values, weight, np.array(part), clusters, more.pop("times", each_once), **more)  # type: ignore[arg-type]
+    return Parts(values, weight, np.array(part), clusters, more.pop("times", each_once), **more)
 
 
-def of(*columns: Parts) -> list[MaxT]:
+def of(*columns):
     return max_t(columns)
 
 
-def by_loops(outcome: Array, part: Array, cluster: Array, mass: Array) -> tuple[list, list]:
+def by_loops(outcome, part, cluster, mass):
     """P of whole clusters in parts, alone and adjusted, from every permutation of the clusters."""
     centred = mass * (outcome - (mass * outcome).sum() / mass.sum())
     names = sorted(set(cluster))
@@ -178,7 +176,7 @@ def by_loops(outcome: Array, part: Array, cluster: Array, mass: Array) -> tuple[
     totals = np.array([centred[cluster == name].sum() for name in names])
     own = [int(part[cluster == name][0]) for name in names]
 
-    def t(of_cluster: tuple[int, ...]) -> list[float]:
+    def t(of_cluster):
         labels, found = np.array(of_cluster), []
         common = (totals**2).sum() / (sizes**2).sum()
         means, spreads, masses = {}, {}, {}

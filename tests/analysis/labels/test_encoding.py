@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.labels.encoding import Readings, combine_readings
+from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
@@ -18,13 +18,13 @@ from tests.analysis.make import analyse_labels, ratings_of, rows_of
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
 
-def _combined(rows: list[dict[str, object]]) -> Readings:
+def _combined(rows):
     given = {"unit_id": "u", "rater_id": "g", "rater_kind": "model", "label": ""}
     frame = pd.DataFrame([given | row for row in rows])
     return combine_readings(validate_ratings(frame), ABC)
 
 
-def drawn(order: str, labels: str, *positive: float) -> list[dict[str, object]]:
+def drawn(order, labels, *positive):
     """Draws in one order, and the probability that each states."""
     rows = [{"order": order, "draw": n, "label": label} for n, label in enumerate(labels)]
     return [row | {"p_positive": p} for row, p in zip(rows, positive or [None] * 9, strict=False)]
@@ -142,7 +142,7 @@ ALL_UNITS = [f"u{n:05d}" for n in range(40)]
 WITHHELD = frozenset(ALL_UNITS[:20])
 
 
-def coverage(*tables: pd.DataFrame, withheld: dict | None = None) -> dict[str, tuple]:
+def coverage(*tables, withheld=None):
     """The share of the units put to each rater that it answered, and their number."""
     scale = Scale("r", ("no", "yes"), withheld=withheld or {})
     ratings = pd.concat(tables, ignore_index=True).assign(rubric="r")

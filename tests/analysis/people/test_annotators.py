@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale
+from evenhand.analysis import Scale
 from evenhand.analysis.agreement.coefficients import kappas
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.people.annotators import Opposed, add_annotator_rows, opposed_in
+from evenhand.analysis.people.annotators import add_annotator_rows, opposed_in
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
 from evenhand.reporting.load import load
@@ -28,17 +27,17 @@ def perceived(rng, items, annotators, noise):
     return people, (truth + noise * hard * rng.normal(0, 1, items) > 0).astype(int), hard
 
 
-def estimate(found: Analysis, statistic: str, b: str = "g00") -> float:
+def estimate(found, statistic, b="g00"):
     return float(rows_of(found, statistic, "humans", b, subset="all")["estimate"].iloc[0])
 
 
-def kappa_of(first: np.ndarray, second: np.ndarray) -> float:
+def kappa_of(first, second):
     table = np.zeros((2, 2))
     np.add.at(table, (first, second), 1.0)
     return float(kappas(table))
 
 
-def with_third_on_disagreement(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def with_third_on_disagreement(items, seed):
     people, grader, _ = perceived(np.random.default_rng(seed), items, 3, 1.5)
     people[people[:, 0] == people[:, 1], 2] = -1
     return people, grader
@@ -135,7 +134,7 @@ def test_nearly_complete_labels_are_all_counted(missing):
 NAMES = ("ann", "ben", "cy", "dan", "eve", "fay")
 
 
-def opposed(codes: np.ndarray, q: int, level: Level = "ordinal") -> list[Opposed]:
+def opposed(codes, q, level="ordinal"):
     """Those who are named where people gave these codes (units, people)."""
     units, people = codes.shape
     names = NAMES[:people] if people <= 6 else [f"w{at}" for at in range(people)]
@@ -146,7 +145,7 @@ def opposed(codes: np.ndarray, q: int, level: Level = "ordinal") -> list[Opposed
     return opposed_in(rows)
 
 
-def people_of(true: np.ndarray, q: int, people: int, rng: np.random.Generator) -> np.ndarray:
+def people_of(true, q, people, rng):
     """Labels that are right, but for one in five."""
     shape = (len(true), people)
     return np.where(rng.random(shape) < 0.2, rng.integers(0, q, shape), true[:, None])
@@ -217,7 +216,7 @@ def test_nobody_is_named_among_people_who_only_differ():
         assert not opposed(few, 5)
 
 
-def verdict(table: pd.DataFrame, *people: str) -> tuple[dict[str, object], str]:
+def verdict(table, *people):
     kinds = dict.fromkeys(people, "human") | {"gpt": "model"}
     dataset = load(table, ScaleOptions(kinds=kinds, categories=tuple("12345")))
     found = dataset.changed(resamples=100).analyse()

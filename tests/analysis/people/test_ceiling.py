@@ -1,10 +1,8 @@
 """The human ceiling and the baselines, against sums written out."""
 
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, alt_test
@@ -17,7 +15,7 @@ from tests.peers import metrics, multitest, stats
 TWO = ("1", "2")
 
 
-def _kappa(a: Sequence[str], b: Sequence[str], weights: str | None = None, q: int = 3) -> float:
+def _kappa(a, b, weights=None, q=3):
     both = [(x, y) for x, y in zip(a, b, strict=True) if "-" not in (x, y)]
     labels = [str(k + 1) for k in range(q)]
     first, second = zip(*both, strict=True)
@@ -93,7 +91,7 @@ FIVE = ("1", "2", "3", "4", "5")
 def _by_hand(humans, grader, epsilon, ordinal):
     """Calderon, Reichart & Dror (2025), one unit and one annotator after the other."""
 
-    def score(label: str, others: list[str]) -> float:
+    def score(label, others):
         if ordinal:
             return -float(np.sqrt(np.mean([(int(label) - int(other)) ** 2 for other in others])))
         return float(np.mean([label == other for other in others]))
@@ -118,7 +116,7 @@ def _by_hand(humans, grader, epsilon, ordinal):
     return float(np.mean(rejected)), float(np.mean(advantages))
 
 
-def _labels(rows: list[list[str]]) -> list[list[str | None]]:
+def _labels(rows):
     return [[None if cell == "-" else cell for cell in row] for row in rows]
 
 
@@ -138,7 +136,7 @@ def test_it_is_the_procedure_of_its_authors(rng, level, epsilon, keep):
     assert found.annotators == (0, 1, 2)  # the fourth has under 30 units
 
 
-def _rows(results: pd.DataFrame, statistic: str) -> pd.DataFrame:
+def _rows(results, statistic):
     own = rows_of(results, statistic, subset="all")
     assert (own["rater_a"] == "humans").all()
     return own.set_index("rater_b")

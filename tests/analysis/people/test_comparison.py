@@ -12,7 +12,6 @@ import pytest
 import evenhand as eh
 from evenhand.analysis import Scale, analyse
 from evenhand.reporting.gate import gate
-from evenhand.reporting.library import Check
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.analysis.make import analyse_labels, noisy, people_of, ratings_of, row_of
 from tests.peers import contingency_tables, metrics, proportion, stats
@@ -138,9 +137,7 @@ PEOPLE = ["ann", "ben", "cy"]
 DECLARED = {"model": "g", "categories": ["yes", "no"], "affirmative": "yes"}
 
 
-def labels(
-    units: int = 240, seed: int = 3, people: tuple[str, ...] = tuple(PEOPLE)
-) -> pd.DataFrame:
+def labels(units=240, seed=3, people=tuple(PEOPLE)):
     """People right on .85 and .92, a grader right on .9 and .95."""
     rng = np.random.default_rng(seed)
     truth = rng.random(units) < 0.3
@@ -151,7 +148,7 @@ def labels(
     return table
 
 
-def rows_of(found: Check) -> pd.DataFrame:
+def rows_of(found):
     """The rows of rates by statistic."""
     rows = found.results
     return rows[rows["statistic"].str.match("t[pn]r_")].set_index("statistic")

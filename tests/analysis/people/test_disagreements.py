@@ -7,14 +7,12 @@ The validation of a stance grader, with the numbers of the published one as its 
 People's agreement under two wordings: each on its own units, beside a second implementation.
 """
 
-from collections.abc import Sequence
-
 import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.people.disagreements import (
     ALPHA,
@@ -35,14 +33,14 @@ ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
 NOMINAL = Scale("", tuple("12345"))
 
 
-def found(columns: dict[str, str], scale: Scale = ORDINAL, p: str = "") -> Analysis:
+def found(columns, scale=ORDINAL, p=""):
     """Labels by rater, a letter a unit and a dash for none; raters that begin with m are models."""
     ratings = ratings_of(columns, ["m"], {"m": [int(n) / 10 for n in p]} if p else None)
     ratings["unit_id"] = "u" + ratings["unit_id"].str[1:].astype(int).astype(str)
     return analyse(ratings, None, [scale], resamples=10)
 
 
-def listed(analysis: Analysis) -> list[tuple[str, float]]:
+def listed(analysis):
     """Units with the size that their results row says; all of them have theirs."""
     results = analysis.results.set_index(list(analysis.results.columns[:6]))["estimate"]
     found = [each for each in analysis.disagreements if each.key]
@@ -116,7 +114,7 @@ def test_usage_becomes_rows_and_unknown_cost_stays_unknown():
 
 
 @pytest.fixture
-def results() -> pd.DataFrame:
+def results():
     """40 units; the grader leaves 10 unscored, has no row for 5, agrees on 20 of 25."""
     people = "1" * 40
     grader = "1" * 20 + "2" * 5 + "x" * 10 + "-" * 5
@@ -161,7 +159,7 @@ SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
 @pytest.fixture
-def validation() -> pd.DataFrame:
+def validation():
     """110 responses, 80 of them clear to three people who agree; the grader is right on 78 of the
     80 and, having no such word, never says unclear. It is sure of .9 on the clear ones and of .76
     on the others.
@@ -204,7 +202,7 @@ OLD, NEW = ([f"u{n:03}" for n in range(*span)] for span in ((40, 100), (100, 160
 TRIAL = {*OLD, *NEW}
 
 
-def labels_of(rng: np.random.Generator, units: Sequence[str], right: float) -> pd.DataFrame:
+def labels_of(rng, units, right):
     """Labels of three people who are right so often, and guess otherwise."""
     truth = rng.integers(0, 4, (len(units), 1))
     guess = rng.integers(0, 4, (len(units), 3))
@@ -213,7 +211,7 @@ def labels_of(rng: np.random.Generator, units: Sequence[str], right: float) -> p
     return table.assign(unit_id=np.array(units)[table["unit_id"].str[1:].astype(int)])
 
 
-def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> pd.DataFrame:
+def study(rng, before=0.5, after=0.9):
     """40 units before the trial, and 60 under each wording; a grader labelled some."""
     early, *arms = ([f"u{n:03}" for n in range(*span)] for span in ((40,), (40, 100), (100, 160)))
     arms_of = ((early, 0.1, "r"), (arms[0], before, "r"), (arms[1], after, "r-2"))
@@ -223,20 +221,20 @@ def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> 
     return pd.concat([*parts, *grades], ignore_index=True)
 
 
-def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysis:
+def analysed(ratings, raters=3, **facts):
     tried = {"r-2": TriedWording("r", OLD, NEW, raters)}
     known = StudyFacts(rewordings=tried, **facts)
     return analyse(ratings, None, SCALES, resamples=200, facts=known)
 
 
-def answer_of(analysis: Analysis) -> str:
+def answer_of(analysis):
     """The report's answer, with its figures between the words."""
     section = section_of(Source(analysis, ReportContext("x")), "another-wording")
     (answer,) = section.answers
     return "".join(map(str, answer.pieces))
 
 
-def alpha(ratings: pd.DataFrame, rubric: str) -> float:
+def alpha(ratings, rubric):
     own = ratings[(ratings["rater_kind"] == "human") & (ratings["rubric"] == rubric)]
     table = own[own["unit_id"].isin(TRIAL)].pivot_table(
         index="rater_id", columns="unit_id", values="label", aggfunc="first"

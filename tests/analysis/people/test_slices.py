@@ -4,7 +4,6 @@ A grader's performance by group: scikit-learn's values, a known weak group.
 """
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,7 @@ MAIN |= {"human_ceiling_difference"}
 
 
 @pytest.fixture
-def sliced(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+def sliced(rng):
     """Three people and two graders on 60 pairs of 4 units; grader g fails on topic t0."""
     truth = rng.integers(0, 3, 240)
     labels = {name: noisy(rng, truth, 3, 0.7, missing=0.1) for name in ("ann", "ben", "cem")}
@@ -39,7 +38,7 @@ def sliced(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     return ratings_of(labels, ["g", "h"]), units
 
 
-def _of(results: pd.DataFrame, subset: str, at: str = "") -> pd.DataFrame:
+def _of(results, subset, at=""):
     own = results[(results["subset"] == subset) & (results["at"] == at)]
     return own.set_index(["statistic", "rater_a", "rater_b"])
 
@@ -111,7 +110,7 @@ def test_numbers_are_compared_by_their_distance():
     assert row["estimate"].iloc[0] == pytest.approx(apart[10:].mean() - apart[:10].mean())
 
 
-def equal_slices(seed: int) -> pd.DataFrame:
+def equal_slices(seed):
     """Two people and a grader on 600 units (synthetic), in 20 topics that differ in nothing."""
     rng = np.random.default_rng(seed)
     topics = np.repeat([f"t{n:02d}" for n in range(20)], 30)
@@ -195,9 +194,9 @@ def test_bad_requests(sliced):
     ratings, units = sliced
     known = StudyFacts(raters=pd.DataFrame({"rater_id": ["ann", "ben"], "topic": ["x", "y"]}))
 
-    def refused(match: str, **request: object) -> None:
+    def refused(match, **request):
         with pytest.raises(InputError, match=match):
-            analyse(ratings, request.pop("units", units), [SCALE], resamples=20, **request)  # type: ignore[arg-type]
+            analyse(ratings, request.pop("units", units), [SCALE], resamples=20, **request)
 
     refused("no column 'tpoic' to slice by; it has cluster_id", slices=["tpoic"])
     refused("needs a units table", slices=["topic"], units=None)
@@ -226,7 +225,7 @@ def study(rng, errors, per_group=150):
     return ratings, pd.DataFrame({"unit_id": ids, "cluster_id": ids, "source": groups})
 
 
-def results_of(ratings: pd.DataFrame, units: pd.DataFrame, resamples: int = 500) -> pd.DataFrame:
+def results_of(ratings, units, resamples=500):
     found = analyse(ratings, units, [YES], groups=["source"], resamples=resamples).results
     own = found[found["statistic"].str.startswith("group_")]
     return own.set_index(["statistic", "subset", "at"])
@@ -279,7 +278,7 @@ def test_an_empty_group_and_a_single_one(rng):
 
 
 @pytest.mark.slow
-def test_sides_of_annotators_are_found_corrected_and_named(tmp_path: Path) -> None:
+def test_sides_of_annotators_are_found_corrected_and_named(tmp_path):
     """60 prompts x 3 models x 120 annotators of two sides; a grader alone labels a third."""
     cell = slices.Sides("", apart=1.2, follows=True)
     whole, out = slices.as_file(*slices.sided(cell, np.random.default_rng(1))), tmp_path / "out"
@@ -305,9 +304,9 @@ def test_sides_of_annotators_are_found_corrected_and_named(tmp_path: Path) -> No
         assert found["rate_least_ppi", "leaning=*|binary", model] == pytest.approx(min(left, right))
 
 
-def test_contested_items_leave_out_who_is_compared() -> None:
+def test_contested_items_leave_out_who_is_compared():
     labels, kinds = {"a": "yyyn", "b": "yyny", "c": "yynn", "d": "ynyn"}, ("split", "majority")
-    sums: dict[str, np.ndarray] = {}
+    sums = {}
     rows = analyse(
         ratings_of({**labels, "g": "yyyy"}, ["g"]), None, [Scale("", ("y", "n"))], resamples=20
     )

@@ -21,15 +21,14 @@ from evenhand.analysis.planning import (
     study_precision,
     usual_strictness,
 )
-from evenhand.analysis.types import Codes
-from evenhand.study.settings.analysis import DecisionSettings, Scope
+from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import verdict_on
 from tests.peers import metrics, stats
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 
 
-def _verdict(codes: Codes, scale: Scale, scope: Scope) -> str:
+def _verdict(codes, scale, scope):
     """The verdict on codes (raters, units) of its labels, the grader's last."""
     names = [*(f"h{n}" for n in range(len(codes) - 1)), "g"]
     labels = dict(zip(names, np.array(scale.categories)[codes], strict=True))

@@ -3,9 +3,8 @@
 Differences between the sides of pairs: against sums written out, OLS, and studies with gaps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,17 +21,12 @@ from tests.known_values import known_values
 from tests.peers import sm
 
 
-def rows_of(results: pd.DataFrame, statistic: str, grader: str = "g") -> pd.DataFrame:
+def rows_of(results, statistic, grader="g"):
     found = results[(results["statistic"] == statistic) & (results["rater_b"] == grader)]
     return found.set_index("at")
 
 
-def figures(
-    rng: np.random.Generator,
-    errors: Sequence[tuple[float, float]] | Mapping[str, Sequence[tuple[float, float]]],
-    resamples: int = 300,
-    **options: object,
-) -> pd.DataFrame:
+def figures(rng, errors, resamples=300, **options):
     """The results of a study whose grader `g`, or graders, have these errors."""
     graders = errors if isinstance(errors, Mapping) else {"g": errors}
     return analyse(*study(rng, graders, **options), [YES], resamples=resamples).results
@@ -215,7 +209,7 @@ def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
         assert row["estimate"].item() == pytest.approx((own["label"] == "y").mean())
 
 
-def _of_three_shares(people: np.ndarray, grades: np.ndarray, rest: np.ndarray) -> float:
+def _of_three_shares(people, grades, rest):
     """The standard error of Rogan & Gladen's rate (1978) by the delta method: three shares."""
     sensitive, lenient, p = (each.mean() for each in (grades[people > 0], grades[people < 1], rest))
     rate = (p - lenient) / (sensitive - lenient)
@@ -401,7 +395,7 @@ def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
             assert (found["n_units"] == 400).all()
 
 
-def from_counts(subjects: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def from_counts(subjects):
     """Ratings and units with these counts, by subject and part; units of a part are clusters."""
     kinds = {
         "people_and_grader": "yy", "people_alone": "yn", "grader_alone": "ny", "neither": "nn",
@@ -472,21 +466,17 @@ SCALE = replace(YES, unit="response")
 STATISTIC = "rate_side_difference_ppi"
 
 
-def sided(
-    rng: np.random.Generator,
-    rates: tuple[tuple[float, ...], tuple[float, ...]] = ((0.6, 0.4), (0.3, 0.4)),
-    **options: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def sided(rng, rates=((0.6, 0.4), (0.3, 0.4)), **options):
     """Ratings and units of answers to both sides of pairs, with the rates of either side's."""
     return both_sides(rng, {"g": [(0.9, 0.8)] * len(rates[0])}, rates, **options)
 
 
-def found_in(ratings: pd.DataFrame, units: pd.DataFrame, **options: object) -> pd.DataFrame:
+def found_in(ratings, units, **options):
     results = analyse(ratings, units, [SCALE], **{"resamples": 400, **options}).results
     return results[results["statistic"] == STATISTIC].set_index("at")
 
 
-def apart(ratings: pd.DataFrame, units: pd.DataFrame, rater: str, subject: str) -> pd.Series:
+def apart(ratings, units, rater, subject):
     """A rater's verdict on side a minus that on side b, by pair; NaN where one is missing."""
     own = ratings[ratings["rater_id"] == rater].merge(units, on="unit_id")
     own = own[own["subject"] == subject]
@@ -622,9 +612,7 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
 
 
-def scored(
-    rng: np.random.Generator, pairs: int = 200, labelled: int = 80
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def scored(rng, pairs=200, labelled=80):
     """Scores from 1 to 5 of two people and of a grader that errs upwards, on answers of two
     subjects to both sides of pairs.
     """
@@ -658,7 +646,7 @@ def test_means_are_ppi_of_scores_and_differences_of_a_regression(rng):
     )
     wide = units.join(wide, on="unit_id").assign(h=lambda each: each[["h0", "h1"]].mean(axis=1))
 
-    def powered(y: pd.Series, f: pd.Series) -> tuple[float, np.ndarray]:
+    def powered(y, f):
         y, f, known = y.to_numpy(), f.to_numpy(), y.notna().to_numpy()
         n, more = known.sum(), (~known).sum()
         weight = np.cov(y[known], f[known], ddof=0)[0, 1] / np.var(f, ddof=1) / (1 + n / more)
@@ -851,7 +839,7 @@ def test_bad_input(change, says):
     functions = [ppi_plus_plus] if of_one else [rogan_gladen, ppi_plus_plus]
     for function in functions:
         with pytest.raises(InputError, match=says):
-            function(**given)  # type: ignore[arg-type]
+            function(**given)
 
 
 def test_a_sample_in_which_nobody_affirmed_has_an_interval():

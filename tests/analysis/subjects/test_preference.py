@@ -5,7 +5,6 @@ Bradley-Terry strengths: against a published example, a logistic regression, and
 none.
 """
 
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -34,16 +33,7 @@ FIVE = Scale(
 )
 
 
-def study(
-    rng: np.random.Generator,
-    true: Sequence[float],
-    prompts: int,
-    people: int = 2,
-    labelled: float = 1.0,
-    shared: float = 0.5,
-    ties: float = 0.1,
-    error: float = 0.2,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def study(rng, true, prompts, people=2, labelled=1.0, shared=0.5, ties=0.1, error=0.2):
     """Every two subjects' answers to each prompt; an answer has a quality of its own (sd `shared`),
     people call `ties`, the grader g errs in a share of them.
     """
@@ -71,13 +61,11 @@ def study(
     return ratings.assign(rubric="preference"), pd.DataFrame(units, columns=columns)
 
 
-def figures(
-    ratings: pd.DataFrame, units: pd.DataFrame, scale: Scale = SCALE, **settings: object
-) -> pd.DataFrame:
+def figures(ratings, units, scale=SCALE, **settings):
     return analyse(ratings, units, [scale], **settings).results
 
 
-def rows_of(results: pd.DataFrame, statistic: str, a: str, b: str = "") -> pd.DataFrame:
+def rows_of(results, statistic, a, b=""):
     found = results[
         (results["statistic"] == statistic) & (results["rater_a"] == a) & (results["rater_b"] == b)
     ]
@@ -257,7 +245,7 @@ def test_intervals_cover(studies, least):
 BASEBALL = known_values("bradley_terry_agresti2002")
 
 
-def by_regression(wins: np.ndarray) -> np.ndarray:
+def by_regression(wins):
     """The same by a logistic regression without an intercept, a half win having half the weight."""
     n = len(wins)
     rows, won, weights = [], [], []

@@ -27,7 +27,7 @@ from tests.analysis.make import YES, ratings_of, rows_of, study
 from tests.peers import stats
 
 
-def _response_study() -> tuple[pd.DataFrame, pd.DataFrame]:
+def _response_study():
     """Two subjects, two pairs, both sides; one human and two graders, written out."""
     keys = [(pair, s, side) for pair in ("p1", "p2") for s in ("s1", "s2") for side in "ab"]
     units = pd.DataFrame(keys, columns=["cluster_id", "subject", "side"])
@@ -177,7 +177,7 @@ def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(rng):
         assert (1 + allowed.max(axis=0) == lowest).all()
 
 
-def of(results: pd.DataFrame, statistic: str) -> pd.DataFrame:
+def of(results, statistic):
     return rows_of(results, statistic).set_index("at")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
 from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promised_cut
 from evenhand.errors import InputError
@@ -26,24 +26,24 @@ def graded(said, people, confidence, scale):
     return with_confidence(labels, confidence, scale.categories).assign(rubric=scale.name)
 
 
-def study(right: list[bool], confidence: list[float]) -> pd.DataFrame:
+def study(right, confidence):
     """The same where so many of the grader's labels are right."""
     people = ["xy"[n % 2] for n in range(len(right))]
     said = ["xy"[(n + (not agrees)) % 2] for n, agrees in enumerate(right)]
     return graded(said, people, confidence, SCALE)
 
 
-def analysed(ratings: pd.DataFrame, **settings: object) -> Analysis:
+def analysed(ratings, **settings):
     return analyse(ratings, None, [SCALE], resamples=100, **settings)
 
 
-def routed(found: Analysis) -> pd.DataFrame:
+def routed(found):
     rows = found.results[found.results["statistic"].str.startswith("routing_")]
     return rows.set_index("statistic")
 
 
 @pytest.fixture(scope="module")
-def halves() -> pd.DataFrame:
+def halves():
     """300 units: 150 sure of .9 and right, 150 sure of .6 and right every other time."""
     return study([True] * 150 + [True, False] * 75, [0.9] * 150 + [0.6] * 150)
 
@@ -136,7 +136,7 @@ def test_the_report_names_the_rows_of_its_sentence(halves, tmp_path):
 LEVEL = 0.05
 
 
-def cut_of(wrong: np.ndarray, units: int = 1, target: float = 0.95) -> float:
+def cut_of(wrong, units=1, target=0.95):
     """The promised cut where unit n is n-th surest, of clusters of so many units; confidence falls
     from 1 in steps of 1 / n."""
     confidence = 1 - np.arange(len(wrong)) / len(wrong)
@@ -286,14 +286,14 @@ def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
-def filtered(ratings: pd.DataFrame, scale: Scale = SIDES, **rule: float) -> pd.DataFrame:
+def filtered(ratings, scale=SIDES, **rule):
     found = analyse(ratings, None, [scale], resamples=200, **rule)
     rows = found.results[found.results["statistic"].str.startswith("confidence_")]
     return rows.set_index(["statistic", "at"])
 
 
 @pytest.fixture
-def surer_is_better() -> pd.DataFrame:
+def surer_is_better():
     """100 units: sure of .95 on 60, all right; of .8 on 20, 16 right; of .6 on 20, 5 right.
 
     Strength differs throughout (4 where people say 3): it collapses away. Among the unsure 40, ten

@@ -52,7 +52,7 @@ def test_recalibration_is_that_of_scikit_learn(rng):
     assert model_selection.GroupKFold(10).get_n_splits() == fold.max() + 1
 
 
-def _ratings(rng: np.random.Generator, p: np.ndarray, **columns: object) -> pd.DataFrame:
+def _ratings(rng, p, **columns):
     people = np.where(rng.random(len(p)) < p**2, "y", "n")
     labels = dict.fromkeys(("ann", "ben", "cem"), people) | {"g": np.where(p >= 0.5, "y", "n")}
     return ratings_of(labels, positive={"g": p}).assign(**columns)
@@ -133,7 +133,7 @@ def test_a_draw_count_too_small_for_the_threshold_is_said(rng):
     assert notes.str.contains(said, regex=False).all()
 
 
-def _kumar_liang_ma(p: np.ndarray, y: np.ndarray, place: np.ndarray) -> float:
+def _kumar_liang_ma(p, y, place):
     """Kumar, Liang & Ma (2019), section 4: mean of (share - probability)^2 - share (1 - share) /
     (n - 1) over the bins."""
     total = 0.0
@@ -144,7 +144,7 @@ def _kumar_liang_ma(p: np.ndarray, y: np.ndarray, place: np.ndarray) -> float:
     return total / len(p)
 
 
-def _drawn(rng: np.random.Generator, clusters: int, shift: float, subjects: int = 1) -> tuple:
+def _drawn(rng, clusters, shift, subjects=1):
     """Probabilities, and verdicts as if they were off by `shift` logits; units of a cluster share
     a third of their luck."""
     p = rng.uniform(0.02, 0.98, (clusters, subjects))
@@ -156,7 +156,7 @@ def _drawn(rng: np.random.Generator, clusters: int, shift: float, subjects: int 
     return p.ravel(), (luck < true).astype(float).ravel(), of
 
 
-def _root_mean_square(shift: float) -> float:
+def _root_mean_square(shift):
     p = np.linspace(0.02, 0.98, 10_001)
     return float(np.sqrt(np.mean((1 / (1 + np.exp(-np.log(p / (1 - p)) - shift)) - p) ** 2)))
 
@@ -231,7 +231,7 @@ def test_a_long_curve_is_thinned(rng):
     assert (curve.stated[0], curve.stated[-1]) == (p.min(), p.max())
 
 
-def _outside(rng: np.random.Generator, subjects: int, together: bool, distort: float) -> float:
+def _outside(rng, subjects, together, distort):
     """Share of the points that lie outside the band, over 40 studies of 60 clusters."""
     shares = []
     for _ in range(40):

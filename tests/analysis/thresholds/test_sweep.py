@@ -17,7 +17,6 @@ from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode, pair_verdicts
-from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds.rows import (
     clusters_labelled,
@@ -41,7 +40,7 @@ from tests.analysis.make import ratings_of, rows_of
 from tests.peers import metrics, model_selection
 
 
-def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
+def _objective(y, verdict, name):
     """The second implementation: scikit-learn."""
     if name == "kappa":
         return float(metrics.cohen_kappa_score(y, verdict, labels=[0, 1]))
@@ -136,7 +135,7 @@ def test_a_single_cluster_cannot_be_held_out():
     assert held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
 
 
-def _interval(low: float, high: float) -> Interval:
+def _interval(low, high):
     return Interval((low + high) / 2, low, high)
 
 
@@ -218,7 +217,7 @@ YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
 @pytest.fixture(scope="module")
-def tuned() -> pd.DataFrame:
+def tuned():
     """A grader whose probabilities say yes from .1 up, two annotators, a grader with hard
     labels.
     """
@@ -233,7 +232,7 @@ def tuned() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def results(tuned: pd.DataFrame) -> pd.DataFrame:
+def results(tuned):
     return analyse(tuned, None, [YES], resamples=300).results
 
 
@@ -335,14 +334,14 @@ PAIRS = tuple(f"p{n:02d}" for n in range(60))
 TUNED_ON = frozenset(PAIRS[:40])
 
 
-def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
+def tuned_scale(threshold=0.12, **about):
     """The grader `g` with a threshold tuned on 40 of 60 pairs."""
     tuning = {"clusters": TUNED_ON, "objective": "kappa", "reference": "humans", "instead_of": 0.5}
     return replace(YES, thresholds={"g": threshold}, tunings={"g": Tuning(**(tuning | about))})
 
 
 @pytest.fixture
-def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+def tables(rng):
     """60 pairs of two responses: two annotators, a grader whose best threshold is about .1, and one
     with hard labels that both people's labels have nothing to do with.
     """
@@ -363,7 +362,7 @@ def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     return ratings.assign(rubric="tone", unit_id=names), units
 
 
-def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatrix:
+def matrix(tables, scale):
     ratings, units = tables
     return encode(combine_readings(validate_ratings(ratings), scale), scale, units)
 

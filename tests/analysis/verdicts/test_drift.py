@@ -9,7 +9,6 @@ from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import reach
 from evenhand.analysis.verdicts.drift import (
     LEVEL,
-    Drift,
     Versions,
     drift_of,
     drift_rows,
@@ -26,14 +25,14 @@ SETTINGS, RULE = AnalysisSettings(resamples=300), DecisionSettings()
 PEOPLE, GRADERS = ("ann", "ben"), ("before", "after")
 
 
-def said(units: int, keep: dict[str, float], prevalence: float = 0.5, seed: int = 3) -> dict:
+def said(units, keep, prevalence=0.5, seed=3):
     """Labels by rater, each right on so many of the units."""
     rng = np.random.default_rng(seed)
     truth = rng.random(units) < prevalence
     return {who: np.where(rng.random(units) < share, truth, ~truth) for who, share in keep.items()}
 
 
-def table(labels: dict) -> pd.DataFrame:
+def table(labels):
     """Ratings of labels by rater; None is no answer."""
     words = {True: "yes", False: "no", None: ""}
     given = {
@@ -45,12 +44,12 @@ def table(labels: dict) -> pd.DataFrame:
     return validate_ratings(ratings)
 
 
-def judged(labels: dict, units: pd.DataFrame | None = None, **rule: float) -> Drift:
+def judged(labels, units=None, **rule):
     found = paired_labels(table(labels), units, SCALE, VERSIONS)
     return drift_of(found, VERSIONS, SETTINGS, RULE.model_copy(update=rule))
 
 
-def kappa(first: np.ndarray, second: np.ndarray) -> float:
+def kappa(first, second):
     counts = np.array([[np.sum((first == a) & (second == b)) for b in (0, 1)] for a in (0, 1)])
     return float(inter_rater.cohens_kappa(counts).kappa)
 
@@ -62,7 +61,7 @@ def test_the_change_and_its_bounds_are_those_of_another_implementation():
     paired = paired_labels(table(labels), None, SCALE, VERSIONS)
     rows, *_ = drift_rows(paired, VERSIONS, SETTINGS, RULE, 1)
 
-    def change(kept: np.ndarray) -> float:
+    def change(kept):
         of = {who: given[kept] for who, given in labels.items()}
         means = [np.mean([kappa(of[who], of[grader]) for who in PEOPLE]) for grader in GRADERS]
         return float(means[1] - means[0])
@@ -143,7 +142,7 @@ def test_a_verdict(units, after, verdict, says):
 def test_the_number_of_units_it_asks_for_decides():
     """Advice on a grader that repeats itself; its bound is what may have changed unseen."""
 
-    def repeated(units: int) -> Drift:
+    def repeated(units):
         labels = said(units, dict.fromkeys((*PEOPLE, "before"), 0.95))
         return judged(labels | {"after": labels["before"]})
 

@@ -4,7 +4,6 @@ candidates, and the proof of the best one.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 
 from benchmarks import improving
 from evenhand.analysis.bootstrap.influence import level_of_reading
-from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.verdicts.improvement import (
     SHARES,
     chance_of_proof,
@@ -37,7 +35,7 @@ OLD, NEW = improving.OLD, "new00"
 PEOPLE = improving.PEOPLE
 
 
-def labels(shares: dict[str, float], units: int = 120, seed: int = 2) -> LabelMatrix:
+def labels(shares, units=120, seed=2):
     """Labels of people who are right on 95% of the items, and of graders on these shares."""
     rng, found = np.random.default_rng(seed), improving.blank(units)
     truth = rng.random(units) < 0.5
@@ -49,16 +47,16 @@ def labels(shares: dict[str, float], units: int = 120, seed: int = 2) -> LabelMa
     return replace(found, codes=codes)
 
 
-def unanswered(found: LabelMatrix, name: str, every: int) -> LabelMatrix:
+def unanswered(found, name, every):
     codes = found.codes.copy()
     codes[::every, found.raters.index(name)] = -1
     return replace(found, codes=codes)
 
 
-def chosen(found: LabelMatrix, names: Sequence[str], clusters: int = 120):
-    asked: list[tuple[tuple[str, ...], int]] = []
+def chosen(found, names, clusters=120):
+    asked = []
 
-    def labels_of(names: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+    def labels_of(names, clusters):
         asked.append((tuple(names), len(clusters)))
         codes = found.codes.copy()
         codes[len(clusters) :] = -1
@@ -181,7 +179,7 @@ def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
     found = labels({OLD: 0.6, NEW: 0.9, "new01": 0.5})
     known = content_of(found, OLD, NEW)
 
-    def changed(name: str) -> str:
+    def changed(name):
         codes = found.codes.copy()
         at = 0 if name == "h0" else found.raters.index(name)
         codes[3, at] = 1 - codes[3, at]
@@ -205,7 +203,7 @@ def test_the_best_of_many_that_are_alike_is_seldom_called_better():
     assert tally.claims > 4
 
 
-def strata(count: int, every: int = 4) -> dict[str, str]:
+def strata(count, every=4):
     return {f"p{n:04}": "yes" if n % every == 0 else "no" for n in range(count)}
 
 

@@ -4,13 +4,11 @@ A grader that fails in a part of the sample does not pass, and the sentence name
 plainly wrong with a grader is said, and whose labels it repeats.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import RESULTS_KEY, Analysis, Scale, Verdict, analyse
+from evenhand.analysis import RESULTS_KEY, Scale, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
@@ -165,7 +163,7 @@ def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
 def test_a_difference_of_nothing_has_no_side():
     """Each of the three is wrong on ten units of their own, so all kappas are alike."""
 
-    def wrong_from(start: int) -> str:
+    def wrong_from(start):
         flipped = {*range(start, start + 5), *range(start + 50, start + 55)}
         return "".join("12"[(unit >= 50) ^ (unit in flipped)] for unit in range(100))
 
@@ -200,7 +198,7 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
 # --- Parts of the sample -------------------------------------------------------------------------
 
 
-def in_parts(labels: dict, column: str, parts: object, **more: object) -> Verdict:
+def in_parts(labels, column, parts, **more):
     """The verdict on `g` where each unit has its part in this column."""
     ratings = ratings_of(labels)
     names = ratings["unit_id"].drop_duplicates()
@@ -278,22 +276,19 @@ def test_good_on_one_side_only(rng):
 
 
 @pytest.fixture
-def truth(rng: np.random.Generator) -> np.ndarray:
+def truth(rng):
     return rng.integers(0, 5, 300)
 
 
 @pytest.fixture
-def people(rng: np.random.Generator, truth: np.ndarray) -> dict[str, list[str]]:
+def people(rng, truth):
     """Three people on a scale of five."""
     return people_of(rng, truth, 0.8, q=5)
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
-    [
-        (lambda truth: 4 - truth, "looks inverted"),
-        (lambda truth: np.minimum(truth + 2, 4), ""),
-    ],
+    [(lambda truth: 4 - truth, "looks inverted"), (lambda truth: np.minimum(truth + 2, 4), "")],
 )
 def test_plain_faults(truth, people, seen, words):
     grader = [FIVE.categories[code] for code in seen(truth)]
@@ -368,14 +363,14 @@ def test_people_who_are_alike_by_the_nature_of_it_are_not_named(units, rarer):
 
 # --- What answers that a grader did not give could change -----------------------------------------
 @pytest.fixture
-def labels(rng: np.random.Generator) -> dict[str, list[str]]:
+def labels(rng):
     """Three annotators and a grader that is right a little less often than they."""
     truth = rng.integers(0, 2, 400)
     people = people_of(rng, truth, 0.93)
     return {**people, "g": noisy(rng, truth, 2, 0.91), "truth": [str(n + 1) for n in truth]}
 
 
-def without_half_of_its_errors(labels: Mapping[str, list[str]]) -> list[str]:
+def without_half_of_its_errors(labels):
     """The grader's labels, every other wrong one left out."""
     pairs = zip(labels["g"], labels["truth"], strict=True)
     wrong = [n for n, (own, true) in enumerate(pairs) if own != true]
@@ -383,7 +378,7 @@ def without_half_of_its_errors(labels: Mapping[str, list[str]]) -> list[str]:
     return ["" if n in left_out else own for n, own in enumerate(labels["g"])]
 
 
-def judged(labels: Mapping[str, list[str]], **more: object) -> Analysis:
+def judged(labels, **more):
     graders = [name for name in labels if name.startswith("g")]
     given = {name: own for name, own in labels.items() if name != "truth"}
     return analyse_labels(given, TWO, graders, resamples=100, **more)

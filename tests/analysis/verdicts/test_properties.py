@@ -19,7 +19,7 @@ few = settings(max_examples=4, deadline=None, derandomize=True, phases=PHASES)
 
 
 @st.composite
-def ratings(draw: st.DrawFn) -> pd.DataFrame:
+def ratings(draw):
     """60 to 120 units of two a cluster, graders and people of any quality."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = 2 * draw(st.integers(30, 60))
@@ -29,7 +29,7 @@ def ratings(draw: st.DrawFn) -> pd.DataFrame:
     return ratings_of(labels, GRADERS)
 
 
-def units_of(table: pd.DataFrame) -> pd.DataFrame:
+def units_of(table):
     names = table["unit_id"].drop_duplicates().sort_values()
     clusters = [f"c{int(name[1:6]) // 2}{name[6:]}" for name in names]
     return pd.DataFrame({"unit_id": names, "cluster_id": clusters})

@@ -3,27 +3,25 @@
 Whom to use, or what to label first: a sentence that keeps every condition of the verdict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, DecisionSettings, Scale, StudyFacts, analyse, rank_graders
+from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
 from evenhand.analysis.all_rubrics import RubricTask, analyse_rubric, judge_across_rubrics
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.notes import Code, Remark
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.sections import methods
 from evenhand.analysis.report.sections.methods import paragraphs
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY, View
 from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
@@ -83,7 +81,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(rng):
     clear = {"low": 0.6, "estimate": 0.7, "high": 0.8}
     known = replace(known, above_baseline=known.above_baseline | clear, people=known.people | clear)
 
-    def judged(code: Code, low: float) -> dict:
+    def judged(code, low):
         rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
         where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
         tuned = Interval(0.12, 0.1, 0.2)
@@ -155,14 +153,14 @@ def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(rng):
     assert [each.limit for each in found] == ["", ""]
 
 
-def candidate(grader: str, verdict: str, price: float | None = None, **more: Any) -> Candidate:
+def candidate(grader, verdict, price=None, **more):
     given = {"rubric": "r", "grader": grader, "verdict": verdict, "reason": "a reason"}
     given |= {"holds_for": "", "threshold": None, "promising": False}
     given |= {"more_clusters": 0, "next": None}
     estimate = more.pop("difference", 0.0)
     figures = {"estimate": estimate, "low": estimate - 0.2, "high": estimate + 0.2}
     cost = None if price is None else {"estimate": price}
-    return Candidate(given | more, figures, None, None, None, cost)  # type: ignore[arg-type]
+    return Candidate(given | more, figures, None, None, None, cost)
 
 
 PASS, AT = "can_replace", "can_replace_at_threshold"
@@ -211,14 +209,14 @@ class OfGraders:
     judging: bool = True
     verdicts: list[dict] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.verdicts = [{"grader": str(n), "sentence": ""} for n in range(len(self.p))]
 
-    def judge(self, error: float) -> None:
+    def judge(self, error):
         self.error = error
 
     @property
-    def passing(self) -> set[str]:
+    def passing(self):
         return {str(n) for n, p in enumerate(self.p) if p <= self.error}
 
 
@@ -230,12 +228,12 @@ def test_with_one_grader_each_it_is_holm_s_procedure(rng):
         assert [bool(each.passing) for each in found] == (holm(p) <= ALPHA).tolist()
 
 
-def by_closed_testing(p: Sequence[Sequence[float]]) -> list[set[str]]:
+def by_closed_testing(p):
     """What is rejected where every intersection of hypotheses is tested by Bonferroni over the
     rubrics in it, each by its smallest p (Marcus, Peritz & Gabriel 1976).
     """
     names = [(rubric, n) for rubric, own in enumerate(p) for n in range(len(own))]
-    kept: set[tuple[int, int]] = set()
+    kept = set()
     for chosen in product([False, True], repeat=len(names)):
         inside = [name for name, is_in in zip(names, chosen, strict=True) if is_in]
         rubrics = {rubric for rubric, _ in inside}
@@ -258,10 +256,10 @@ SCALES = [Scale(name, ("1", "2")) for name in ("clear", "close", "poor")]
 
 
 @pytest.fixture
-def ratings(rng: np.random.Generator) -> pd.DataFrame:
+def ratings(rng):
     """Three rubrics on which the grader is clearly good, nearly as good, and useless."""
 
-    def of(scale: Scale, units: int, keep: float) -> pd.DataFrame:
+    def of(scale, units, keep):
         truth = rng.integers(0, 2, units)
         labels = people_of(rng, truth, 0.9)
         labels["g"] = noisy(rng, truth, 2, keep)
@@ -271,17 +269,17 @@ def ratings(rng: np.random.Generator) -> pd.DataFrame:
     return pd.concat([of(scale, *size) for scale, size in zip(SCALES, sizes, strict=True)])
 
 
-def judged(ratings: pd.DataFrame, names: str, **more: object) -> Analysis:
+def judged(ratings, names, **more):
     scales = [each for each in SCALES if each.name in names.split()]
     own = ratings[ratings["rubric"].isin(names.split())]
     return analyse(own, None, scales, resamples=50, **more)
 
 
-def deciding(found: Analysis) -> Mapping[str, ResultRow]:
+def deciding(found):
     return {row["rubric"]: row for row in found.rows if row["statistic"] == NON_INFERIORITY}
 
 
-def verdicts(found: Analysis) -> dict[str, str]:
+def verdicts(found):
     return {each["rubric"]: each["verdict"] for each in found.verdicts}
 
 

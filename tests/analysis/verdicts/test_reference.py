@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import ndtri
 
-from evenhand.analysis import RESULTS_KEY, Analysis, Scale, analyse
+from evenhand.analysis import RESULTS_KEY, Scale, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.errors import InputError
 from tests.analysis.make import (
@@ -26,12 +26,12 @@ TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
 EXPERT = {"resamples": 50, "reference": "expert"}
 
 
-def experts(truth: np.ndarray) -> dict[str, list[str]]:
+def experts(truth):
     """The labels of an expert, which are right."""
     return {"expert": [TWO.categories[code] for code in truth]}
 
 
-def judged(rng: np.random.Generator, keep: float, n: int = 400, **settings: object) -> Analysis:
+def judged(rng, keep, n=400, **settings):
     """A grader that is right with `keep` beside the expert."""
     truth = (rng.random(n) < 0.4).astype(int)
     labels = experts(truth) | {"g": noisy(rng, truth, 2, keep)}

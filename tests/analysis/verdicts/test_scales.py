@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from benchmarks import designs, scales
-from evenhand.analysis import Analysis, Scale
+from evenhand.analysis import Scale
 from tests.analysis.simulated_labels import analysed, passes
 
 pytestmark = pytest.mark.slow
 NUMBERS, ORDERED = "0-100", "1-5, mostly 4 and 5"
 
 
-def found_on(name: str, ordered: str, items: int, fault: tuple, seed: int) -> Analysis:
+def found_on(name, ordered, items, fault, seed):
     """The analysis of three annotators and a grader with this noise and these shares of errors."""
     world = scales.WORLDS[name]
     drawn = scales.raters(world, items, *fault, np.random.default_rng(seed))
@@ -53,7 +53,7 @@ def test_a_version_that_lost_the_margin_by_rare_gross_errors_is_not_called_uncha
         assert not scales.is_unchanged(cell, low, np.random.default_rng(seed)), seed
 
 
-def found_in(cell: designs.Cell, is_good: bool, seed: int) -> Analysis:
+def found_in(cell, is_good, seed):
     study = designs.study(cell, is_good, np.random.default_rng(seed))
     return analysed(study.annotators, study.graders, designs.SCALES[cell.options])
 

@@ -37,16 +37,14 @@ def right_people(rng, truth, right, people=3, q=2):
     return {f"h{k}": noisy_labels(rng, truth, right, q) for k in range(people)}
 
 
-def flipped(labels: str, *units: int) -> str:
+def flipped(labels, *units):
     """The same with the other label on some units."""
     return "".join(
         {"1": "2", "2": "1"}[label] if unit in units else label for unit, label in enumerate(labels)
     )
 
 
-def noisy_labels(
-    rng: np.random.Generator, truth: np.ndarray, right: float, q: int = 2
-) -> list[str]:
+def noisy_labels(rng, truth, right, q=2):
     """The truth with a chance of `right`, else any other of q labels."""
     other = (truth + rng.integers(1, q, len(truth))) % q
     return [str(1 + each) for each in np.where(rng.random(len(truth)) < right, truth, other)]
@@ -117,7 +115,7 @@ def test_who_passes_still_passes_with_more_of_the_same(wrong):
 # --- Clusters of unequal size --------------------------------------------------------------------
 
 
-def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarray, dict]:
+def failing_clusters(rng, clusters):
     """(each unit's cluster, labels): a grader that fails whole clusters, of 30 units (15%) or 2. It
     lies below human agreement by .1 kappa: they agree on .905, and it with them on half of what
     it fails.
@@ -192,7 +190,7 @@ def test_the_second_look_has_the_firsts_level():
     labels = {"ann": truth, "ben": flipped(truth, 1, 2), "cem": truth, "g": flipped(truth, 7, 8)}
     first, second, third = (judged(labels, look=look)["sentence"] for look in (1, 2, 3))
 
-    def figures(sentence: str) -> str:
+    def figures(sentence):
         return sentence.split("(")[1].split(")")[0]
 
     assert figures(first) == figures(second) != figures(third)

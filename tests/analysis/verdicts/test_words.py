@@ -17,7 +17,7 @@ from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import limit_shown
 from evenhand.analysis.verdicts import drift, reference, wording
 from evenhand.analysis.verdicts.evidence import (
@@ -28,7 +28,7 @@ from evenhand.analysis.verdicts.evidence import (
     VerdictEvidence,
     View,
 )
-from evenhand.analysis.verdicts.judge import Verdict, judge
+from evenhand.analysis.verdicts.judge import judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend
 from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.reporting.gate import CheckedClause, parse_rule
@@ -45,15 +45,15 @@ HEADS = {
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def row(statistic: str, low: float, estimate: float, high: float, **more: object) -> ResultRow:
+def row(statistic, low, estimate, high, **more):
     rows, raters = ResultRows("r"), {"rater_a": "humans", "rater_b": "g"}
     rows.add(statistic, Interval(estimate, low, high), (200, 100), **raters, subset="all")
     (found,) = rows.rows.values()
-    return found | more  # type: ignore[return-value]
+    return found | more
 
 
 @st.composite
-def rows(draw: st.DrawFn, statistic: str, at: float, spread: float = 0.3, **more: object):
+def rows(draw, statistic, at, spread=0.3, **more):
     """A row about some value, its ends at some distance."""
     estimate = at + draw(st.floats(-spread, spread))
     below, above = draw(st.floats(0.001, 0.2)), draw(st.floats(0.001, 0.2))
@@ -64,7 +64,7 @@ LEVEL = Deciding(0.02, 1, 2, 0.005, margin=0.1)
 
 
 @st.composite
-def bounds(draw: st.DrawFn) -> Bounds:
+def bounds(draw):
     return Bounds(
         draw(rows("non_inferiority", -0.05, deciding=LEVEL)),
         draw(st.none() | rows("non_inferiority_people", -0.05, deciding=LEVEL)),
@@ -77,12 +77,12 @@ def bounds(draw: st.DrawFn) -> Bounds:
     )
 
 
-def bias(estimate: float) -> Finding:
+def bias(estimate):
     return Finding(row("bias_order", estimate - 0.05, estimate, estimate + 0.05), None)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> VerdictEvidence:
+def cases(draw):
     parts = st.lists(rows("part", -0.1, subset="slice=rare", deciding=LEVEL), max_size=2)
     share = draw(st.sampled_from([0.5, 0.88, 0.95, 1.0]))
     coverage = row("coverage", share - 0.03, share, min(share + 0.03, 1.0), rater_a="")
@@ -121,7 +121,7 @@ def cases(draw: st.DrawFn) -> VerdictEvidence:
 BASELINES = (row("cohen_kappa", 0.0, 0.0, 0.0),)
 
 
-def sound(case: VerdictEvidence, decided: Bounds) -> VerdictEvidence:
+def sound(case, decided):
     """A case without any fault, whatever its bounds say."""
     difference = row("human_ceiling_difference", 0, 0.1, 0.2)
     return replace(
@@ -133,7 +133,7 @@ def sound(case: VerdictEvidence, decided: Bounds) -> VerdictEvidence:
     )
 
 
-def between(low: float, high: float, above: float = 0.5) -> Bounds:
+def between(low, high, above=0.5):
     """Bounds on the difference, beside people who agree; `above` a baseline by so much."""
     return Bounds(
         row("non_inferiority", low, (low + high) / 2, high, deciding=LEVEL),
@@ -168,7 +168,7 @@ def test_each_verdict_says_one_thing(judgement):
     assert_one_thing(verdict)
 
 
-def judged(decided: Bounds, tuned: Tuned | None = None, **rule: object) -> Verdict:
+def judged(decided, tuned=None, **rule):
     """The verdict on a grader without any fault, whatever its bounds say."""
     about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
     case = VerdictEvidence(*about, View(), tuned or Tuned(), baselines=BASELINES)
@@ -268,7 +268,7 @@ def test_sentence_cell_and_recommendation_say_one_thing(case):
     assert bool(verdict["more_clusters"]) <= bool(more)
 
 
-def assert_one_thing(verdict: Verdict) -> None:
+def assert_one_thing(verdict):
     """What the grid shows is what the sentence says, and what is recommended follows."""
     code, sentence, reason = verdict["verdict"], verdict["sentence"], verdict["reason"]
     assert sentence.startswith(HEADS[code])
