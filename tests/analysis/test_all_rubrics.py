@@ -1,6 +1,5 @@
 """The whole analysis: its table, its errors, what must not change it, and real labels."""
 
-import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,12 +48,6 @@ def test_the_table_keeps_the_contract(mixed):
     assert not ((first["rater_a"] == "g1") & (first["rater_b"] == "ann")).any()
     known = results.dropna(subset=["estimate", "low"])
     assert (known["low"] <= known["high"]).all()
-
-
-@pytest.mark.slow
-def test_without_affirmative_categories_there_is_no_binary_verdict(mixed):
-    results = analyse(mixed, None, [Scale("", FIVE)], resamples=50).results
-    assert set(results["subset"]) == {"all"}
 
 
 @pytest.mark.slow
@@ -177,36 +170,6 @@ def test_many_raters_are_pooled(rng):
 
 
 # Real labels --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_newsroom(shared_data):
-    """1,680 units, three raters, ordinal: alpha as the krippendorff package gives it."""
-    ratings, units = read_ratings(shared_data / "real" / "newsroom.csv")
-    rows = analyse(ratings, units, [RATING], resamples=200).results
-    table = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)
-    asked = {"level_of_measurement": "ordinal", "value_domain": range(1, 6)}
-    theirs = krippendorff.alpha(reliability_data=table.T.to_numpy(), **asked)
-    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all") & (rows["at"] == "")]
-    humans = humans.set_index("statistic")
-    assert humans.loc["krippendorff_alpha_ordinal", "estimate"] == pytest.approx(theirs)
-    assert (humans["n_clusters"] == 420).all()
-
-
-@pytest.mark.slow
-def test_llmbar(shared_data):
-    """Fourteen graders in both orders: a unit counts only where the two orders agree."""
-    ratings, units = read_ratings(shared_data / "real" / "llmbar.csv")
-    rows = analyse(ratings, units, [Scale("", ("1", "2"))], resamples=200).results
-    found = rows.set_index(["statistic", "rater_a", "rater_b"])
-    graders = ratings[ratings["rater_kind"] == "model"]
-    for grader, own in list(graders.groupby("rater_id"))[:4]:
-        wide = own.pivot(index="unit_id", columns="order", values="label")
-        differ = (wide["ab"] != wide["ba"]) & (wide["ab"] != "") & (wide["ba"] != "")
-        coverage = found.loc[("coverage", "", grader)]
-        assert f"order_disagreement {differ.sum()}" in coverage["note"]
-        empty = (wide["ab"] == "") & (wide["ba"] == "")
-        assert coverage["estimate"] == pytest.approx(1 - (differ | empty).mean())
 
 
 @pytest.mark.thorough

@@ -93,24 +93,6 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
 
 
 @pytest.mark.slow
-def test_a_reference_is_one_persons_labels():
-    whole, found = both(many_ratings(600, 2), reference="ann")
-    assert found.verdicts == whole.verdicts
-    assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
-
-
-@pytest.mark.slow
-def test_people_who_are_alike_are_named():
-    frame = many_ratings(60, 1)
-    first, second = sorted(frame.loc[frame["rater_kind"] == "human", "rater_id"].unique())[:2]
-    other = frame[frame["rater_id"] == first].assign(rater_id=second)
-    alike = pd.concat([frame[frame["rater_id"] != second], other], ignore_index=True)
-    whole, found = both(alike)
-    assert found.notes == whole.notes
-    assert found.notes[0].startswith(f"{first} and {second} gave the same label on every item")
-
-
-@pytest.mark.slow
 def test_probabilities_count_by_their_verdicts():
     frame = many_ratings(600, 2)
     chance = np.random.default_rng(3).random(len(frame)).round(3).astype(str)

@@ -10,21 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale
 from evenhand.analysis import distributions as distances
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.registry import views_of
-from evenhand.analysis.report import ReportContext, files
-from evenhand.analysis.report.source import Source
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of
 from tests.peers import stats
-from tests.ratings_files import read_ratings
 
 # People of one mind; five who are split; six, and seven.
 UNITS = [(5, 0, 0), (3, 1, 1), (3, 3, 0), (4, 2, 1)]
@@ -176,17 +173,6 @@ def test_only_where_enough_people_labelled(number, units, any_rows):
     assert bool(rows.rows) == bool(any_rows)
 
 
-def test_units_that_too_few_people_labelled_do_not_count():
-    given = shares(40)
-    some = people(given, 5)
-    fewer = some[~((some["rater_id"] == "r4") & (some["unit_id"] < "u00010"))]
-    rows = rows_of(fewer, grader("g", given))
-    alone = rows_of(some[some["unit_id"] >= "u00010"], grader("g", given))
-    assert row_of(rows, "total_variation", "g")["n_units"] == 30
-    first, second = (row_of(each, "squared_distance", "g")["estimate"] for each in (rows, alone))
-    assert first == pytest.approx(second)
-
-
 def test_by_hand_in_numpy():
     given, stated = shares(50), shares(50, seed=1)
     labels = people(given, 8)
@@ -221,15 +207,6 @@ def test_a_hard_label_counts_as_certain_and_a_part_of_the_probability_as_the_who
     assert part["estimate"] == pytest.approx(whole["estimate"])
 
 
-def test_labels_among_probabilities_count_as_certain():
-    given = shares(40)
-    mixed = grader("g", given)
-    mixed.loc[:9, "probabilities"] = ""
-    rows = rows_of(people(given, 6), mixed)
-    row = row_of(rows, "total_variation", "g")
-    assert (row["n_units"], row["note"]) == (40, "hard labels taken as certain on 10 items")
-
-
 def test_the_probability_of_the_affirmative_answer():
     """p_positive alone says all of two categories, and of three only the verdict."""
     given = shares(40, 2)
@@ -259,16 +236,6 @@ def test_a_grader_is_not_compared_with_the_person_that_it_repeats():
     assert row_of(rows, "people_worth", "g")["estimate"] == pytest.approx(1, abs=0.3)
 
 
-def test_a_grader_of_other_units():
-    given = shares(40)
-    elsewhere = grader("g", given).assign(unit_id=lambda rows: "x" + rows["unit_id"])
-    rows = rows_of(people(given, 6), elsewhere)
-    for statistic in ("total_variation", "people_worth"):
-        row = row_of(rows, statistic, "g")
-        assert np.isnan(row["estimate"])
-        assert codes(row) == {"no_pairable_units"}
-
-
 def test_people_of_one_mind_measure_nobody():
     given = np.eye(3)[np.arange(40) % 3]
     rows = rows_of(people(given, 6), grader("g", shares(40)))
@@ -287,16 +254,6 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
     assert "people_or_more" in codes(row)
 
 
-def section_of(*tables, scale=THREE):
-    found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
-    return files.section_of(Source(found, ReportContext("A study")), "distributions")
-
-
-def test_the_report_says_nothing_where_few_people_label():
-    given = shares(40)
-    assert section_of(people(given, 4), grader("g", given)) is None
-
-
 def test_folding_like_units_changes_nothing():
     given = np.repeat(shares(4), 60, axis=0)
     both = [people(given, 5), grader("g", given, probabilities=False)]
@@ -312,25 +269,3 @@ def test_folding_like_units_changes_nothing():
         other = found[1][key]
         assert (row["n_units"], row["note"]) == (other["n_units"], other["note"])
         assert row["estimate"] == pytest.approx(other["estimate"], nan_ok=True), key
-
-
-@pytest.mark.slow
-def test_dices(shared_data):
-    """One of the 123 raters, drawn anew for each conversation, is worth one person; most people's
-    label is worth a few, and less than always stating people's overall shares."""
-    ratings, _ = read_ratings(shared_data / "real" / "dices350.csv")
-    rng = np.random.default_rng(2)
-    drawn = ratings.iloc[rng.permutation(len(ratings))].drop_duplicates("unit_id")
-    others = ratings.drop(drawn.index)
-    most = others.groupby("unit_id")["label"].agg(lambda labels: labels.mode()[0])
-    majority = drawn.assign(label=drawn["unit_id"].map(most), rater_id="majority")
-    graders = pd.concat([drawn.assign(rater_id="person"), majority]).assign(rater_kind="model")
-    rows = rows_of(others, graders, scale=Scale("", ("No", "Unsure", "Yes")), resamples=500)
-    person, majority_worth, overall = (
-        row_of(rows, "people_worth", name) for name in ("person", "majority", "baseline:random")
-    )
-    assert person["low"] < 1 < person["high"]
-    assert 2 < majority_worth["low"] < majority_worth["high"] < 3
-    assert overall["low"] > majority_worth["high"]
-    ceiling, halves = (row_of(rows, "total_variation", at=at) for at in ("", "halves"))
-    assert ceiling["estimate"] == pytest.approx(halves["estimate"] / 2**0.5, rel=0.01)

@@ -81,12 +81,6 @@ def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
     assert (FLIPS, "plain_order") not in found  # the clean text was not asked again
 
 
-def test_what_has_no_clean_label_or_no_placebo_says_nothing():
-    found = rows_from(table_of(clean="_3", placebo="5-", plain_order="55"))
-    assert not [key for key in found if key[0] == EFFECT]
-    assert rows_from(table_of(clean="_", placebo="5", plain_order="5")) == {}
-
-
 def test_probabilities_are_used_where_every_answer_has_them(rng):
     table, units = SyntheticGrader(states=True).audited(rng, 20)
     effect = audit_from(table, units).attacks[0].effect["estimate"]
@@ -156,12 +150,6 @@ def test_units_of_a_pair_are_one_cluster(rng):
     assert flattery.p["estimate"] > alone.p["estimate"]
 
 
-def test_one_unit_is_no_ground_for_anything():
-    audit = audit_from(table_of(clean="3", placebo="3", flattery="5"))
-    assert audit.status(BOUNDS) == "inconclusive"
-    assert audit.attacks[0].bounds["low"] == pytest.approx(0.025)
-
-
 def test_draws_by_hand():
     """Three draws of each text, clean twice as many. Unit 1 is a 3 at first (3, 3, 5) and a 5 when
     asked again (5, none, 5). The attack brings 5 in two of three, the placebo in one of three: the
@@ -215,12 +203,6 @@ def test_the_three_outcomes_by_hand():
     found = rows_from(table_of(clean="333", placebo="343", plain_order="54_"))
     effects = [found[OUTCOMES[name][0], "plain_order"]["estimate"] for name in OUTCOMES]
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
-
-
-def test_an_attack_of_ones_own_is_compared_with_the_placebo():
-    audit = audit_from(table_of(clean="3" * 8, placebo="3" * 8, begging="5" * 8))
-    assert [each.name for each in audit.attacks] == ["begging"]
-    assert audit.attacks[0].effect["estimate"] == 1.0
 
 
 # --- A grader that a text can talk round does not pass --------------------------------------------

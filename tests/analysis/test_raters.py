@@ -27,15 +27,6 @@ def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
     assert "of the others' time" in found.loc["hasty", "reason"]
 
 
-@pytest.mark.slow
-def test_excluded_raters_are_judged_but_hold_nobody_back():
-    table = crowd(0, good=2)
-    with_all = rater_quality(table, SCALES).set_index("rater_id")
-    without = rater_quality(table, SCALES, excluded=list(FAULTS)).set_index("rater_id")
-    assert without.loc["good-0", "agreement"] > with_all.loc["good-0", "agreement"] + 0.1
-    assert "low_agreement" in without.loc["careless", "flagged"]
-
-
 def test_with_one_other_rater_the_agreement_is_cohens_kappa():
     labels = {"ann": "yynnyynynnyy" * 4, "ben": "yynyyynynyyn" * 4}
     found = rater_quality(ratings_of(labels), YES_NO).set_index("rater_id")
@@ -131,19 +122,6 @@ def test_agreement_with_the_others():
     assert whole["estimate"] == pytest.approx(0.75)
     reach = 1.96 * np.sqrt(0.75 * 0.25 / 40 * 40 / 39)
     assert whole["low"] == pytest.approx(0.75 - reach, abs=1e-4)
-
-
-def test_clusters_widen_the_interval():
-    """Units that repeat each other four times know a quarter."""
-    rng = np.random.default_rng(4)
-    alike = np.repeat(rng.random(60) < 0.7, 4)
-    ratings = session({"ann": "x" * 240, "ben": "".join("yx"[int(each)] for each in alike)})
-    units = pd.DataFrame({"unit_id": sorted(set(ratings["unit_id"]))})
-    wide = found(ratings, units.assign(cluster_id=[f"c{n // 4}" for n in range(240)]))
-    narrow = found(ratings, units)
-    both = (rows.loc[("rater_agreement", "ann", "")] for rows in (wide, narrow))
-    first, second = (row["high"] - row["low"] for row in both)
-    assert first / second == pytest.approx(2, rel=0.05)
 
 
 def test_time_per_label_leaves_pauses_out_and_counts_them():

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -184,12 +183,3 @@ def test_estimates_are_verified_with_weights():
     found = analyse(ratings, units, [SCALE], verify=True, **SMALL).verification
     assert found.compared > 20
     assert found.largest < 1e-9
-
-
-def test_another_wording_may_be_graded_on_more_units():
-    ratings, units = study(12)
-    other = ratings[ratings["rater_id"] == "plain"].assign(rubric="r-reworded")
-    own = ratings[~ratings["unit_id"].str.startswith("p11")].assign(rubric="r")
-    scales = [SCALE, replace(SCALE, name="r-reworded", variant_of="r")]
-    found = by_key(analyse(pd.concat([own, other]), units, scales, **SMALL))
-    assert found["r", "stability_fleiss_kappa", "plain", "", "all", "rubric"]["n_clusters"] == 11

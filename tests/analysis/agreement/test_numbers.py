@@ -156,31 +156,11 @@ def test_degenerate_numbers(values, estimate):
         assert found.estimate == pytest.approx(estimate, nan_ok=True)
 
 
-def test_a_rater_who_is_always_higher_disagrees_and_is_consistent():
-    values = np.column_stack([np.arange(20.0), np.arange(20.0) + 10])
-    assert intraclass_correlation(values, kind="consistency").estimate == pytest.approx(1.0)
-    assert intraclass_correlation(values).estimate < 0.5
-
-
 def test_what_is_no_set_of_numbers():
     with pytest.raises(InputError, match="two raters"):
         intraclass_correlation([[1], [2]])
     with pytest.raises(InputError, match="agreement or consistency"):
         intraclass_correlation([[1, 2], [2, 3]], kind="absolute")
-
-
-@pytest.mark.parametrize(
-    ("level", "points", "number", "is_number"),
-    [
-        ("interval", 12, False, True),
-        ("interval", 11, False, False),
-        ("interval", 3, True, True),
-        ("ordinal", 50, False, False),
-    ],
-)
-def test_which_scales_are_numbers(level, points, number, is_number):
-    scale = Scale("", POINTS[:points], level, number=number)
-    assert scale.is_number is is_number
 
 
 def test_too_many_different_numbers():

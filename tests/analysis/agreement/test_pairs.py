@@ -18,9 +18,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import kappas_of
 from tests.analysis.make import coded_of
 
-Table = dict[tuple[object, object], list[tuple[float, int, int]]]
-"""Pairs of labels by the table they belong to: (weight, code, code)."""
-
 
 def kappa_by_hand(pairs, apart):
     """The size and the kappa of one table, from its pairs of labels."""
@@ -142,21 +139,3 @@ def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs():
     assert found == pytest.approx(expected, abs=1e-12)
     plain = by_hand(coded, np.arange(80), 1.0 - np.eye(3))
     assert abs(plain[1] - expected[1]) > 0.05  # pairs with the third label would lower it
-
-
-def test_the_gradient_is_that_of_the_mean_kappa():
-    rng = np.random.default_rng(3)
-    codes = labels(rng, 50, 6, 3, rng.random((50, 6)) < 0.6)
-    coded = coded_of(codes, "ordinal", (1.0, 2.0, 3.0))
-    resamples = Resamples(np.ones(50), 0, np.random.default_rng(0))
-    overlap = Overlap.of(coded, resamples, coded.members("human"))
-    sums, apart = (
-        overlap.sums_with_rater(codes[:, -1]).sum(axis=0),
-        np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)) / 2.0),
-    )
-    _, slope = kappas_of(sums, apart)
-    for cell in np.ndindex(*sums.shape):
-        moved = sums.copy()
-        moved[cell] += 1e-6
-        change = (kappas_of(moved, apart)[0] - kappas_of(sums, apart)[0]) / 1e-6
-        assert change == pytest.approx(slope[cell], abs=1e-4)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
+from benchmarks.corrected_rates import TAIL, lumpy, lumpy_rate
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
@@ -22,7 +22,6 @@ from evenhand.analysis.bootstrap.intervals import (
     carriers,
     expanded_tail,
     interval,
-    kind_of,
     percentile_bounds,
     powered_reach,
     ratio_bounds,
@@ -32,10 +31,9 @@ from evenhand.analysis.bootstrap.intervals import (
     widened,
     wilson,
 )
-from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper_bound
 from evenhand.analysis.results import BASELINES
-from evenhand.analysis.statistics import statistics
 from tests.analysis.make import analyse_labels, ratings_of, rows_of
 from tests.peers import proportion, stats
 
@@ -46,17 +44,6 @@ def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data
     assert len(resamples) == len(totals) == 1 + 3 + 3
     assert totals[0, 0] == 21.0
     assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
-
-
-def test_groups_of_clusters_have_nearly_the_skewness_of_single_ones():
-    values = np.random.default_rng(6).exponential(size=20_000)
-    resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), jackknife=True)
-    totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
-    assert len(totals) == 2 + MAX_LEFT_OUT
-    single, grouped = (values.sum() - values) / 19_999, totals[2:, 0] / totals[2:, 1]
-    in_units = [stats.skew(-each) / np.sqrt(len(each)) for each in (single, grouped)]
-    assert in_units[0] == pytest.approx(2 / np.sqrt(20_000), rel=0.1)
-    assert in_units[1] == pytest.approx(in_units[0], abs=0.012)
 
 
 def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
@@ -71,12 +58,6 @@ def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
     assert np.isnan(interval(many, 30).low)
     assert interval(many, 30).estimate == 0.0
     assert interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
-
-
-def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values():
-    values = np.linspace(0, 1, 1001)
-    assert interval(values, 30, undefined=0.0051).note == "6 of 1000 resamples undefined"
-    assert np.isnan(interval(values, 30, undefined=0.11).low)
 
 
 def test_too_few_clusters_and_undefined_estimates_say_so():
@@ -171,23 +152,6 @@ def test_expected_disagreement_by_the_names_of_coefficients():
     assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)
 
 
-def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
-    """A new statistic gets a kind, or is named here as one that has no interval of resamples."""
-    without = {name for name in statistics() if kind_of(name) is None}
-    assert without == NO_RANGE
-    unexplained = [name for name, entry in statistics().items() if not entry.why.endswith(".")]
-    assert not unexplained, "say in one sentence why it is there"
-
-
-NO_RANGE = {
-    # No interval: counts, prices, p values, fits and shares of resamples.
-    "alt_test_winning_rate", "confusion", "cost_usd", "disagreement", "disagreement_sorted",
-    "mcnemar_p", "models_answered", "price_per_1000_units", "stuart_maxwell_p",
-    # Unbounded, or not bounded by 1.
-    "squared_distance", "stability_sd", "strength",
-}  # fmt: skip
-
-
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
@@ -271,19 +235,6 @@ def _equal(cases, times):
     return cases, np.ones_like(cases), times
 
 
-def test_few_carriers_have_a_wide_interval_within_the_score_bound():
-    lump, apart = np.zeros(25), np.zeros(25)
-    lump[0], apart[:5] = 5.0, 1.0
-    sizes = np.full(25, 5.0)
-    (share, low, high), (same, _, nearer) = (share_bounds(each, sizes) for each in (lump, apart))
-    assert share == same == 0.04
-    assert high > 1.5 * nearer
-    # On 2 degrees of freedom Wilson alone has half of the range.
-    assert wilson(0.04, 24.0, carriers=1.0)[1] > 0.45
-    assert high == pytest.approx(ratio_bounds(lump / 5, np.ones(25), np.ones(25))[1], abs=1e-3)
-    assert low > 0.0
-
-
 def _drawn(cases, sizes):
     resamples = Resamples(np.ones(len(cases)), 4000, np.random.default_rng(1))
     sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
@@ -365,16 +316,6 @@ def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
         plain += share + 2.0 * error < truth
     assert (missed <= TAIL * runs).all()
     assert plain > TAIL * runs
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", [each for each in LUMPY if "unequal" not in each])
-@pytest.mark.parametrize("clusters", [25, 40, 100])
-def test_both_tails_hold_in_lumpy_clusters_for_own_and_corrected_rates(name, clusters):
-    found = run_cell((clusters, name), range(400), 300, 11)
-    for of in ("people", "ppi"):
-        tally = found[Key(clusters, name, of)]
-        assert max(tally.below, tally.above) <= (TAIL + 0.01) * tally.runs, of
 
 
 # --- Where everybody agrees no interval is a single number ----------------------------------------

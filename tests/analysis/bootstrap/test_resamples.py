@@ -2,15 +2,12 @@
 
 import krippendorff
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from evenhand.analysis import analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
-from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.resamples import (
     Bootstrap,
     Resamples,
@@ -18,7 +15,7 @@ from evenhand.analysis.bootstrap.resamples import (
     resamples_of_patterns,
 )
 from evenhand.analysis.labels.scale import Scale
-from tests.analysis.make import matrix_of, noisy, ratings_of, row_of
+from tests.analysis.make import matrix_of, noisy
 from tests.peers import metrics
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
@@ -58,27 +55,6 @@ def test_weights_are_what_repeating_the_clusters_gives(clustered):
         assert panel["krippendorff_alpha_ordinal"][row] == pytest.approx(alpha)
 
 
-@pytest.mark.slow
-def test_folding_identical_units_keeps_the_estimate_and_the_spread(rng):
-    truth = rng.integers(0, 2, 4000)
-    scale = Scale("", ("1", "2"))
-    matrix = matrix_of({name: noisy(rng, truth, 2, 0.7) for name in "ab"}, scale)
-    folded, frequency = matrix.folded()
-    assert len(folded.codes) == 4
-    assert frequency.sum() == 4000
-    found = []
-    for labels, counts in ((matrix, np.ones(4000)), (folded, frequency)):
-        resamples = Resamples(counts, 2000, np.random.default_rng(8))
-        tables = pair_tables(labels.on_categories(), [(0, 1)], resamples)
-        found.append(
-            interval(pair_statistics(labels.on_categories())["cohen_kappa"](tables)[:, 0], 4000)
-        )
-    plain, fast = found
-    assert fast.estimate == pytest.approx(plain.estimate)
-    assert fast.low == pytest.approx(plain.low, abs=0.004)
-    assert fast.high == pytest.approx(plain.high, abs=0.004)
-
-
 def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
     truth = rng.integers(0, 3, 120)
     scale = Scale("", ("1", "2", "3"))
@@ -100,26 +76,6 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
         }
         expected = (kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1]
         assert difference[row] == pytest.approx(expected)
-
-
-def test_units_on_request_are_clusters_of_one():
-    labels = {"ann": "yyyynnnnyynn" * 5, "ben": "yyynnnnnyyyn" * 5}
-    ratings = ratings_of(labels)
-    scale, units = Scale("", ("y", "n")), pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
-    units["cluster_id"] = [f"c{n // 6}" for n in range(60)]
-    units["own"] = units["unit_id"]
-
-    def kappa(table, **settings):
-        found = analyse(ratings, table, [scale], resamples=300, **settings)
-        return row_of(found, "cohen_kappa", "ann", "ben")
-
-    found = {cluster: kappa(units, cluster=cluster) for cluster in ("unit", "own", "pair")}
-    assert found["unit"]["n_clusters"] == 60
-    assert found["pair"]["n_clusters"] == 10
-    columns = ["estimate", "low", "high"]
-    assert found["unit"][columns].tolist() == found["own"][columns].tolist()
-    alone = kappa(None)
-    assert found["unit"][columns].tolist() == alone[columns].tolist()
 
 
 def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
@@ -183,11 +139,3 @@ def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch)
     assert found.note == "interval from 500 random groups of the 20,000 clusters"
     again = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 3, many=n - 1)
     assert (again._members != groups._members).nnz  # another seed, other groups
-
-
-def test_as_many_clusters_as_are_resampled_one_by_one():
-    cells = csr_array(np.eye(5, dtype=np.int64))
-    keys = np.arange(5, dtype=np.uint64)
-    each = resamples_of_patterns(cells, keys, Bootstrap(10).draw, 0, many=5)
-    assert not each.is_pooled
-    assert "groups" not in each.interval(np.linspace(0.0, 1.0, 11), 5).note

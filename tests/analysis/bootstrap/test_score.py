@@ -6,7 +6,6 @@ patterns that three people and a grader make of two categories, with derivatives
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from itertools import combinations, product
 
 import numpy as np
@@ -31,9 +30,6 @@ from evenhand.analysis.bootstrap.score import (
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import matrix_of
 from tests.peers import proportion, stats
-
-Pattern = tuple[int, ...]
-Counts = Mapping[Pattern, float]
 
 PATTERNS = list(product((0, 1), repeat=4))
 """Labels of three people, and last of the grader."""
@@ -303,28 +299,6 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
 # --- Hard samples --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "size", [*range(1, 7), *(pytest.param(n, marks=pytest.mark.thorough) for n in range(7, 13))]
-)
-def test_every_small_study_has_bounds_on_either_side(size):
-    """All studies of so many units: kappa with people is bounded wherever it is defined."""
-    base = np.array([[each.get(p, 0) for p in PATTERNS] for each in grouped(size)], dtype=float)
-    people = base.reshape(-1, 8, 2).sum(axis=2).repeat(2, axis=1)
-    tables = np.stack([_table(p) for p in PATTERNS])
-    sums, none = table_sums(tables, DISTANCE), np.zeros(16)
-    estimate, _ = Kappas(sums, DISTANCE, none, base).at(base / size)
-    known = np.isfinite(estimate)
-    base, estimate = (base + 0.25 * people / size)[known], estimate[known]
-    statistic = Kappas(sums, DISTANCE, none, base)
-    sample = Sample(estimate, size, size, np.ones(len(estimate)))
-    low, high = (bound(statistic, sample, ALPHA) for bound in (lower_bound, upper_bound))
-    assert np.isfinite(low).all()
-    assert (low <= estimate + 1e-9).all()
-    assert (np.isnan(high) | (high >= estimate - 1e-9)).all()
-    chance = chance_above(statistic, sample, estimate - 0.1)
-    assert (np.isnan(chance) | ((chance >= 0) & (chance <= 1))).all()
-
-
 def _table(pattern):
     """A unit in the tables of each person and the grader."""
     table = np.zeros((3, 2, 2))
@@ -368,15 +342,6 @@ def test_where_nobody_erred_an_error_may_still_come():
         assert found.difference - below < -0.15
 
 
-def test_more_of_the_same_never_lowers_a_bound():
-    for counts in [*drawn(5, 25, 10, 40), Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 15})]:
-        bounds = []
-        for factor in (1, 2, 4):
-            statistic, sample = statistic_of([{p: factor * c for p, c in counts.items()}])
-            bounds.append(float(lower_bound(statistic, sample, ALPHA)[0]))
-        assert bounds == sorted(bounds), counts
-
-
 # --- Bounds from clusters' influence --------------------------------------------------------------
 def test_influence_on_a_mean_is_each_values_distance():
     rng = np.random.default_rng(1)
@@ -391,17 +356,6 @@ def test_without_skewness_it_is_the_t_bound():
     contributions = np.array([-1.0, 1.0] * 15)
     known = stats.t.ppf(0.975, 29) * contributions.std(ddof=1) / math.sqrt(30)
     assert reach(contributions) == pytest.approx(known)
-
-
-def test_a_long_tail_below_moves_the_lower_bound_further():
-    skewed = np.array([0.1] * 45 + [-0.9] * 5)
-    assert reach(skewed) > reach(-skewed) > 0
-
-
-def test_where_nothing_varies_there_is_no_bound():
-    assert math.isnan(reach(np.zeros(50)))
-    assert math.isnan(reach_over_people(math.nan, 0.1, 3, 50))
-    assert math.isnan(reach(np.array([1.0, math.nan, 2.0])))
 
 
 def test_a_skewed_mean_is_missed_as_often_as_stated():

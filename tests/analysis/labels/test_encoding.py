@@ -122,13 +122,6 @@ def test_the_report_says_who_and_why(analysis, tmp_path):
     assert "<b>both" not in page
 
 
-@pytest.mark.slow
-def test_without_exclusions_there_is_no_word_of_them(tmp_path):
-    found = analyse_labels(LABELS, SCALE, resamples=100)
-    write_report(found, ReportContext("study"), tmp_path)
-    assert "xcluded raters" not in (tmp_path / "report.html").read_text("utf-8")
-
-
 def test_where_everyone_is_excluded_there_is_nothing_to_say():
     found = analyse_labels(
         {"ann": "yn"}, SCALE, resamples=100, facts=StudyFacts(excluded={"ann": "alone"})
@@ -189,19 +182,6 @@ def test_columns_follow_the_rated_units():
     assert facts.numbers("words").tolist() == [7.0, 12.0]
     clusters = facts.clusters()
     assert (clusters.values, clusters.codes.tolist()) == (("p1", "p2"), [1, 0])
-
-
-def test_a_cell_without_a_value_is_empty():
-    facts = UnitFacts(["u1", "u2", "u3"], UNITS)
-    assert facts.cells("topic") == ["tax", "", ""]
-    assert facts.slices(["topic"])[0].codes.tolist() == [0, -1, -1]
-    assert np.isnan(facts.numbers("words")).tolist() == [False, True, False]
-
-
-def test_a_column_that_nobody_asked_for_may_be_missing():
-    for facts in (UnitFacts(["u1"], UNITS), UnitFacts(["u1"], None)):
-        assert facts.cells("subject") == [""]
-        assert facts.column("subject").values == ()
 
 
 @pytest.mark.parametrize("units", [None, UNITS.drop(columns="cluster_id")])

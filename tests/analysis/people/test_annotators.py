@@ -108,17 +108,6 @@ def test_no_verdict_where_hard_items_got_the_second_label():
     assert estimate(found, "people_kappa") == pytest.approx(between, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_second_labels_on_a_random_part_are_seldom_suspected():
-    suspected = 0
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        people, grader, _ = perceived(rng, 200, 2, 0.35)
-        people[rng.random(200) >= 0.4, 1] = -1
-        suspected += analysed(people, grader[:, None], SCALE).verdicts[0]["next"] == OVERLAP
-    assert suspected <= 6  # a level of .2: more in .004 of such tests
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.03])
 def test_nearly_complete_labels_are_all_counted(missing):
     rng = np.random.default_rng(9)
@@ -165,13 +154,6 @@ def test_whoever_labels_the_other_way_round_is_named(q, level, code, how):
     assert (found.annotator, found.others, found.how) == ("cy", "ann, ben, dan", how)
     assert found.is_sure
     assert found.given["estimate"] < 0.1 < 0.4 < found.recoded["estimate"]
-
-
-def test_a_scale_whose_top_is_usual_can_be_reversed():
-    rng = np.random.default_rng(2)
-    codes = people_of(rng.choice(5, 120, p=[0, 0.05, 0.1, 0.25, 0.6]), 5, 3, rng)
-    codes[:, 0] = 4 - codes[:, 0]
-    assert [each.annotator for each in opposed(codes, 5)] == ["ann"]
 
 
 def test_two_of_a_crowd_are_named_though_nobody_labels_everything():
@@ -248,11 +230,3 @@ def test_no_grader_passes_beside_them():
     found, notes = verdict(table.drop(columns="fay"), *NAMES[:5])
     assert found["verdict"] == "can_replace"
     assert "other way round" not in notes
-
-
-def test_that_nobody_labelled_twice_is_said(shared_data):
-    found = load(shared_data / "reading" / "01_once_each.csv").changed(resamples=50).analyse()
-    (verdict,) = found.verdicts
-    assert "No item has labels of two annotators" in verdict["sentence"]
-    assert verdict["next"] == OVERLAP
-    assert "labelled no item" not in verdict["sentence"]

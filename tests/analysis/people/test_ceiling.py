@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale, alt_test
-from evenhand.analysis.agreement.coefficients import cohen_kappa
-from evenhand.analysis.bootstrap.resamples import Bootstrap
-from evenhand.analysis.people.ceiling import human_ceiling
 from tests.analysis.make import analyse_labels, noisy, row_of, rows_of
 from tests.peers import metrics, multitest, stats
 
@@ -39,20 +36,6 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
     assert row["estimate"] == pytest.approx(with_grader - among)
     assert row["low"] < row["estimate"] < row["high"]
     assert row["n_units"] == sum(label != "-" for label in grader)
-
-
-def test_the_difference_is_paired(rng):
-    """A grader g that repeats ann: (1 + k) / 2 - k = (1 - k) / 2 in every single resample."""
-    truth = rng.integers(0, 2, 300)
-    ann, ben = (noisy(rng, truth, 2, 0.7) for _ in range(2))
-    bootstrap = Bootstrap(resamples=500)
-    people = list(zip(ann, ben, strict=True))
-    found = human_ceiling(people, ann, categories=TWO, bootstrap=bootstrap)
-    apart = [str(unit) for unit in range(300)]  # else equal units are drawn together
-    k = cohen_kappa(ann, ben, categories=TWO, clusters=apart, bootstrap=bootstrap)
-    assert k.estimate == pytest.approx(_kappa(ann, ben, q=2))
-    mirrored = [(1 - each) / 2 for each in (k.estimate, k.high, k.low)]
-    assert [found.estimate, found.low, found.high] == pytest.approx(mirrored)
 
 
 def test_without_30_shared_units_there_is_no_ceiling():
@@ -171,14 +154,3 @@ def test_the_random_baseline_is_the_mean_of_many_random_graders(rng):
     drawn = [alt_test(humans, each, categories="12").advantage_probability for each in graders]
     expected = _rows(results, "alt_test_advantage").loc["baseline:random", "estimate"]
     assert expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
-
-
-def test_a_constant_can_pass_and_gets_no_verdict_for_it():
-    """Nine labels in ten are 1: always 1 is as near to the others as a person is."""
-    rng = np.random.default_rng(4)
-    labels = {name: rng.choice(["1", "2"], 300, p=[0.9, 0.1]) for name in ("ann", "ben", "cem")}
-    found = analyse_labels({**labels, "g": ["1"] * 300}, Scale("", ("1", "2")), resamples=300)
-    rate = _rows(found.results, "alt_test_winning_rate")
-    assert rate.loc["baseline:constant", "estimate"] == rate.loc["g", "estimate"] == 1.0
-    assert "passes (at 0.5; no verdict)" in rate.loc["g", "note"]
-    assert [verdict["verdict"] for verdict in found.verdicts] != ["can_replace"]

@@ -19,8 +19,6 @@ from evenhand.analysis.people.disagreements import (
     DIFFERENCE,
     FILLED,
     MOST_COUNTED,
-    MOST_LISTED,
-    moved,
 )
 from evenhand.analysis.report.files import section_of
 from evenhand.analysis.report.source import ReportContext, Source
@@ -30,7 +28,6 @@ from tests.analysis.make import ratings_of, row_of, rows_of, with_confidence
 from tests.peers import proportion
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
-NOMINAL = Scale("", tuple("12345"))
 
 
 def found(columns, scale=ORDINAL, p=""):
@@ -61,11 +58,6 @@ def test_the_widest_come_first_and_are_bounded():
     assert (rows["statistic"] == "disagreement").sum() == MOST_COUNTED
 
 
-def test_a_long_list_ends():
-    n = MOST_LISTED + 9
-    assert len(found({"ann": "1" * n, "ben": "1" * n, "m": "5" * n}).disagreements) == MOST_LISTED
-
-
 def test_what_one_person_alone_labelled_comes_after_what_two_agree_on():
     analysis = found({"ann": "112", "ben": "-12", "m": "524"})
 
@@ -79,11 +71,6 @@ def test_parts_are_what_the_units_table_says():
     analysis = analyse(ratings, units, [ORDINAL], resamples=10, slices=["topic"])
     parts = {each.unit_id: dict(each.parts) for each in analysis.disagreements}
     assert list(parts.values()) == [{"subject": "s", "topic": "tax"}, {"topic": "war"}]
-
-
-def test_on_a_nominal_scale_every_other_category_is_as_far():
-    analysis = found({"ann": "111", "ben": "112", "m": "251"}, NOMINAL)
-    assert listed(analysis) == [("u0", 1.0), ("u1", 1.0)]
 
 
 def test_more_people_and_a_surer_probability_break_ties():
@@ -146,15 +133,6 @@ def test_full_coverage_has_a_lower_bound(results):
     assert share_bounds(np.zeros(40), np.ones(40)) == (0.0, 0.0, pytest.approx(1 - row["low"]))
 
 
-def test_pairs_that_are_lost_whole_count_as_one(rng):
-    lost = rng.random(200) < 0.1
-    whole = share_bounds(np.where(lost, 0.0, 4.0), np.full(200, 4.0))
-    once = share_bounds(np.where(lost, 0.0, 1.0), np.ones(200))
-    assert whole == pytest.approx(once, abs=0.002)
-    apart = share_bounds(rng.binomial(4, 1 - lost.mean(), 200) * 1.0, np.full(200, 4.0))
-    assert apart[2] - apart[1] < 0.7 * (whole[2] - whole[1])
-
-
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
@@ -188,12 +166,6 @@ def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
     results = analyse(ratings, None, [SIDES], resamples=100).results
     row = results.query("statistic == 'clear_agreement'").iloc[0]
     assert (row["estimate"], row["n_units"]) == (0.75, 20)
-
-
-def test_a_rubric_without_unclear_options_has_no_such_rows(validation):
-    plain = Scale("stance", SIDES.categories, affirmative=SIDES.affirmative)
-    results = analyse(validation, None, [plain], resamples=50).results
-    assert not results["subset"].str.endswith("|collapsed").any()
 
 
 KEYS = ("1", "2", "3", "4")
@@ -263,12 +235,6 @@ def test_labels_of_the_excluded_do_not_count(rng):
     assert row.loc[(ALPHA, "r"), "estimate"] == pytest.approx(alpha(kept, "r"))
 
 
-def test_nothing_is_said_of_wordings_that_were_not_tried(rng):
-    found = analyse(study(rng), None, SCALES, resamples=200)
-    assert not found.results["statistic"].isin([ALPHA, DIFFERENCE]).any()
-    assert section_of(Source(found, ReportContext("x")), "another-wording") is None
-
-
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
     [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "Inconclusive")],
@@ -299,10 +265,3 @@ def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     with_them, without = (rows.reset_index(drop=True) for rows in own)
     assert len(without) == 4
     pd.testing.assert_frame_equal(with_them, without)
-
-
-def test_few_clusters_are_never_enough():
-    assert moved(0.2, 0.5, 0.8, 10, 25, 1).outcome == "inconclusive"
-    assert moved(0.2, 0.5, 0.8, 10, 25, 1).size == 60
-    assert moved(-0.1, 0.001, 0.1, 30, 60, 1).size is None
-    assert moved(np.nan, 0.0, np.nan, 30, 60, 1).size is None

@@ -136,16 +136,6 @@ def test_equal_slices_and_groups_are_not_called_different(seed):
         assert adjusted.min() > 0.05
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("cell", slices.CELLS, ids=lambda cell: cell.title)
-def test_slices_keep_their_level_and_find_a_worse_one(cell):
-    for key, count in slices.run_cell(cell, range(60), 2, 5).items():
-        nominal = 0.5 if cell.worse else 0.05
-        room = 3.0 * np.sqrt(nominal * (1 - nominal) / count.asked)
-        share = count.called / count.asked
-        assert share >= nominal - room if cell.worse else share <= nominal + room, key
-
-
 @pytest.mark.slow
 def test_small_slices_say_so_and_empty_cells_are_no_slice(sliced):
     ratings, units = sliced
@@ -243,13 +233,6 @@ def test_values_are_those_of_scikit_learn(rng):
         assert row["estimate"] == pytest.approx(metrics.balanced_accuracy_score(is_so, said))
 
 
-def test_a_known_weak_group_is_named(rng):
-    rows = results_of(*study(rng, {"left": 0.05, "centre": 0.05, "right": 0.30}))
-    weak = rows.loc[("group_difference", "source=right|binary", "")]
-    assert weak["high"] < 0
-    assert weak["note"] == "permutation p 0.001; max-T p 0.001 of 3"
-
-
 def test_a_group_of_harder_units_alone_is_not_called_different(rng):
     """The grader misses four in ten "y" and no "n", whatever the group; one group has no "y", so
     that its balanced accuracy is 1.
@@ -267,14 +250,6 @@ def test_a_group_of_harder_units_alone_is_not_called_different(rng):
     row = rows.loc[("group_difference", "source=left|binary", "")]
     assert row["estimate"] > 0.1
     assert row["note"] == "permutation p 1; max-T p 1 of 2"
-
-
-def test_an_empty_group_and_a_single_one(rng):
-    ratings, units = study(rng, {"only": 0.1}, 40)
-    units.loc[units.index[:5], "source"] = ""
-    rows = results_of(ratings, units)
-    assert rows.loc[("group_balanced_accuracy", "source=only", ""), "n_units"] == 35
-    assert "group_difference" not in rows.index.get_level_values(0)
 
 
 @pytest.mark.slow

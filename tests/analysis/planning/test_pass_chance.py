@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.decisions import Cell, study
-from evenhand.analysis import Scale, planning
+from evenhand.analysis import Scale
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
-from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import (
     ScaleScenario,
     Scenario,
@@ -19,11 +18,10 @@ from evenhand.analysis.planning import (
     pass_chance,
     pass_chances,
     study_precision,
-    usual_strictness,
 )
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import verdict_on
-from tests.peers import metrics, stats
+from tests.peers import metrics
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 
@@ -97,14 +95,6 @@ def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():
     assert np.sqrt(shares[:3]) == pytest.approx([scenario.spread_of_shares] * 3, rel=0.08)
 
 
-@pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.9, 0.2)])
-def test_likeness_is_the_tetrachoric_correlation(agreement, prevalence):
-    likeness = Scenario(agreement, prevalence).likeness
-    cut = stats.norm.ppf(prevalence)
-    both = stats.multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
-    assert 1 + 2 * both - 2 * prevalence == pytest.approx(agreement, abs=1e-4)
-
-
 @pytest.mark.slow
 def test_what_the_rule_asks_moves_the_chance():
     scenario = Scenario(0.85, 0.5)
@@ -120,13 +110,6 @@ def test_what_the_rule_asks_moves_the_chance():
     assert 0.05 < pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
     assert pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
     assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
-
-
-def test_usual_strictness_leaves_room_for_other_errors():
-    for agreement in (0.6, 0.85, 0.9, 0.99):
-        strictness = usual_strictness(Scenario(agreement, 0.4).likeness)
-        assert Scenario(agreement, 0.4, strictness=strictness).is_possible_so_strict
-    assert not Scenario(0.95, 0.5, strictness=0.25).is_possible_so_strict
 
 
 def test_what_a_study_decides_is_said_at_its_own_rule():
@@ -176,17 +159,6 @@ def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories():
         assert kappa == pytest.approx(kappa_on_scale(0.2, weights), abs=0.006)
 
 
-def test_more_points_than_twenty_one_change_little(monkeypatch):
-    for mean in (50.0, 85.0):
-        coarse = ScaleScenario(0, 100, 0.7, mean)
-        few = len(coarse.cuts), coarse.kappa, coarse.kappa_half_width(100)
-        with monkeypatch.context() as change:
-            change.setattr(planning, "_MOST_POINTS", 101)
-            fine = ScaleScenario(0, 100, 0.7, mean)
-            assert (few[0], len(fine.cuts)) == (20, 100)
-            assert few[1:] == pytest.approx((fine.kappa, fine.kappa_half_width(100)), abs=0.003)
-
-
 def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (500, 200), 2)
@@ -195,23 +167,3 @@ def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]
     assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
     assert np.isnan(half_width("alpha", 200, scenario))
-
-
-SIZES = [(1, 5, 0.7, 3.0), (1, 5, 0.7, 4.4), (0, 10, 0.7, 5.0), (0, 100, 0.9, 50.0)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", [ScaleScenario(*each) for each in SIZES])
-def test_a_grader_without_an_error_passes_from_the_size_that_it_needs(scenario):
-    """Such a grader gives the median of two hundred people's labels."""
-    needed = scenario.errorless_units(0.1, level_of_look(1, 0))
-    rule = DecisionSettings(min_rarer=0, min_clusters=5)
-    chances = []
-    for units in (round(0.4 * needed), needed):
-        drawn = scenario.draw(np.random.default_rng(5), (60, units), 200)
-        median = np.median(drawn, axis=0).astype(np.intp)
-        codes = np.concatenate([drawn[:3], median[None]])
-        *_, panel = panels(codes, scenario.distance, is_ordered=True)
-        chances.append(panel.passes("these", 0.1, rule, 0.0).mean())
-    assert chances[0] < 0.5
-    assert chances[1] > 0.88

@@ -71,12 +71,6 @@ def test_units_needed_give_the_width_and_fewer_do_not(statistic):
     assert half_width(statistic, units * 0.8, scenario) > 0.12
 
 
-def test_overlap_is_what_agreement_rests_on():
-    half = Scenario(0.85, 0.5, overlap=0.5)
-    assert half_width("kappa", 200, half) == half_width("kappa", 100, Scenario(0.85, 0.5))
-    assert half_width("rate", 200, half) == half_width("rate", 200, Scenario(0.85, 0.5))
-
-
 def test_impossible_scenarios_have_no_width():
     assert np.isnan(half_width("kappa", 250, Scenario(0.85, 0.05)))
     with pytest.raises(InputError, match="out of reach"):
@@ -144,13 +138,6 @@ def test_no_number_of_pairs_makes_up_for_people():
     assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
 
 
-def test_what_is_clear_takes_no_more():
-    assert replace(PILOT, difference=0.4).clusters_to_decide() == PILOT.clusters
-    # As far on the other side of the margin: shown to be below as soon.
-    below = replace(PILOT, difference=-0.6)
-    assert below.clusters_to_decide() == PILOT.clusters
-
-
 # --- A pilot from the rows that its verdicts are taken from ---------------------------------------
 SCALE = Scale("r", ("no", "yes"))
 
@@ -177,13 +164,6 @@ def test_the_bounds_come_back_from_the_variances():
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
 
 
-def test_two_people_say_nothing_of_people_like_them():
-    (pilot,) = pilots(_analysed(2).rows)
-    assert pilot.people == 0
-    assert np.isnan(pilot.of_people)
-    assert pilot.clusters_to_decide() is not None
-
-
 # --- Variance components and what more raters bring -----------------------------------------------
 def test_published_components_and_correlations():
     example = known_values("shrout_fleiss1979")
@@ -195,14 +175,6 @@ def test_published_components_and_correlations():
     one, four = d_study(found, 1), d_study(found, 4)
     assert (one.relative, one.absolute) == pytest.approx((icc["ICC(C,1)"], icc["ICC(A,1)"]))
     assert (four.relative, four.absolute) == pytest.approx((icc["ICC(C,k)"], icc["ICC(A,k)"]))
-
-
-def test_known_components_are_recovered(rng):
-    units, raters = 2.0 * rng.standard_normal((4000, 1)), rng.standard_normal((1, 12))
-    found = g_study(units + raters + 0.5 * rng.standard_normal((4000, 12)))
-    assert found.unit == pytest.approx(4, rel=0.1)
-    assert found.rater == pytest.approx(float(raters.var(ddof=1)), rel=0.1)
-    assert found.residual == pytest.approx(0.25, rel=0.05)
 
 
 def test_no_negative_variance_and_no_variation():

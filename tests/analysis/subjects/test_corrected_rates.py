@@ -10,12 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Bootstrap, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
+from evenhand.analysis import StudyFacts, analyse, ppi_plus_plus, rogan_gladen
 from evenhand.analysis.subjects.corrected_rates import RateSums, large_strata, stratified_ppi
-from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.study import open_study
-from evenhand.study.tables.formats import read_table
 from tests.analysis.make import YES, both_sides, ratings_of, study
 from tests.known_values import known_values
 from tests.peers import sm
@@ -66,39 +63,6 @@ def test_rates_from_counts_written_out(rng):
         assert found == pytest.approx(bias)
 
 
-def test_peoples_rate_is_the_mean_over_people_in_every_row(rng):
-    """Rates, scores and prevalence of people are one figure; a tied unit counts half."""
-    ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, people=2)
-    results = analyse(ratings, units, [YES], resamples=100).results
-    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
-    votes = (wide[["h0", "h1"]] == "y").sum(axis=1)[wide["h0"].notna()]
-    assert (votes == 1).sum() > 10
-    found = rows_of(results, "rate_human", "")
-    assert found["estimate"].mean() == pytest.approx((votes / 2).mean())
-    people = results[results["rater_a"] == "humans"]
-    scores = people[people["statistic"] == "subject_score"].set_index("at")
-    assert found["estimate"].to_dict() == pytest.approx(scores["estimate"].to_dict())
-    prevalence = people[people["statistic"].eq("prevalence") & people["subset"].eq("all|binary")]
-    assert prevalence["estimate"].item() == pytest.approx((votes / 2).mean())
-
-
-@pytest.mark.slow
-def test_both_corrections_find_the_rate_that_the_count_misses(rng):
-    """True rates .4 and .6; a lenient grader counts .9 * .4 + .4 * .6 = .60 and .70."""
-    results = figures(rng, [(0.9, 0.6)] * 2, 400, pairs=3000, labelled=1000)
-    for subject, true in (("s0", 0.4), ("s1", 0.6)):
-        raw = rows_of(results, "rate_raw").loc[subject]
-        assert raw["low"] > true
-        for statistic in ("rate_rogan_gladen", "rate_ppi"):
-            row = rows_of(results, statistic).loc[subject]
-            assert row["low"] < true < row["high"]
-            assert row["estimate"] == pytest.approx(true, abs=0.04)
-        ppi, people = (
-            rows_of(results, *of).loc[subject] for of in (("rate_ppi",), ("rate_human", ""))
-        )
-        assert ppi["high"] - ppi["low"] < people["high"] - people["low"]
-
-
 def test_errors_that_differ_by_subject_are_found_out(rng):
     """A grader that is lenient to its own: pooled error rates mislead, and PPI++ does not."""
     errors = [(0.85, 0.85), (0.99, 0.45)]
@@ -115,18 +79,6 @@ def test_errors_that_differ_by_subject_are_found_out(rng):
 def test_errors_that_are_alike_raise_no_alarm(rng):
     results = figures(rng, [(0.85, 0.8)] * 4, 400, rates=(0.3, 0.5, 0.6, 0.8))
     assert not rows_of(results, "rate_rogan_gladen")["note"].str.contains("errors differ").any()
-
-
-def test_a_correction_may_change_the_order(rng):
-    """Raw .9 * .4 + .1 * .6 = .42 for s0, and .5 * .6 + .05 * .4 = .32 for s1; truly .4 and .6."""
-    errors = [(0.9, 0.9), (0.5, 0.95)]
-    results = figures(rng, errors, rates=(0.4, 0.6), pairs=2000, labelled=600)
-    raw = rows_of(results, "rate_raw")["estimate"]
-    assert raw["s0"] > raw["s1"]
-    assert rows_of(results, "rate_rank_set")["estimate"].to_dict() == {"s0": 2, "s1": 1}
-    # One pair of error rates for both subjects cannot turn two rates round.
-    corrected = rows_of(results, "rate_rogan_gladen")["estimate"]
-    assert corrected["s0"] > corrected["s1"]
 
 
 def test_a_grader_without_information_has_no_rogan_gladen_rate(rng):
@@ -181,13 +133,6 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
         assert apart["high"] < 0
         ranks = own[own["statistic"] == "rate_rank_set"]
         assert ranks["low"].to_dict() == ranks["high"].to_dict() == {"s0": 2, "s1": 1}
-
-
-def test_without_subjects_all_units_are_one(rng):
-    ratings, _ = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,))
-    results = analyse(ratings, None, [YES], resamples=100).results
-    assert set(rows_of(results, "rate_ppi").index) == {""}
-    assert rows_of(results, "rogan_gladen_bias").empty
 
 
 def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
@@ -379,22 +324,6 @@ def test_a_part_without_labels_says_so(rng):
     assert seen["note"].str.startswith("annotators labelled all of them").all()
 
 
-def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
-    """The whole is about pairs, a side about responses."""
-    ratings, units = both_sides(rng, {"g": [(0.9, 0.8)] * 2}, ((0.2, 0.4), (0.6, 0.7)))
-    scale = replace(YES, unit="response")
-    results = analyse(ratings, units, [scale], resamples=100).results
-    for side in "ab":
-        own, table = (each[each["unit_id"].str.endswith(side)] for each in (ratings, units))
-        alone = analyse(own, table.drop(columns="side"), [YES], resamples=100).results
-        here = results[results["subset"] == f"side={side}|binary"]
-        for statistic in ("rate_raw", "rate_ppi"):
-            found, expected = (rows_of(each, statistic) for each in (here, alone))
-            expected = expected[expected["subset"] == "all|binary"]
-            assert found["estimate"].to_dict() == pytest.approx(expected["estimate"].to_dict())
-            assert (found["n_units"] == 400).all()
-
-
 def from_counts(subjects):
     """Ratings and units with these counts, by subject and part; units of a part are clusters."""
     kinds = {
@@ -428,38 +357,6 @@ def test_each_part_is_ppi_pythons():
             assert rate == pytest.approx(expected["rate"], abs=within)
             # The package divides by n - 1 where it takes its own.
             assert rate == pytest.approx(expected["rate_own_lambda"], abs=1e-3)
-
-
-@pytest.mark.slow
-def test_the_published_sets_columns_are_parts(shared_data, tmp_path, rng):
-    """From the file to the rates: a study of the published pairs, with labels made up here."""
-    folder, exported = str(tmp_path / "study"), tmp_path / "units.csv"
-    assert main(["new", folder, "--pairs", str(shared_data / "eval_set.csv")]) == 0
-    assert main(["export", folder, "--units", str(exported)]) == 0
-    with open_study(tmp_path / "study") as created:
-        slices = created.config.analysis.slices
-    assert set(slices) >= {"template_category", "main_category"}
-    pairs = read_table(exported).drop_duplicates("cluster_id")
-    pairs["topic_group"] = pairs["topic_name"].str[0]  # of 60 topics, too many to slice by
-    units = pd.concat(
-        pairs.assign(unit_id=pairs["cluster_id"] + f"|{subject}", subject=subject)
-        for subject in ("s0", "s1")
-    )
-    said = {"g": ("model", units), "h": ("human", units[units["cluster_id"] <= "p0120"])}
-    ratings = pd.concat(
-        pd.DataFrame(
-            {"unit_id": own["unit_id"], "rater_id": rater, "rater_kind": kind, "rubric": "R",
-             "label": rng.choice(["y", "n"], len(own))}
-        )
-        for rater, (kind, own) in said.items()
-    )  # fmt: skip
-    columns = [*slices, "partisan", "topic_group"]
-    results = analyse(ratings, units, [YES], resamples=20, slices=columns).results
-    for column in columns:
-        rates = rows_of(results[results["subset"].str.startswith(f"{column}=")], "rate_raw")
-        own = set(rates["subset"].str.removeprefix(f"{column}=").str.removesuffix("|binary"))
-        assert own == set(pairs[column].astype(str))
-        assert rates.groupby("at")["n_units"].sum().to_dict() == {"s0": 250, "s1": 250}
 
 
 SCALE = replace(YES, unit="response")
@@ -510,19 +407,6 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
         assert row["note"] == "150 of them labelled by annotators"
     assert found.loc["s0", "low"] > 0.1
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
-
-
-def test_pairs_drop_out_of_a_difference(rng):
-    """Where both answers to a pair are nearly the same, it is surer than either side's rate."""
-    ratings, units = sided(rng, rates=((0.5,), (0.5,)))
-    first = ratings[ratings["unit_id"].str.endswith("a")]
-    second = first.assign(unit_id=first["unit_id"].str[:-1] + "b")
-    results = analyse(pd.concat([first, second]), units, [SCALE], resamples=400).results
-    (row,) = results[results["statistic"] == STATISTIC].to_dict("records")
-    rates = results[(results["statistic"] == "rate_ppi") & results["subset"].str.contains("side=")]
-    assert row["estimate"] == 0
-    assert row["low"] < 0 < row["high"]
-    assert row["high"] - row["low"] < 0.5 * (rates["high"] - rates["low"]).min()
 
 
 def test_leanings_say_which_side_is_first(rng):
@@ -576,12 +460,6 @@ def test_sides_that_never_differ_have_bounds(rate, rng):
     assert (found["low"] < 0).all()
     assert (found["high"] > 0).all()
     assert found["note"].str.startswith("fewer than 30 items are labelled").all()
-
-
-def test_one_side_of_every_pair_has_no_row(rng):
-    ratings, units = sided(rng)
-    first = ratings["unit_id"].str.endswith("|a")
-    assert found_in(ratings[first], units, resamples=50).empty
 
 
 @pytest.mark.parametrize("labelled", [6, 40])
@@ -745,17 +623,6 @@ def test_the_reference_values():
     assert bounds == pytest.approx(known["estimate_low_high"], **close)
 
 
-def test_by_hand():
-    """Rate .48, sensitivity 70/80, specificity 100/120: (.48 + .8333 - 1) / .70833 = .44235."""
-    found = rogan_gladen(PEOPLE, GRADER, REST)
-    assert (found.sensitivity, found.specificity) == pytest.approx((70 / 80, 100 / 120))
-    assert found.estimate == pytest.approx((0.48 - 20 / 120) / (70 / 80 - 20 / 120))
-    # The weight: cov .35 - .4 * .45 over 1.2 * (.475 * .525), the variance of all 1,200 grades.
-    tuned = ppi_plus_plus(PEOPLE, GRADER, REST)
-    assert tuned.weight == pytest.approx((0.35 - 0.4 * 0.45) / (1.2 * 0.475 * 0.525))
-    assert tuned.estimate == pytest.approx(0.4 + tuned.weight * (0.48 - 0.45))
-
-
 def test_the_bootstrap_resamples_both_parts():
     """About [.358, .526] is right here; holding the unlabelled rate fixed gives [.371, .513]."""
     found = rogan_gladen(PEOPLE, GRADER, REST)
@@ -784,16 +651,6 @@ def test_a_tie_among_people_counts_half_on_either_side():
     split = rogan_gladen([*PEOPLE, 1, 0], [*GRADER, 1, 1], REST)
     for name in ("estimate", "sensitivity", "specificity"):
         assert getattr(tied, name) == getattr(split, name)
-
-
-def test_people_alone_where_the_grader_never_varies():
-    found = ppi_plus_plus(PEOPLE, np.ones(200), np.ones(1000), method="normal")
-    assert (found.estimate, found.weight) == (0.4, 0.0)
-
-
-def test_a_weight_is_never_negative():
-    """A grader that turns people's verdicts round is left out, not drawn on upside down."""
-    assert ppi_plus_plus(PEOPLE, 1 - GRADER, 1 - REST).weight == 0.0
 
 
 @pytest.mark.parametrize(
@@ -852,20 +709,6 @@ def test_a_sample_in_which_nobody_affirmed_has_an_interval():
     assert everybody.low == pytest.approx(0.025 ** (1 / 50))
     # Nobody affirmed: there is no sensitivity to correct by.
     assert rogan_gladen(nobody, few, np.ones(100)).note == "no_variation"
-
-
-def test_few_cases_are_wilsons_and_many_are_the_resamples():
-    rest = np.repeat([1, 0], [30, 970])
-    people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [2, 1, 47], axis=0).T
-    found = ppi_plus_plus(people, grader, rest, bootstrap=Bootstrap(1000))
-    plain = ppi_plus_plus(people, grader, rest, method="normal")
-    assert 0 < found.low < found.estimate < found.high
-    # The normal interval reaches below 0 and is cut there; Wilson's is not symmetrical.
-    assert plain.low == 0.0
-    assert found.high - found.estimate > 1.2 * (found.estimate - found.low)
-    known = ppi_plus_plus(PEOPLE, GRADER, REST, bootstrap=Bootstrap(4000))
-    normal = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
-    assert (known.low, known.high) == pytest.approx((normal.low, normal.high), abs=0.004)
 
 
 def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted():

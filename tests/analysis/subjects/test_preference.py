@@ -175,13 +175,6 @@ def test_the_corrected_win_rate_is_that_of_people(rng):
     assert corrected.loc["m0", "estimate"] == pytest.approx(moved)
 
 
-def test_nothing_beyond_what_people_compared_leaves_nothing_to_correct(rng):
-    results = figures(*study(rng, [0.4, -0.4], 40), resamples=50)
-    found = rows_of(results, "win_rate_ppi", "humans", "g")
-    assert found["note"].tolist() == ["no_unlabelled_units"] * 2
-    assert found["estimate"].isna().all()
-
-
 @pytest.mark.parametrize(
     ("change", "why", "said"),
     [
@@ -216,17 +209,6 @@ def test_strengths_that_do_not_exist_are_said(change, why, said, rng, tmp_path):
     write_report(analysis, ReportContext("study"), tmp_path)
     told = (tmp_path / "report.md").read_text("utf-8")
     assert said in told
-
-
-def test_one_comparison_and_no_subjects(rng):
-    ratings, units = study(rng, [0.4, -0.4], 1)
-    found = rows_of(figures(ratings, units, resamples=20), "strength", "g")
-    assert found["note"].tolist() == ["subject_unbeaten"] * 2
-    ratings, units = study(rng, [0.4, -0.4], 30)
-    bare = units.drop(columns=["subject_a", "subject_b"])
-    seen = set(figures(ratings, bare, resamples=20)["statistic"])
-    assert "bias_order" in seen
-    assert not {"win_rate", "strength", "direction_net"} & seen
 
 
 @pytest.mark.parametrize(

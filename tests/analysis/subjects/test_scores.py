@@ -149,15 +149,6 @@ def test_bounds_that_hold_together_are_tukeys(rng, subjects):
     assert reach.mean() == pytest.approx(tukey, rel=0.01)
 
 
-def test_pairs_computed_in_parts_are_the_same(rng, monkeypatch):
-    rates = np.clip(0.3 + 0.05 * rng.normal(size=(201, 6)), 0.0, 1.0)
-    rates[3, 2] = np.nan
-    whole = all_differences(rates, np.arange(20, 26))
-    monkeypatch.setattr(scores, "_TOGETHER", 4)
-    for part, same in zip(all_differences(rates, np.arange(20, 26)), whole, strict=True):
-        assert part == pytest.approx(same)
-
-
 def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(rng):
     first, second = np.triu_indices(5, 1)
     for _ in range(30):
@@ -217,28 +208,6 @@ def test_a_difference_within_prompts_is_surer_than_either_rate(rng):
     rates = of(results, "rate_ppi")
     assert apart["high"] - apart["low"] < 0.2 * (rates["high"] - rates["low"]).min()
     assert apart["low"] < 0 < apart["high"]  # and yet no single number
-
-
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_rates_that_never_vary_have_bounds(rate, rng):
-    ratings, units = study(rng, {"g": [(1.0, 1.0)] * 3}, rates=(rate,) * 3, labelled=10)
-    results = analyse(ratings, units, [YES], resamples=50).results
-    apart = of(results, "rate_difference_ppi")
-    assert (apart["estimate"] == 0).all()
-    assert (apart["low"] < 0).all()
-    assert (apart["high"] > 0).all()
-    assert of(results, "rate_rank_set")[["low", "high"]].to_numpy().tolist() == [[1, 3]] * 3
-
-
-def test_who_is_labelled_once_or_never(rng):
-    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=(0.3, 0.5, 0.7))
-    human = ratings["rater_kind"] == "human"
-    last, once = ratings["unit_id"].str.endswith("s2"), ratings["unit_id"] == "p0000|s1"
-    kept = ratings[~human | ~(last | ratings["unit_id"].str.endswith("s1")) | once]
-    results = analyse(kept, units, [YES], resamples=100).results
-    (apart,) = of(results, "rate_difference_ppi").to_dict("records")
-    assert (apart["low"], apart["high"]) == (-1.0, 1.0)  # one cluster tells nothing
-    assert set(of(results, "rate_rank_set").index) == {"s0", "s1"}
 
 
 def test_of_many_subjects_only_the_ranks_are_listed(rng, monkeypatch):

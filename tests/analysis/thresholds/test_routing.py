@@ -118,21 +118,6 @@ def test_a_cut_close_to_1_is_not_shown_as_1():
     assert "a confidence of 0.99998 or more" in render_routing_text(found)[0]
 
 
-@pytest.mark.slow
-def test_the_report_names_the_rows_of_its_sentence(halves, tmp_path):
-    found = analysed(halves)
-    write_report(found, ReportContext("A study"), tmp_path)
-    text = (tmp_path / "report.md").read_text("utf-8")
-    told = [line for line in text.splitlines() if "trust labels with" in line]
-    answer, line = told
-    assert answer.startswith("- **tone.** g: trust labels with a confidence of 0.9 ")
-    assert line.startswith("- g: trust labels with a confidence of 0.900 or more")
-    rows = [dict(row) for row in found.results.astype(str).replace("nan", "").to_dict("records")]
-    lines = [int(each) - 2 for each in line.split("rows ")[1].rstrip(")").split(", ")]
-    told = ["routing_cut", "routing_share", "routing_agreement"]
-    assert [rows[each]["statistic"] for each in lines] == told
-
-
 LEVEL = 0.05
 
 
@@ -176,16 +161,6 @@ def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allow
     assert not passes[-1]
 
 
-def test_a_fair_bet_gains_nothing_whatever_is_kept():
-    """One cluster keeps both units, one wrong, with probability a fifth, and else one right: at
-    one wrong in six no more is allowed, and 1 becomes 1 on average."""
-    test = AboveCut(np.array([0, 0]), 1 / 6, LEVEL)
-    both, one = np.array([True, True]), np.array([True, False])
-    outcomes = [(0.2, both, one), (0.8, one, ~both)]
-    mean = sum(p * math.exp(test._capital(0.99, kept, wrong)) for p, kept, wrong in outcomes)
-    assert mean == pytest.approx(1.0)
-
-
 def test_the_p_of_clusters_by_hand():
     test = AboveCut(np.repeat(np.arange(50), 2), 0.1, LEVEL)
     kept = np.tile([True, False], 50)
@@ -220,13 +195,6 @@ def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter():
     assert math.isnan(cut_of(wrong[:100]))
     assert cut_of(np.zeros(59, dtype=bool)) == pytest.approx(1 / 59)
     assert math.isnan(cut_of(np.zeros(58, dtype=bool)))
-
-
-def test_units_of_a_cluster_are_worth_less_than_as_many_alone():
-    right = np.zeros(120, dtype=bool)
-    assert not math.isnan(cut_of(right))
-    assert math.isnan(cut_of(right, units=4))  # 30 clusters
-    assert not math.isnan(cut_of(np.zeros(240, dtype=bool), units=4))
 
 
 def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(rng):
@@ -267,19 +235,6 @@ def test_how_many_more_would_do():
     kept = math.ceil(80 * seldom.growth / 4)
     passing = [k for k in range(kept) if stats.binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
     assert stats.binom.cdf(max(passing), kept, 1 / 20) >= 0.8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("clusters", "units"), [(60, 1), (60, 4)])
-def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng):
-    """Synthetic: every label is wrong as often as allowed, whatever the confidence."""
-    broken = 0
-    for _ in range(300):
-        wrong = rng.random(clusters * units) < 0.1
-        of = np.repeat(np.arange(clusters), units)
-        broken += not math.isnan(promised_cut(rng.random(len(of)), wrong, of, 0.9, LEVEL).cut)
-    assert broken <= 300 * LEVEL + 2 * math.sqrt(300 * LEVEL * (1 - LEVEL))
-    assert units > 1 or broken > 0  # or nothing was tried
 
 
 # --- The confidence filter: counts by hand, and who has one ---------------------------------------
@@ -323,16 +278,6 @@ def test_cuts_to_try_are_bounded_and_occur(rng):
     assert set(cuts) - {0.9} <= set(confidence)
     kept = [(confidence >= cut).mean() for cut in cuts if cut != 0.9]
     assert np.allclose(np.diff(kept), -0.05, atol=0.001)
-
-
-def test_without_coarser_categories_the_categories_themselves_count():
-    """No affirmative options either: units of one pattern must not be folded into one."""
-    plain = Scale("tone", ("x", "y"))
-    ratings = graded(["x"] * 60 + ["y"] * 60, ["x"] * 120, [0.9] * 60 + [0.6] * 60, plain)
-    rows = filtered(ratings, plain)
-    assert set(rows["subset"]) == {"all"}
-    assert rows.loc[("confidence_agreement", "0.6"), "estimate"] == 0.5
-    assert rows.loc[("confidence_agreement", "0.9"), "estimate"] == 1
 
 
 def test_hard_labels_have_no_such_rows(surer_is_better):

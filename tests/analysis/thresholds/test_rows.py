@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from evenhand.analysis import Scale, analyse, score_probabilities
 from evenhand.analysis.thresholds.rows import (
-    MAX_POINTS,
     equal_mass_bins,
     isotonic_curve,
     recalibrated,
@@ -89,13 +88,6 @@ def test_rows_agree_with_scikit_learn(rng):
     assert plain.brier_recalibrated == pytest.approx(after)
 
 
-def test_a_single_probability_is_a_single_point(rng):
-    results = analyse(_ratings(rng, np.full(60, 0.75)), None, [YES], resamples=50).results
-    curve = rows_of(results, "reliability")
-    assert curve["at"].tolist() == ["0.75"]
-    assert curve["n_units"].tolist() == [60]
-
-
 def test_people_who_say_one_thing_have_a_brier_score(rng):
     ratings = _ratings(rng, np.full(60, 0.75))
     ratings.loc[ratings["rater_kind"] == "human", "label"] = "y"
@@ -168,13 +160,6 @@ def test_one_probability_a_bin_is_the_authors_formula(rng):
     assert found == pytest.approx(_kumar_liang_ma(p, y, equal_mass_bins(p, 60)))
 
 
-def test_two_bins_by_hand():
-    """Shares 1/4 and 3/4 at .5: (1/16 - 3/16 / 3) in both, which is nothing but chance."""
-    p, y = np.array([0.49] * 4 + [0.51] * 4), np.array([1, 0, 0, 0, 1, 1, 1, 0.0])
-    found = squared_calibration_error(p, y, np.arange(8), bins=2)
-    assert found == pytest.approx(0.24**2 - 1 / 16)
-
-
 def test_units_of_a_cluster_that_go_together_are_one(rng):
     given = _drawn(rng, 60, 0.5)
     once = squared_calibration_error(*given, bins=5)
@@ -224,13 +209,6 @@ def test_points_are_both_ends_of_every_step():
     assert curve.step_of_unit.tolist() == [0, 1, 1, 2, 2]
 
 
-def test_a_long_curve_is_thinned(rng):
-    p = rng.random(20_000)
-    curve = reliability_curve(p, (rng.random(20_000) < p).astype(float), np.arange(20_000))
-    assert len(curve.stated) == MAX_POINTS
-    assert (curve.stated[0], curve.stated[-1]) == (p.min(), p.max())
-
-
 def _outside(rng, subjects, together, distort):
     """Share of the points that lie outside the band, over 40 studies of 60 clusters."""
     shares = []
@@ -247,8 +225,3 @@ def _outside(rng, subjects, together, distort):
 def test_the_band_holds_calibrated_graders_and_no_others(rng):
     assert _outside(rng, 1, together=False, distort=1.0) < 0.13
     assert _outside(rng, 1, together=False, distort=3.0) > 0.35
-
-
-@pytest.mark.slow
-def test_the_band_is_wider_where_units_of_a_cluster_go_together(rng):
-    assert _outside(rng, 6, together=True, distort=1.0) < 0.16

@@ -16,7 +16,7 @@ from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.encoding import combine_readings, encode, pair_verdicts
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds.rows import (
     clusters_labelled,
@@ -71,14 +71,6 @@ def test_sweep_is_exact_in_every_resample(rng, name):
         assert each[found.threshold[row]] == pytest.approx(found.tuned[row])
         course = [each[at] for at in found.curve.thresholds]
         assert found.curve.values[row] == pytest.approx(course)
-
-
-def test_the_default_is_kept_where_it_is_as_good_as_any():
-    p, y = np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([0, 0, 1, 1] * 5, dtype=np.int8)
-    resamples = Resamples(np.ones(20), 50, np.random.default_rng(1))
-    found = sweep(p, y, np.arange(20), resamples, 0.5)["kappa"]
-    assert found.threshold[0] == 0.5
-    assert found.tuned[0] == 1.0
 
 
 def test_the_interval_holds_every_threshold_with_the_same_verdicts():
@@ -181,20 +173,6 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
 
 
 @pytest.mark.slow
-def test_the_optimum_of_the_population_is_where_sampling_puts_it():
-    """0.1 by construction, and by the kappa of a million units (not where half are affirmed)."""
-    population = benchmark.Population("large", 2.0, 0.4, 1_000_000)
-    p, y, clusters = benchmark.simulate(population, np.random.default_rng(2))
-    resamples = Resamples(np.ones(len(p)), 1, np.random.default_rng(3))
-    at = np.quantile(p, np.linspace(0, 1, 200))
-    coarse = at[np.maximum(np.searchsorted(at, p, side="right") - 1, 0)]
-    found = sweep(coarse, y, clusters, resamples, 0.5)["kappa"].threshold[0]
-    assert found == pytest.approx(0.1, abs=0.02)
-    near = np.abs(p - 0.1) < 0.005
-    assert abs(y[near].mean() - 0.5) > 0.02
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
 def test_the_interval_holds_the_optimum(name):
     """40 of the benchmark's studies; it has 500 of each kind."""
@@ -202,14 +180,6 @@ def test_the_interval_holds_the_optimum(name):
     found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
     assert found.held >= 37
     assert found.advice["tuned"] >= 38
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
-def test_a_grader_without_information_is_never_tuned(objective):
-    nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
-    found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
-    assert found.advice["default"] + found.advice["not_identifiable"] >= 29
 
 
 # --- The rows of tuned thresholds, and thresholds in force ----------------------------------------
@@ -323,13 +293,6 @@ def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
         assert curve.loc["0.5", column] == pytest.approx(at.loc["0.5", column])
 
 
-def test_one_person_is_a_reference_and_named(tuned):
-    results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
-    rows = rows_of(results, "threshold", "humans")
-    assert (rows["n_units"] == 300).all()
-    assert rows["note"].str.contains("against the one annotator, ann").all()
-
-
 PAIRS = tuple(f"p{n:02d}" for n in range(60))
 TUNED_ON = frozenset(PAIRS[:40])
 
@@ -412,14 +375,6 @@ def test_labels_that_came_later_have_no_say_either(tables):
     assert (before.thresholds == after.thresholds).all()
 
 
-def test_both_responses_of_a_pair_are_judged_alike(tables):
-    labels = judged_out_of_sample(matrix(tables, tuned_scale()))
-    g = labels.raters.index("g")
-    a, b = (labels.thresholds[labels.side == side, g] for side in (0, 1))
-    assert (a == b).all()
-    assert (pair_verdicts(labels).thresholds[:, g] == a).all()
-
-
 def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
     to_people = judged_out_of_sample(matrix(tables, tuned_scale()))
     to_hard = judged_out_of_sample(matrix(tables, tuned_scale(reference="hard")))
@@ -463,31 +418,6 @@ def test_every_threshold_says_where_it_comes_from(tables):
         "tone: The threshold of g (0.12) was tuned on 40 pairs to match annotators by kappa. Its "
         "verdicts on these clusters come from thresholds tuned on other clusters."
     )
-
-
-@pytest.mark.slow
-def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables):
-    """The sensitivity line differs in its intervals only."""
-    settings = {"resamples": 100, "sensitivity_cluster": "topic"}
-    rows = analyse(*tables, [tuned_scale()], **settings).results
-    mine = rows[(rows["rater_b"] == "g") & (rows["subset"] == "all|binary")]
-    mine = rows_of(mine, "human_ceiling_difference").set_index("at")
-    assert mine.loc["", "estimate"] == mine.loc["cluster=topic", "estimate"]
-    assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
-
-
-@pytest.mark.slow
-def test_slices_are_judged_out_of_sample_too(tables):
-    """Where all pairs were tuned on, the slices' figures are not those in sample."""
-    everywhere = tuned_scale(clusters=frozenset(PAIRS))
-    found = []
-    for scale in (everywhere, replace(everywhere, tunings={})):
-        rows = analyse(*tables, [scale], resamples=50, slices=["topic"]).results
-        mine = rows[(rows["rater_b"] == "g") & rows["subset"].str.fullmatch(r"topic=\d\|binary")]
-        mine = mine[mine["statistic"].isin(["cohen_kappa", "observed_agreement"])]
-        found.append(mine.set_index(["statistic", "subset"])["estimate"])
-    assert len(found[0]) > 3
-    assert (found[0] - found[1]).abs().max() > 0
 
 
 @pytest.mark.slow

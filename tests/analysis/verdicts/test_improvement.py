@@ -23,7 +23,6 @@ from evenhand.analysis.verdicts.improvement import (
     provable_gain,
     prove,
     round_sizes,
-    score_of,
     strata_of,
     too_few_errors,
 )
@@ -85,16 +84,6 @@ def test_a_grader_that_answers_only_what_is_easy_comes_last():
     found = labels({OLD: 0.6, "new00": 1.0, "new01": 0.9})
     choice, _ = chosen(unanswered(found, "new00", 4), ["new00", "new01"])
     assert choice.best == "new01"
-
-
-def test_a_score_is_the_mean_kappa_with_people():
-    found = labels({OLD: 0.7})
-    own, people = found.codes[:, found.raters.index(OLD)], found.codes[:, :PEOPLE]
-    score = score_of(found, OLD)
-    wanted = [metrics.cohen_kappa_score(each, own) for each in people.T]
-    assert score.kappa == pytest.approx(np.mean(wanted))
-    assert score.answered == 1.0
-    assert math.isnan(score_of(found, "unknown").kappa)
 
 
 def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_level():
@@ -224,15 +213,6 @@ def test_the_order_of_the_clusters_does_not_matter_but_seed_and_rubric_do():
     assert part_clusters(dict(reversed(given.items())), seed=3, rubric="r") == found
     assert part_clusters(given, seed=4, rubric="r") != found
     assert part_clusters(given, seed=3, rubric="s") != found
-
-
-def test_new_labels_move_no_cluster_and_the_new_ones_have_their_shares():
-    first = part_clusters(strata(60), seed=3, rubric="r")
-    relabelled = {each: "no" if value == "yes" else "yes" for each, value in strata(200).items()}
-    later = part_clusters(relabelled, first, seed=3, rubric="r")
-    assert {each: later[each] for each in first} == first
-    total = Counter(later.values())
-    assert all(abs(total[part] - 200 * share) <= 4 for part, share in SHARES.items())
 
 
 def test_a_cluster_whose_labels_were_withdrawn_keeps_its_part():

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY, Scale, analyse
-from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.verdicts.comparison import _furthest
@@ -160,32 +159,6 @@ def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
     assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
 
 
-def test_a_difference_of_nothing_has_no_side():
-    """Each of the three is wrong on ten units of their own, so all kappas are alike."""
-
-    def wrong_from(start):
-        flipped = {*range(start, start + 5), *range(start + 50, start + 55)}
-        return "".join("12"[(unit >= 50) ^ (unit in flipped)] for unit in range(100))
-
-    labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
-    assert "difference 0.00," in verdict_on(labels, TWO, resamples=200)["sentence"]
-
-
-def test_people_who_may_hardly_agree_are_asked_for_more_labels(rng):
-    labels = people_of(rng, rng.integers(0, 2, 40), 0.5) | {"g": "12" * 20}
-    verdict = verdict_on(labels, TWO, resamples=100)
-    assert_verdict(verdict, "inconclusive", "Human agreement may be too low")
-    assert verdict["more_clusters"] > 0
-
-
-@pytest.mark.slow
-def test_nobody_is_told_off_beside_people_who_hardly_agree(rng):
-    labels = people_of(rng, rng.integers(0, 2, 900), 0.2)
-    labels["g"] = noisy(rng, rng.integers(0, 2, 900), 2, 0.5)
-    verdict = verdict_on(labels, TWO, resamples=100, margin=0.01)
-    assert_verdict(verdict, "inconclusive", "is too low to evaluate any grader")
-
-
 @pytest.mark.parametrize(("ordered", "least"), [("linear", "0.17"), ("quadratic", "0.31")])
 def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered, least):
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
@@ -244,32 +217,6 @@ def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     if code == "only_with_correction":
         assert verdict["reason"] == "falls short for slice=rare"
     assert code != "inconclusive" or not verdict["promising"]
-
-
-@pytest.mark.thorough
-def test_good_grader_are_seldom_said_to_fail_in_a_part():
-    """Synthetic: 8 parts of 40 units, as good as people; a false alarm in 2.5% at most."""
-    alarms = 0
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        truth = (rng.random(320) < 0.3).astype(int)
-        labels = people_of(rng, truth, 0.7) | {"g": noisy(rng, truth, 2, 0.7)}
-        parts = [f"p{n % 8}" for n in range(320)]
-        verdict = in_parts(labels, "part", parts, resamples=10, slices=("part",))
-        alarms += "not for part" in verdict["sentence"]
-    assert alarms <= 4  # more than 4 of 40 at 2.5% happen once in 300
-
-
-def test_good_on_one_side_only(rng):
-    n, truth = 300, rng.integers(0, 2, 300)
-    labels = people_of(rng, truth, 0.85)
-    seen = np.where(np.arange(n) % 2 == 0, truth, rng.integers(0, 2, n))
-    ratings = ratings_of(labels | {"g": noisy(rng, seen, 2, 0.97)})
-    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "side": list("ab") * (n // 2)})
-    units["cluster_id"] = [f"p{k // 2}" for k in range(n)]
-    (verdict,) = analyse(ratings, units, [TWO], resamples=100).verdicts
-    assert "within the margin in side=a" in verdict["sentence"]
-    assert verdict["verdict"] != "can_replace"
 
 
 # --- Plain faults, and copies --------------------------------------------------------------------
@@ -340,11 +287,6 @@ def test_two_graders_with_the_same_labels(truth, people):
     assert one["verdict"] == other["verdict"]
 
 
-def test_two_who_are_nearly_always_right_are_no_copies(rng, truth):
-    labels = people_of(rng, truth, 0.97, q=5) | {"g": noisy(rng, truth, 5, 0.99)}
-    assert "labels are those of" not in verdict_on(labels, FIVE, resamples=100)["sentence"]
-
-
 def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
     labels = people | {"h3": people["h1"], "g": people["h1"]}
@@ -413,21 +355,6 @@ def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
         assert worst[end] == pytest.approx(same[end], abs=1e-12), end
     assert not any(row["statistic"] == IF_WRONG for row in given.rows), "nothing is missing there"
     assert "missing answer" not in given.verdicts[0]["sentence"]
-
-
-def test_a_pass_that_survives_says_so(labels):
-    found = judged({**labels, "g": ["", *labels["truth"][1:]]})
-    (verdict,) = found.verdicts
-    words = "It would pass even if every missing label were wrong (difference"
-    assert words in verdict["sentence"]
-    assert verdict["reason"] == "within the margin of 0.10"
-
-
-def test_it_spends_no_level(labels):
-    found = judged({**labels, "g": without_half_of_its_errors(labels)})
-    for statistic in (NON_INFERIORITY, IF_WRONG):
-        (level,) = {row["deciding"] for row in found.rows if row["statistic"] == statistic}
-        assert (level.comparisons, level.alpha) == (1, level_of_look(1))
 
 
 def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):

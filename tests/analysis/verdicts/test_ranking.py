@@ -18,9 +18,6 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.report.sections import methods
-from evenhand.analysis.report.sections.methods import paragraphs
-from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import Request
 from evenhand.analysis.verdicts.evidence import NON_INFERIORITY, View
 from evenhand.analysis.verdicts.judge import judge_graders
@@ -51,21 +48,6 @@ def test_the_cheapest_of_those_that_pass_leads(rng):
     assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
     assert [each.verdict["verdict"] for each in found] == ["can_replace"] * 2 + ["do_not_use"]
     assert found[0].usd == 2.0
-
-
-@pytest.mark.slow
-def test_the_front_of_agreement_against_price(rng):
-    graders = {"best": 0.95, "worse_and_dearer": 0.6, "poor_and_cheapest": 0.3, "free": 0.5}
-    prices = {"best": 5.0, "worse_and_dearer": 9.0, "poor_and_cheapest": 1.0}
-    found = ranked(rng, graders, prices)  # no price is known of `free`
-    front = {each.verdict["grader"] for each in found if each.best_buy}
-    assert (len(found), front) == (4, {"best", "poor_and_cheapest"})
-
-
-def test_one_that_falls_short_but_knows_something_needs_correction(rng):
-    (found,) = ranked(rng, {"middling": 0.68}, {}, n=1200)
-    words = "Do not use single labels in place of annotators"
-    assert_verdict(found.verdict, "only_with_correction", words)
 
 
 def test_a_threshold_that_wins_elsewhere_is_named(rng):
@@ -146,11 +128,6 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     assert candidate.limit == "people_differ_more"
     (advice,) = recommendations(ranking)
     assert "Make the wording of tone clearer before looking for a better grader" in advice.sentence
-
-
-def test_a_grader_that_passes_or_is_worse_is_not_limited_by_people(rng):
-    found = ranked(rng, {"best": 0.95, "poor": 0.2}, {})
-    assert [each.limit for each in found] == ["", ""]
 
 
 def candidate(grader, verdict, price=None, **more):
@@ -331,25 +308,3 @@ def test_one_rubric_is_judged_as_without(ratings):
     found = judged(ratings, "close", across_rubrics="holm")
     assert deciding(found)["close"]["deciding"].alpha == level_of_look(1)
     assert "error held over all rubrics together (Holm)" in found.rule
-
-
-@pytest.mark.parametrize(
-    ("across", "said", "cited"),
-    [
-        ("none", "at most 2.5% for each rubric", "a family-wise error of 2.5% for each rubric"),
-        (
-            "holm",
-            "at most 2.5% for all rubrics together",
-            "a family-wise error of 2.5% over rubrics by Holm's procedure (Holm 1979)",
-        ),
-    ],
-)
-def test_methods_say_what_the_level_is_of(ratings, across, said, cited):
-    found = judged(ratings, "close", across_rubrics=across)
-    source = Source(found, ReportContext("study"))
-    paragraph, about = paragraphs(source), " ".join(methods.section(source).about)
-    assert said in about
-    assert "flat prior" in about
-    assert cited in paragraph.texts[0]
-    assert "assume a flat prior" in paragraph.texts[0]
-    assert ("holm1979" in paragraph.bibtex) == (across == "holm")

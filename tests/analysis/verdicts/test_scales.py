@@ -78,10 +78,6 @@ def test_a_second_label_on_hard_items_lets_no_bad_grader_pass():
     assert "do not show how well annotators agree" in sentences
 
 
-def test_a_good_grader_passes_where_third_labels_are_left_out():
-    assert passes(found_in(designs.Cell("", "third", 800), True, 1)) == [True]
-
-
 def test_an_annotator_whose_items_have_two_labels_each_can_be_left_out():
     """In a crowd the jackknife over annotators leaves items with one label, and no pair."""
     rng = np.random.default_rng(2)
