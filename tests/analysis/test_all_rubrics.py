@@ -7,7 +7,6 @@ import pytest
 from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
-from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
@@ -172,25 +171,6 @@ def test_many_raters_are_pooled(rng):
 # Real labels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
-def test_dices(shared_data):
-    """124 raters: pooled rows only, and within memory."""
-    import resource
-
-    ratings, units = read_ratings(shared_data / "real" / "dices350.csv")
-    scale = Scale("", ("Yes", "No", "Unsure"), affirmative=frozenset({"Yes"}))
-    rows = analyse(ratings, units, [scale]).results
-    assert len(rows) < 200  # of which 124 say each rater's coverage
-    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all")].set_index("statistic")
-    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
-    agree = [
-        sum(k * (k - 1) for k in row.value_counts()) / (124 * 123) for _, row in wide.iterrows()
-    ]
-    assert humans.loc["observed_agreement"].iloc[0]["estimate"] == pytest.approx(np.mean(agree))
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_500_000  # kilobytes
-
-
-# --- Estimates are held against libraries where these compute the same ----------------------------
 @pytest.mark.parametrize("ben", ["yynnyy-", "yynny--", "-------", "y------"])
 def test_a_report_can_be_made_while_labels_are_still_coming_in(ben):
     # A unit with one label so far has its part in the marginals of Fleiss' kappa (Gwet 2014), which

@@ -107,30 +107,6 @@ def test_probabilities_count_by_their_verdicts():
     assert not [row for row in found.rows if "threshold" in row["statistic"]]
 
 
-@pytest.mark.slow
-def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch):
-    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples.GROUPS", 400)
-    frame = many_ratings(6000, 2)
-    ratings, units = split_ratings(frame, "ratings")
-    clusters = units.set_index("unit_id")["cluster_id"]
-    table = reduce_ratings(ratings, clusters, SCALE, by_kind(RATERS))
-    whole, groups = (
-        analyse_reduced({"": table}, {"": SCALE}, resamples=400, many=many).results
-        for many in (10**6, 100)
-    )
-    estimates = [each["estimate"].to_numpy() for each in (whole, groups)]
-    assert np.allclose(*estimates, rtol=1e-9, atol=1e-12, equal_nan=True)
-    assert (whole["n_clusters"] == groups["n_clusters"]).all()
-    noted = groups["note"].str.contains("400 random groups of the 3,000 clusters")
-    resampled = groups["statistic"].str.contains("kappa|alpha|observed|gwet") & noted
-    width = (whole["high"] - whole["low"])[resampled]
-    ratio = ((groups["high"] - groups["low"])[resampled] / width).dropna()
-    assert len(ratio) > 100
-    assert 0.9 < ratio.mean() < 1.1  # 400 groups: 3.5%, 400 resamples each: 3.5%
-    assert not whole["note"].str.contains("random groups").any()
-
-
-# --- Reduced tables: the same for any parts and any order of rows ---------------------------------
 def reduced(frame):
     ratings, units = split_ratings(frame, "ratings")
     clusters = units.set_index("unit_id")["cluster_id"] if "cluster_id" in units else None

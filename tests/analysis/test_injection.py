@@ -205,7 +205,6 @@ def test_the_three_outcomes_by_hand():
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 
-# --- A grader that a text can talk round does not pass --------------------------------------------
 YES_NO = Scale("r", tuple(TWO), affirmative=frozenset({"yes"}))
 GULLIBLE, STEADFAST = SyntheticGrader(obeys={"flattery": 0.5}), SyntheticGrader()
 

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import string
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,9 @@ import pytest
 
 from evenhand.analysis import Scale, analyse, notes, rank_graders
 from evenhand.analysis.notes import TEXTS, WORDS
-from evenhand.analysis.report import ReportContext, render_table_text, write_report
+from evenhand.analysis.report import ReportContext, write_report
 from tests.analysis.make import YES, ratings_of, study
 from tests.analysis.report.conftest import SCALE, tables
-
-STRANGE = {ord(letter): chr(0xE000 + ord(letter)) for letter in string.ascii_letters}
-PLAIN = {ord(strange): chr(letter) for letter, strange in STRANGE.items()}
-
-
-class _Strange(str):
-    """A text that comes out in letters that nobody looks for."""
-
-    def format(self, *detail):
-        return super().format(*detail).translate(STRANGE)
 
 
 def _studies():
@@ -63,18 +52,6 @@ def _thresholds(rng):
     return analyse(ratings_of(labels, [*stated], stated), None, [scale], resamples=200)
 
 
-def _written(found, folder):
-    """All that is decided and shown: verdicts, pages, tables, the terminal's panel."""
-    out = []
-    for at, each in enumerate(found):
-        context = ReportContext("study")
-        write_report(each, context, folder / str(at))
-        out += [(folder / str(at) / name).read_text() for name in ("report.md", "results.csv")]
-        said = [each.verdicts, render_table_text(each, context)]
-        out.append(json.dumps(said, ensure_ascii=False))
-    return out
-
-
 def test_every_code_has_a_text_and_every_text_a_code():
     """Codes are what remarks and reasons, and questions about them, name in the sources."""
     named, words = set(), set()
@@ -95,21 +72,6 @@ def test_every_code_has_a_text_and_every_text_a_code():
     assert named <= worded <= words
     assert len(named) > 40
     assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
-
-
-@pytest.mark.thorough
-def test_reworded_notes_change_no_decision(plain, tmp_path, monkeypatch):
-    """Every text in strange letters: read back as what they were, the files are the same."""
-    held = {remark.code for each in plain for row in each.rows for remark in row["remarks"]}
-    assert len(held) > 17, "or there is nothing to reword"
-    expected = _written(plain, tmp_path / "plain")
-    for table in (TEXTS, WORDS):
-        strange = {code: _Strange(text) for code, text in table.items()}
-        name = "TEXTS" if table is TEXTS else "WORDS"
-        monkeypatch.setattr(notes, name, strange)
-    reworded = _written(_studies(), tmp_path / "strange")
-    assert reworded != expected
-    assert [each.translate(PLAIN) for each in reworded] == expected
 
 
 @pytest.mark.slow

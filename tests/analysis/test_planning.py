@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from benchmarks.decisions import Cell, study
 from evenhand.analysis import Scale, ppi_plus_plus
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.bootstrap.influence import level_of_look
@@ -112,7 +111,6 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     assert clusters_for_width(50, 0.0, 1.0, 0.02, at_most=math.inf) == 50 * 624
 
 
-# --- What a pilot says of more annotators and pairs, against simulated tests ----------------------
 PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
 
 
@@ -147,7 +145,6 @@ def test_no_number_of_pairs_makes_up_for_people():
     assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
 
 
-# --- A pilot from the rows that its verdicts are taken from ---------------------------------------
 SCALE = Scale("r", ("no", "yes"))
 
 
@@ -173,7 +170,6 @@ def test_the_bounds_come_back_from_the_variances():
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
 
 
-# --- Variance components and what more raters bring -----------------------------------------------
 def test_published_components_and_correlations():
     example = known_values("shrout_fleiss1979")
     found = g_study(example["data"]["items_x_raters"])
@@ -274,24 +270,6 @@ def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
     shown = [_verdict(drawn[:, n], scale, scope) == "can_replace" for n in range(8)]
     assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
     assert len(set(shown)) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "strictness"), [("drawn", 0.25), ("", 0.0)])
-def test_the_chance_is_that_of_the_population_of_the_benchmark(kind, strictness):
-    """Studies of `benchmarks.decisions` with a grader as good as a person: kappa .7, three people,
-    within three standard errors of both simulations.
-    """
-    cell = Cell(0.5, 250, 1, kind=kind)
-    studies = [study(cell, 250, 0.0, np.random.default_rng([5, run])) for run in range(150)]
-    labels = [each["label"].eq("yes").to_numpy().reshape(250, 4) for each in studies]
-    codes = np.array(labels, dtype=np.intp).transpose(2, 0, 1)
-    *_, panel = panels(codes, Scenario(0.85, 0.5).distance)
-    chances = pass_chances(250, Scenario(0.85, 0.5, strictness=strictness), [3])
-    for scope in ("these", "like_these"):
-        share = panel.passes(scope, 0.1, DecisionSettings(), 0.2).mean()
-        assert share == pytest.approx(chances[scope][3], abs=0.13)
-    assert chances["like_these"][3] < chances["these"][3] - 0.3
 
 
 def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():

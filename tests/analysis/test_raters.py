@@ -95,7 +95,6 @@ def test_a_run_that_the_units_explain_is_usual():
     assert "run" in row["flagged"]
 
 
-# --- Agreement and pace ---------------------------------------------------------------------------
 SCALE = Scale("", ("x", "y"))
 
 
@@ -131,11 +130,3 @@ def test_time_per_label_leaves_pauses_out_and_counts_them():
 
     assert row["estimate"] == 15
     assert row["note"] == "left out, over 900 s: 1"
-
-
-def test_without_times_there_is_agreement_only():
-    ratings = session({"ann": "x" * 40, "ben": "x" * 40}).drop(columns=["seconds", "created_at"])
-    statistics = {name for name, *_ in found(ratings).index}
-
-    assert "rater_agreement" in statistics
-    assert not {name for name in statistics if name.startswith("rater_") and "agr" not in name}

@@ -124,27 +124,6 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size():
     assert row["estimate"] == pytest.approx(12 / 20)
 
 
-def test_rates_speak_of_the_labelled_and_of_the_others_by_weight():
-    # Two strata of 40 and 60 pairs; people label 20 of each, at .5 and 1 / 3. They affirm 10 of the
-    # first 20 and none of the others: 40 x .5 / 100 = .2. The grader affirms all 40, nothing else.
-    scale = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
-    rows, units = [], []
-    for pair in range(100):
-        first, labelled = pair < 40, pair % 40 < 20 if pair < 40 else pair % 60 < 20
-        units.append({"unit_id": f"u{pair}", "inclusion_probability": 0.5 if first else 1 / 3})
-        rows.append({"rater_kind": "model", "label": "yes" if first else "no"} | units[-1])
-        if labelled:
-            affirmed = first and pair % 2 == 0
-            rows.append({"rater_kind": "human", "label": "yes" if affirmed else "no"} | units[-1])
-    ratings = pd.DataFrame(rows).drop(columns="inclusion_probability")
-    ratings["rater_id"] = ratings["rater_kind"]
-    table = by_key(analyse(ratings, pd.DataFrame(units), [scale], **SMALL))
-    rates = {key[1]: row["estimate"] for key, row in table.items() if key[1].startswith("rate_")}
-    assert rates["rate_human"] == pytest.approx(0.2)
-    assert rates["rate_raw"] == pytest.approx(0.4)
-    assert rates["rate_ppi"] == pytest.approx(0.2)
-
-
 def test_what_never_varies_is_bounded_by_the_least_likely_pairs():
     ratings, units = study()
     ratings["label"] = np.where(ratings["unit_id"].str.contains("1"), "3", "1")

@@ -322,40 +322,6 @@ def test_intervals_are_those_of_the_panel(clustered):
             assert (found.n_clusters, found.reason) == (60, "")
 
 
-def test_without_clusters_units_are_drawn(clustered):
-    """Like units are folded into one; drawn one by one the interval is the same but for chance.
-
-    That of kappa is as wide as its large-sample error says of independent units.
-    """
-    labels = _plain(clustered)
-    first, second, _ = zip(*labels, strict=True)
-    single = list(range(300))
-    for function, given_labels in (
-        (a.cohen_kappa, (first, second)),
-        (a.scott_pi, (first, second)),
-        (a.fleiss_kappa, (labels,)),
-        (a.gwet_ac2, (labels,)),
-    ):
-        folded = function(*given_labels, categories="1234")
-        drawn = function(*given_labels, categories="1234", clusters=single)
-        assert folded.estimate == pytest.approx(drawn.estimate)
-        assert (folded.low, folded.high) == pytest.approx((drawn.low, drawn.high), abs=0.02)
-        assert (folded.n, folded.n_clusters) == (drawn.n, drawn.n_clusters) == (folded.n,) * 2
-    kappa = a.cohen_kappa(first, second, categories="1234")
-    assert kappa.high - kappa.low == pytest.approx(2 * 1.96 * kappa.se, rel=0.15)
-
-
-def test_categories_have_intervals_of_their_own(clustered):
-    labels = _plain(clustered)
-    found = a.specific_agreement(labels, categories="12345", clusters=CLUSTERS)
-    for category in "1234":
-        each = found[category]
-        several = [row for row in labels if sum(x is not None for x in row) > 1]
-        assert each.n == sum(category in row for row in several)
-        assert each.low < each.estimate < each.high
-    assert (found["5"].n, found["5"].reason) == (0, "category_not_used")
-
-
 def test_what_an_interval_needs(clustered):
     labels = _plain(clustered)
     few = a.fleiss_kappa(labels, categories="1234", clusters=[n // 100 for n in range(300)])

@@ -104,20 +104,6 @@ def test_alpha_is_that_of_another_implementation(gaps, rng):
     assert ours["estimate"] == pytest.approx(theirs, abs=1e-9)
 
 
-def test_two_raters_and_the_whole_by_hand():
-    """Two units, D_o and D_e in the open: {a} with {a, b}, and {c} with {c}."""
-    half = 1.0 - 1 / 2 * 2 / 3  # MASI distance of {a} and {a, b}, one of which holds the other
-    observed = 2 * half / 4
-    expected = 2 * (1 * 1 * half + 1 * 2 + 1 * 2) / (4 * 3)
-    given = pd.DataFrame({"unit_id": ["x", "y"], "ann": ["a", "c"], "ben": ["a;b", "c"]})
-    found = eh.check(given, human=["ann", "ben"], several=True).results
-    alpha, agreement = (
-        row_of(found, statistic, "humans", "", rubric="labels")["estimate"]
-        for statistic in (ALPHA, "observed_agreement")
-    )
-    assert (alpha, agreement) == pytest.approx((1 - observed / expected, 0.5))
-
-
 def table(units=80):
     rng = np.random.default_rng(2)
     true = rng.random((units, 3)) < 0.45
@@ -187,7 +173,6 @@ def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     assert whole.loc[whole["statistic"] == "observed_agreement", "estimate"].tolist() == [1.0]
 
 
-# --- Stability across variants, and a rater with themselves ---------------------------------------
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
 

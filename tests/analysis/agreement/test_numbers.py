@@ -9,13 +9,11 @@ from itertools import combinations
 
 import krippendorff
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.numbers import (
-    MeanSquares,
     add_number_rows,
     intraclass_correlation,
     moments,
@@ -38,7 +36,7 @@ from evenhand.analysis.writer import View
 from evenhand.errors import InputError
 from tests.analysis.make import coded_of, matrix_of
 from tests.known_values import known_values
-from tests.peers import formula, sm, stats
+from tests.peers import stats
 
 POINTS = tuple(str(point) for point in range(101))
 
@@ -72,19 +70,6 @@ def test_shrout_and_fleiss_1979():
         assert found.low == pytest.approx(by_r["lower"][at], abs=1e-9)
         assert found.high == pytest.approx(by_r["upper"][at], abs=1e-9)
         assert (found.n, found.k) == (6, 4)
-
-
-def test_mean_squares_are_those_of_an_analysis_of_variance():
-    x = _numbers(np.random.default_rng(3), 30, 4)
-    long = pd.DataFrame(
-        {"y": x.ravel(), "unit": np.repeat(np.arange(30), 4), "rater": np.tile(np.arange(4), 30)}
-    )
-    theirs = sm.stats.anova_lm(formula.ols("y ~ C(unit) + C(rater)", long).fit())["mean_sq"]
-    ours = MeanSquares.of(
-        np.array(30.0), x.sum(axis=0), (x.sum(axis=1) ** 2).sum(), np.array((x**2).sum())
-    )
-    found = [ours.units, ours.raters, ours.rest]
-    assert [float(each) for each in found] == pytest.approx(list(theirs), rel=1e-9)
 
 
 def test_two_raters_from_their_table():

@@ -32,25 +32,6 @@ def test_directions_by_hand():
     assert row_of(rows, "direction_net", "g")["at"] == "side a>side b"
 
 
-@pytest.mark.slow
-def test_a_lean_is_recovered():
-    """Two of ten C turned to A (to B): the net direction moves by .2 times the share of C, and
-    by little more, as the grader sees a little less sharply.
-    """
-    shifts = []
-    for seed in range(6):
-        made = sample(seed, pairs=200)
-        made.rate("to a", made.turned(made.see(0.8), "C", "A", 0.2))
-        made.rate("to b", made.turned(made.see(0.8), "C", "B", 0.2))
-        rows = audited(made)
-        for rater, sign in (("to a", 1), ("to b", -1)):
-            row = row_of(rows, "bias_side", rater)
-            assert min(row["low"] * sign, row["high"] * sign) > 0
-            assert row_of(rows, "bias_side_p", rater)["estimate"] < 0.05
-            shifts.append(sign * row["estimate"])
-    assert np.mean(shifts) == pytest.approx(0.2 * SEES_C, abs=0.015)
-
-
 def test_leanings_turn_sides_round():
     """Where the second leaning stands on side a, a lean to it is a lean to A there."""
     made = sample(2)

@@ -14,15 +14,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from benchmarks.corrected_rates import TAIL, lumpy, lumpy_rate
+from benchmarks.corrected_rates import lumpy
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.intervals import (
-    Chance,
     Interval,
-    alike,
     bounds,
     carriers,
     expanded_tail,
@@ -145,23 +143,6 @@ def test_only_an_interval_without_width_is_widened():
     assert unknown.note == "no_resample_differs"
 
 
-def test_expected_disagreement_by_the_names_of_coefficients():
-    shares = np.array([0.5, 0.25, 0.25])
-    nominal, ordered = Chance(shares), Chance(shares, ordered="linear")
-    assert nominal.disagreement("cohen_kappa") == pytest.approx(1 - (0.25 + 0.0625 + 0.0625))
-    assert ordered.disagreement("cohen_kappa") == nominal.disagreement("cohen_kappa")
-    linear = 2 * (0.5 * 0.25 * 0.5 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.5)
-    assert ordered.disagreement("weighted_kappa_linear") == pytest.approx(linear)
-    quadratic = 2 * (0.5 * 0.25 * 0.25 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.25)
-    assert ordered.disagreement("weighted_kappa_quadratic") == pytest.approx(quadratic)
-    for name in ("human_ceiling_difference", "intra_rater_kappa"):
-        assert ordered.disagreement(name) == pytest.approx(linear)
-        assert Chance(shares, "quadratic").disagreement(name) == pytest.approx(quadratic)
-    assert nominal.disagreement("human_ceiling_difference") == nominal.disagreement("scott_pi")
-    assert ordered.disagreement("gwet_ac1") == pytest.approx(2 / 3)
-    assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)
-
-
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
@@ -175,7 +156,6 @@ def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     assert doubted == {"rare": True, "usual": False}
 
 
-# --- Shares of units in clusters ------------------------------------------------------------------
 @pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
 def test_wilson_is_statsmodels(cases, n):
     expected = proportion.proportion_confint(cases, n, method="wilson")
@@ -228,21 +208,6 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]
     found = ratio_bounds(cases, size, np.ones(k), less=less)
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
-
-
-def test_clusters_that_carry_the_rarer_outcome():
-    """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
-    cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
-    assert carriers(cases, sizes, ones) == pytest.approx(64 / 22)
-    assert carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
-    assert carriers(0 * cases, sizes, ones) == 0.0
-    # Read off the variance, they are the same.
-    share, variance = 0.2, float(((cases / 4 - 0.2) ** 2).sum()) / 10 / 9
-    assert carriers(*_equal(*alike(share, variance, 10))) == pytest.approx(64 / 22)
-
-
-def _equal(cases, times):
-    return cases, np.ones_like(cases), times
 
 
 def _drawn(cases, sizes):
@@ -312,23 +277,6 @@ def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
     assert seen.carriers == alone.carriers == carriers(cases, sizes, ones)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "clusters"), [("few carry all", 40), ("logit-normal", 100)])
-def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
-    """An interval of the estimate's standard error lies below it in far more studies."""
-    rng, truth, runs = np.random.default_rng(5), lumpy_rate(name), 300
-    missed, plain = np.zeros(2), 0
-    for _ in range(runs):
-        cases, sizes = (each * 1.0 for each in lumpy(name, clusters, rng))
-        share, low, high = share_bounds(cases, sizes)
-        missed += low > truth, high < truth
-        error = math.sqrt(((cases - share * sizes) ** 2).sum()) / sizes.sum()
-        plain += share + 2.0 * error < truth
-    assert (missed <= TAIL * runs).all()
-    assert plain > TAIL * runs
-
-
-# --- Where everybody agrees no interval is a single number ----------------------------------------
 PAIRS, OTHERS = 60, 80
 PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
 PLACES = {"threshold"}
@@ -379,22 +327,6 @@ def test_no_interval_is_a_single_number(alike, probabilities):
     inside = results.dropna(subset=["low"])
     assert (inside["low"] <= inside["estimate"] + 1e-9).all()
     assert (inside["high"] >= inside["estimate"] - 1e-9).all()
-
-
-@pytest.mark.slow
-def test_the_intervals_are_those_of_the_clusters_that_might_differ():
-    ratings, units = everybody_agrees(alike=False, probabilities=False)
-    results = results_of(ratings, units)
-    rows = results[(results["subset"] == "all|binary") & (results["at"] == "")]
-    found = rows.set_index(["statistic", "rater_a", "rater_b"])[["estimate", "low", "high"]]
-    share, affirmed = 1 - 0.025 ** (1 / PAIRS), (ratings["label"] == "y").mean()
-    apart = 2 * affirmed * (1 - affirmed)
-    for statistic, expected in (
-        ("observed_agreement", [1.0, 1 - share, 1.0]),
-        ("cohen_kappa", [1.0, 1 - share / apart, 1.0]),
-        ("human_ceiling_difference", [0.0, -share / apart, share / apart]),
-    ):
-        assert found.loc[(statistic, "humans", "bot")].tolist() == pytest.approx(expected)
 
 
 def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
@@ -503,7 +435,6 @@ def test_counts_are_multinomial_however_they_are_drawn():
         assert drawn.var(axis=0) == pytest.approx(total * share * (1 - share), rel=0.1)
 
 
-# --- Patterns of labels ---------------------------------------------------------------------------
 @pytest.mark.parametrize(("raters", "q"), [(3, 5), (5, 5), (9, 8), (124, 10)])
 def test_count_patterns_are_the_counts_of_the_units(raters, q):
     codes = np.random.default_rng(1).integers(-1, q, (400, raters)).astype(np.int8)

@@ -38,9 +38,6 @@ ALPHA = 0.02
 DISTANCE = 1.0 - np.eye(2)
 
 
-# --- The second implementation -------------------------------------------------------------------
-
-
 def plain_kappa(weights, a, b):
     """Cohen's kappa of two of the four, NaN where both always say the same one thing."""
     size = sum(weights.values())
@@ -153,9 +150,6 @@ def plain_lower(counts, alpha, step=0.25, steps=80, kept=1.0):
     return end if null.error_and_quantile(alpha)[0] < 1e-4 else end - 2.0
 
 
-# --- The product's, on the same studies ----------------------------------------------------------
-
-
 def grouped(n):
     """All studies of n units, people taken as alike: who of them says yes goes round."""
     kinds = [(yes, label) for yes in range(4) for label in (0, 1)]
@@ -224,9 +218,6 @@ def drawn(seed, studies, low, high):
     return found
 
 
-# --- Two implementations -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow), *range(5, 13)])
 def test_a_second_implementation_agrees(size):
     """All studies of up to four units, and some of each size up to twelve."""
@@ -251,9 +242,6 @@ def test_the_whole_way_from_labels_agrees():
         tested = plain_with(counts) - kept * plain_among(counts)
         assert estimate == pytest.approx(tested, abs=1e-9)
         assert low == pytest.approx(plain_lower(counts, ALPHA, kept=kept), abs=2e-4)
-
-
-# --- Published intervals -------------------------------------------------------------------------
 
 
 def one_table(right, wrong):
@@ -294,9 +282,6 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
             if bound[0] > -1.5:
                 fitting = stats.norm.cdf(stats.norm.isf(alpha) - 0.2)
                 assert chance_above(statistic, sample, bound) == pytest.approx(fitting, abs=0.02)
-
-
-# --- Hard samples --------------------------------------------------------------------------------
 
 
 def _table(pattern):
@@ -342,7 +327,6 @@ def test_where_nobody_erred_an_error_may_still_come():
         assert found.difference - below < -0.15
 
 
-# --- Bounds from clusters' influence --------------------------------------------------------------
 def test_influence_on_a_mean_is_each_values_distance():
     rng = np.random.default_rng(1)
     values = rng.normal(size=40)

@@ -130,7 +130,6 @@ def test_where_everyone_is_excluded_there_is_nothing_to_say():
     assert "ann: alone" in found.notes[0]
 
 
-# --- Units withheld from a grader ---------------------------------------------------------------
 ALL_UNITS = [f"u{n:05d}" for n in range(40)]
 WITHHELD = frozenset(ALL_UNITS[:20])
 
@@ -164,7 +163,6 @@ def test_what_is_withheld_from_a_grader_is_withheld_from_its_parts_by_method():
     assert found == {"ann": (1.0, 40), "new (draws)": (0.5, 20), "new (logprobs)": (0.5, 20)}
 
 
-# --- What the units table says of the rated units -------------------------------------------------
 UNITS = pd.DataFrame(
     {
         "unit_id": ["u1", "u2", "u3", "u3"],

@@ -277,7 +277,6 @@ def test_baselines_stand_beside_the_humans():
     assert "constant_rater" in row_of(results, "cohen_kappa", "humans", "baseline:constant")["note"]
 
 
-# --- The alternative annotator test, unit by unit -------------------------------------------------
 FIVE = ("1", "2", "3", "4", "5")
 
 

@@ -228,13 +228,6 @@ def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
     assert 0 < difference["low"] < difference["estimate"] < difference["high"]
 
 
-def test_labels_of_the_excluded_do_not_count(rng):
-    ratings = study(rng)
-    row = analysed(ratings, excluded={"cem": "asked to be"}).results.set_index(["statistic", "at"])
-    kept = ratings[ratings["rater_id"] != "cem"]
-    assert row.loc[(ALPHA, "r"), "estimate"] == pytest.approx(alpha(kept, "r"))
-
-
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
     [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "Inconclusive")],

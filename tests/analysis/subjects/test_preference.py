@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import preference as benchmark
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import ReportContext
@@ -209,19 +208,6 @@ def test_strengths_that_do_not_exist_are_said(change, why, said, rng, tmp_path):
     write_report(analysis, ReportContext("study"), tmp_path)
     told = (tmp_path / "report.md").read_text("utf-8")
     assert said in told
-
-
-@pytest.mark.parametrize(
-    ("studies", "least"), [(30, 0.88), pytest.param(500, 0.925, marks=pytest.mark.thorough)]
-)
-def test_intervals_cover(studies, least):
-    """Nominal 95% on 60 prompts of three subjects whose answers differ in quality from prompt to
-    prompt; studies are drawn by another generator (Philox) than resamples.
-    """
-    population = benchmark.POPULATIONS[3]
-    found = benchmark.run_cell(population, range(studies), 300, benchmark.SEED)
-    covered = {key.estimate: tally.coverage for key, tally in found.items()}
-    assert all(least <= share <= 0.985 for share in covered.values()), covered
 
 
 BASEBALL = known_values("bradley_terry_agresti2002")

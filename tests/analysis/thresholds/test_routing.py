@@ -237,7 +237,6 @@ def test_how_many_more_would_do():
     assert stats.binom.cdf(max(passing), kept, 1 / 20) >= 0.8
 
 
-# --- The confidence filter: counts by hand, and who has one ---------------------------------------
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 
-from benchmarks import calibration as benchmark
 from evenhand.analysis import Scale, analyse, score_probabilities
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -178,17 +177,6 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     assert found.advice.threshold == 0.5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
-def test_the_interval_holds_the_optimum(name):
-    """40 of the benchmark's studies; it has 500 of each kind."""
-    population = next(of for of in benchmark.POPULATIONS if of.name == name)
-    found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
-    assert found.held >= 37
-    assert found.advice["tuned"] >= 38
-
-
-# --- The rows of tuned thresholds, and thresholds in force ----------------------------------------
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
@@ -242,15 +230,6 @@ def test_tuning_is_judged_held_out(results):
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
     assert row["note"] == "the tuned threshold wins on held-out items"
-
-
-@pytest.mark.slow
-def test_a_reference_without_variation_has_no_threshold(tuned):
-    tuned = tuned.assign(label=tuned["label"].mask(tuned["rater_id"] == "hard", "y"))
-    results = analyse(tuned, None, [YES], resamples=50).results
-    rows = rows_of(results, "threshold", "hard")
-    assert rows["estimate"].isna().all()
-    assert (rows["note"] == "no_variation").all()
 
 
 @pytest.mark.slow

@@ -181,17 +181,6 @@ def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
     assert content_of(replace(found, thresholds=found.thresholds + 0.1), OLD, NEW) != known
 
 
-@pytest.mark.slow
-def test_the_best_of_many_that_are_alike_is_seldom_called_better():
-    cell, tally = improving.Cell(120, 0.0), improving.Tally()
-    for run in range(60):
-        tally.add(improving.study(cell, np.random.default_rng([1, run])))
-    assert tally.better <= 4  # 1.5 are expected at most; 5 have a chance of 2%
-    assert tally.on_choose / tally.met > 0.1, "the best on choose looks better than it is"
-    assert abs(tally.on_prove / tally.met) < 0.05
-    assert tally.claims > 4
-
-
 def strata(count, every=4):
     return {f"p{n:04}": "yes" if n % every == 0 else "no" for n in range(count)}
 

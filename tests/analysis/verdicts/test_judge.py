@@ -168,9 +168,6 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
     assert f"{least} is needed" in verdict["sentence"]
 
 
-# --- Parts of the sample -------------------------------------------------------------------------
-
-
 def in_parts(labels, column, parts, **more):
     """The verdict on `g` where each unit has its part in this column."""
     ratings = ratings_of(labels)
@@ -217,9 +214,6 @@ def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     if code == "only_with_correction":
         assert verdict["reason"] == "falls short for slice=rare"
     assert code != "inconclusive" or not verdict["promising"]
-
-
-# --- Plain faults, and copies --------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -296,14 +290,6 @@ def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     assert "labels are those of" not in found.verdicts[0]["sentence"]
 
 
-@pytest.mark.parametrize(("units", "rarer"), [(300, 4), (29, 29)])
-def test_people_who_are_alike_by_the_nature_of_it_are_not_named(units, rarer):
-    same = ["3", *["2"] * (rarer - 1), *["1"] * (units - rarer)]
-    labels = {"h0": same, "h1": same, "h2": ["1"] * units, "g": same}
-    assert not analyse_labels(labels, FIVE, resamples=100).notes
-
-
-# --- What answers that a grader did not give could change -----------------------------------------
 @pytest.fixture
 def labels(rng):
     """Three annotators and a grader that is right a little less often than they."""

@@ -9,23 +9,19 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
-from evenhand.analysis.all_rubrics import Analysis, RubricTask, analyse_rubric, judge_across_rubrics
+from evenhand.analysis.all_rubrics import Analysis, judge_across_rubrics
 from evenhand.analysis.bias.audit import Finding
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
-from evenhand.analysis.bootstrap.significance import holm
 from evenhand.analysis.injection import Attack, Outcome
-from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.source import ReportContext, Source
-from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import limit_shown
 from evenhand.analysis.verdicts import drift, reference, wording
@@ -38,14 +34,11 @@ from evenhand.analysis.verdicts.evidence import (
     VerdictEvidence,
     View,
 )
-from evenhand.analysis.verdicts.judge import judge, judge_graders
+from evenhand.analysis.verdicts.judge import judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
-from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
+from evenhand.analysis.verdicts.wording import PASSES
 from evenhand.reporting.gate import CheckedClause, parse_rule
-from evenhand.study.settings.analysis import AnalysisSettings
-from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of
-from tests.ratings_files import read_ratings
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
@@ -67,71 +60,6 @@ def test_the_cheapest_of_those_that_pass_leads(rng):
     assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
     assert [each.verdict["verdict"] for each in found] == ["can_replace"] * 2 + ["do_not_use"]
     assert found[0].usd == 2.0
-
-
-def test_a_threshold_that_wins_elsewhere_is_named(rng):
-    """A tuned threshold and what is compared at it, as calibration gives them."""
-    truth = (rng.random(400) < 0.4).astype(int)
-    labels = people_of(rng, truth, 0.85)
-    labels["g"] = noisy(rng, truth, 2, 0.55)
-    ratings, request = validate_ratings(ratings_of(labels)), Request(None, AnalysisSettings())
-    found = analyse_rubric(RubricTask(TWO, ratings, [], request, judge=True, verify=None))
-    assert found.verdicts[0]["verdict"] != "can_replace"
-    rows, matrix = found.rows, encode(combine_readings(ratings, TWO), TWO)
-    known = rows.compared["g", "all", ""].bounds
-    clear = {"low": 0.6, "estimate": 0.7, "high": 0.8}
-    known = replace(known, above_baseline=known.above_baseline | clear, people=known.people | clear)
-
-    def judged(code, low):
-        rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
-        where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
-        tuned = Interval(0.12, 0.1, 0.2)
-        rows.add("threshold_recommended", tuned, (400, 400), note=Remark(code), **where)
-        difference = known.difference | {"low": low, "estimate": 0.0, "high": 0.05}
-        view = View(bounds=replace(known, difference=difference, clusters_to_pass=None))
-        rows.compared["g", "all|binary", "held_out"] = view
-        rule = DecisionSettings()
-        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="item")[0])
-
-    passed = judged("tuned", -0.05)
-    assert_verdict(passed, "can_replace_at_threshold", "at threshold 0.12")
-    assert judged("default", -0.05)["verdict"] != "can_replace_at_threshold"
-    undecided = judged("tuned", -0.15)
-    assert_verdict(undecided, "inconclusive", "With thresholds chosen on other items")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "file",
-    [
-        pytest.param("dices350.csv", marks=pytest.mark.thorough),
-        pytest.param("newsroom.csv", marks=pytest.mark.thorough),
-        "llmbar.csv",
-    ],
-)
-def test_constant_and_random_graders_are_never_recommended(shared_data, file):
-    """On every real data set at hand: each constant category, and random labels at two rates."""
-    ratings, _ = read_ratings(shared_data / "real" / file)
-    people = ratings[ratings["rater_kind"] == "human"]
-    if people["rater_id"].nunique() > 6:
-        busiest = people["rater_id"].value_counts().index[:6]
-        people = people[people["rater_id"].isin(busiest)]
-    categories = tuple(sorted(set(people["label"]) - {""}))
-    units = sorted(set(people["unit_id"]))
-    rng = np.random.default_rng(5)
-    shares = people["label"].value_counts(normalize=True).reindex(categories).to_numpy()
-    graders = {f"always {key}": [key] * len(units) for key in categories}
-    graders |= {
-        "random, even": rng.choice(categories, len(units)).tolist(),
-        "random, as annotators": rng.choice(categories, len(units), p=shares).tolist(),
-    }
-    made = pd.DataFrame(graders, index=pd.Index(units, name="unit_id")).reset_index()
-    made = made.melt("unit_id", var_name="rater_id", value_name="label").assign(rater_kind="model")
-    given = people[["unit_id", "rater_id", "rater_kind", "label"]]
-    both = pd.concat([given, made], ignore_index=True).assign(rubric="r")
-    found = analyse(both, None, [Scale("r", categories)], resamples=300)
-    assert len(found.verdicts) == len(graders)
-    assert {each["verdict"] for each in found.verdicts} <= set(JUDGEMENTS[3:])
 
 
 def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(rng):
@@ -195,7 +123,6 @@ def test_a_recommendation_keeps_the_conditions(ranked, said):
     assert found.sentence == said
 
 
-# --- The error of a wrong pass over several rubrics: Holm's procedure -----------------------------
 @dataclass
 class OfGraders:
     """A rubric whose graders pass where their p is at most the error; stands in for an analysis."""
@@ -214,14 +141,6 @@ class OfGraders:
     @property
     def passing(self):
         return {str(n) for n, p in enumerate(self.p) if p <= self.error}
-
-
-def test_with_one_grader_each_it_is_holm_s_procedure(rng):
-    for _ in range(300):
-        p = rng.beta(0.4, 8.0, rng.integers(2, 7))
-        found = [OfGraders([each]) for each in p]
-        judge_across_rubrics(found)
-        assert [bool(each.passing) for each in found] == (holm(p) <= ALPHA).tolist()
 
 
 def by_closed_testing(p):

@@ -12,7 +12,7 @@ from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import REALISTIC
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
-from tests.analysis.make import assert_verdict, matrix_of, ratings_of, verdict_on
+from tests.analysis.make import assert_verdict, matrix_of, ratings_of
 from tests.analysis.simulated_labels import analysed, passes
 from tests.peers import stats
 
@@ -49,9 +49,6 @@ def noisy_labels(rng, truth, right, q=2):
     """The truth with a chance of `right`, else any other of q labels."""
     other = (truth + rng.integers(1, q, len(truth))) % q
     return [str(1 + each) for each in np.where(rng.random(len(truth)) < right, truth, other)]
-
-
-# --- One slip ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slips", [0, 1, 2])
@@ -99,9 +96,6 @@ def test_a_good_grader_passes_with_the_labels_that_people_have(units, right, lea
     assert passed / studies >= least
 
 
-# --- Clusters of unequal size --------------------------------------------------------------------
-
-
 def failing_clusters(rng, clusters):
     """(each unit's cluster, labels): a grader that fails whole clusters, of 30 units (15%) or 2. It
     lies below human agreement by .1 kappa: they agree on .905, and it with them on half of what
@@ -139,29 +133,6 @@ def test_whole_clusters_that_fail_do_not_slip_through(studies):
     assert passed / studies <= 0.025 + 3 * (0.025 * 0.975 / studies) ** 0.5
 
 
-# --- A crowd -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_crowd_of_whom_each_labelled_a_little_is_decided(rng):
-    """Twenty people, each unit by three of them: hardly two share thirty units."""
-    n, people = 1000, 20
-    truth = rng.integers(0, 2, n)
-    labels = {f"h{k:02}": noisy_labels(rng, truth, 0.9) for k in range(people)}
-    chosen = np.array([rng.permutation(people)[:3] for _ in range(n)])
-    for k, own in enumerate(labels.values()):
-        own[:] = [label if k in by else "-" for label, by in zip(own, chosen.tolist(), strict=True)]
-    labels["g"] = noisy_labels(rng, truth, 0.95)
-    found = verdict_on(labels, TWO, resamples=QUICK)
-    assert found["verdict"] == "can_replace"
-    labels["g"] = noisy_labels(rng, truth, 0.65)
-    found = verdict_on(labels, TWO, resamples=QUICK)
-    assert found["verdict"] in ("do_not_use", "only_with_correction")
-
-
-# --- Looks ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_second_look_has_the_firsts_level():
     """Two looks are the usual plan; a third one has what was kept."""
@@ -184,9 +155,6 @@ def test_what_a_further_look_costs_is_said_with_the_advice():
     assert "held to a stricter level" in judged(labels, look=2)["sentence"]
 
 
-# --- Copies, margins, many categories ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("changed", [0, 2])
 def test_a_copy_of_a_person_never_passes(rng, changed):
     truth = rng.integers(0, 2, 400)
@@ -206,21 +174,6 @@ def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(rng):
     labels = right_people(rng, truth, 0.95)
     found = judged({**labels, "g": noisy_labels(rng, truth, 0.95)}, look=1)
     assert "margin 0.10;" in found["sentence"]
-
-
-@pytest.mark.slow
-def test_seventeen_categories_are_not_refused_for_peoples_agreement(rng):
-    """Eight people with a kappa of .18 share far more than chance would bring."""
-    scale = Scale("topic", tuple(str(1 + n) for n in range(17)))
-    truth = rng.integers(0, 17, 500)
-    labels = right_people(rng, truth, 0.46, 8, 17)
-    found = judged({**labels, "g": noisy_labels(rng, truth, 0.9, 17)}, scale)
-    assert found["verdict"] == "can_replace"
-    assert "eople hardly agree" not in found["sentence"]
-    assert found["kappas"]
-
-
-# --- What "cannot tell" carries ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "right"), [(40, 0.85), (40, 0.95), (100, 0.85), (100, 0.9)])
