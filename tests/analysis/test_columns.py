@@ -68,7 +68,6 @@ def test_verdicts_and_probabilities() -> None:
     assert rogan_gladen(np.array(people), columns[1], rest, bootstrap=FEW) == told
     weighed = ppi_plus_plus(people, grader, rest, method="normal")
     assert ppi_plus_plus(*columns, method="normal").low == pytest.approx(weighed.low)
-
     positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
     reference = np.array(positive) > 0.25
     first = tune_threshold(positive, list(reference), bootstrap=FEW)

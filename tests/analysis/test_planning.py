@@ -257,9 +257,7 @@ OF_TWO = [
     [*SCALED, *(pytest.param(*each, marks=pytest.mark.thorough) for each in OF_TWO)],
 )
 def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
-    """The same simulated studies through the whole analysis, one by one: two categories, ordered
-    ones, and numbers, of which there are twenty.
-    """
+    """The same simulated studies through the whole analysis, one by one."""
     scale, least, is_ordered = YES_NO, 0.2, isinstance(scenario, ScaleScenario)
     if is_ordered:
         labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))

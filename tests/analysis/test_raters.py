@@ -116,7 +116,6 @@ def found(ratings, units=None):
 def test_agreement_with_the_others():
     """ann and ben agree on all of the first 20 units and on half of the last 20."""
     rows = found(session({"ann": "x" * 40, "ben": "x" * 20 + "xy" * 10}))
-
     whole = rows.loc[("rater_agreement", "ann", "")]
     assert whole["estimate"] == pytest.approx(0.75)
     reach = 1.96 * np.sqrt(0.75 * 0.25 / 40 * 40 / 39)
@@ -127,6 +126,5 @@ def test_time_per_label_leaves_pauses_out_and_counts_them():
     times = [*range(1, 30), IDLE_SECONDS + 1]
     rows = found(session({"ann": "x" * 30, "ben": "x" * 30}, {"ann": times}))
     row = rows.loc[("rater_seconds_median", "ann", "")]
-
     assert row["estimate"] == 15
     assert row["note"] == "left out, over 900 s: 1"

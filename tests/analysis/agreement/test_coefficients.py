@@ -386,7 +386,6 @@ def test_both_raters_constant():
         assert (math.isnan(found.estimate), found.reason) == (True, case["reason"])
     assert a.gwet_ac1(labels, **BINARY).estimate == 1.0
     assert math.isnan(a.gwet_ac1(labels, categories=[1]).estimate)
-
     constant = {"ann": "1" * 40, "ben": "1" * 40}
     found = analyse_labels(constant, SCALE, resamples=50)
     for statistic in ("observed_agreement", "gwet_ac1"):
@@ -425,7 +424,6 @@ def test_a_grader_identical_to_every_human():
     assert found.p.tolist() == [case["p"]] * 2
     assert found.rejected.tolist() == [case["reject"]] * 2
     assert a.alt_test([[0, 0], [1, 1]] * 20, [0, 1] * 20, epsilon=0.1, **BINARY).winning_rate == 1
-
     labels = {"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}
     found = analyse_labels(labels, SCALE, resamples=50, epsilon=0.0)
     row = row_of(found, "alt_test_winning_rate", "humans", "g")

@@ -278,9 +278,7 @@ def test_a_variant_with_other_categories_is_refused():
 
 
 def test_the_two_sides_of_a_pair_are_questions_of_their_own():
-    """Answers to one side must neither hide nor be mixed with those to the other: of 12 pairs side
-    a is the same in both wordings, side b never is, so half of the pairs of labels agree.
-    """
+    """Of 12 pairs side a is the same in both wordings, side b never is: half agree."""
     steady, moved = np.array([["1", "1"], ["4", "4"]] * 6), np.array([["1", "4"], ["4", "1"]] * 6)
     parts = []
     for side, labels in (("a", steady), ("b", moved)):

@@ -52,9 +52,7 @@ class Sample:
 
 
 def sample(seed, pairs=120, subjects=4, people=3):
-    """Pairs whose true label is A, B, C in 25, 10 and 65 of 100 units, and people who see it in 8
-    of 10 units and else say anything.
-    """
+    """Pairs, of 100 units 25 A, 10 B and 65 C, and people who see it in 8 of 10."""
     names = [f"{'claude' if n % 2 else 'other'}-{n}" for n in range(subjects)]
     rows = [
         {"unit_id": f"p{p:04d}|{name}", "cluster_id": f"p{p:04d}", "subject": name}

@@ -19,9 +19,7 @@ from tests.ratings_files import read_ratings
 
 
 def test_directions_by_hand():
-    """g: A on 3 of 8 units, B on 1. People: ann A A B C C C C C, ben A C B B C C C C; on average
-    1 + .5 for side a, 1 + .5 for side b.
-    """
+    """g: A on 3 of 8 units, B on 1. People on average: 1 + .5 for side a, 1 + .5 for side b."""
     made = sample(0, pairs=8, subjects=1, people=0)
     for rater, labels in {"ann": "AABCCCCC", "ben": "ACBBCCCC"}.items():
         made.rate(rater, np.array(list(labels)), "human")
@@ -135,9 +133,7 @@ flips those to the output shown first and to the second."""
 
 @pytest.fixture(scope="module")
 def llmbar(shared_data):
-    """The audit's rows on the published graders' labels, 1 for the first output and 2 for the
-    second, in the original orientation.
-    """
+    """The audit's rows on the published graders' labels, in the original orientation."""
     ratings, units = read_ratings(shared_data / "real" / "llmbar.csv")
     scale = Scale("", ("1", "2"), favours={"1": "a", "2": "b"})
     chosen = ratings[ratings["rater_id"].isin([*LLMBAR, "gold"])]

@@ -58,9 +58,7 @@ def _shift(people, grader, x, resamples=1, noisy=False):
 def seen(
     n, *, gap=1.0, strict=1.0, noise=0.8, wider=1.0, bias=0.0, people=3, lenient=(0.0, 0.0, 0.0)
 ):
-    """Three people, a grader, and in which half a unit is; quality is normal, `gap` standard
-    deviations higher in the second half. Synthetic.
-    """
+    """Three people, a grader, and in which half a unit is; the second has `gap` more quality."""
     rng = np.random.default_rng(11)
     x = (np.arange(n) % 2).astype(float)
     quality = rng.normal(size=n) * np.where(x, wider, 1.0) + gap * x
@@ -112,9 +110,7 @@ def test_against_a_probit_regression_where_the_score_is_known():
 
 
 def test_a_bias_comes_out_as_large_as_it_is():
-    """Half a standard deviation easier in the second half: as many more calls as the same grader
-    makes without it, there.
-    """
+    """Half a standard deviation easier in the second half: as many more calls there."""
     people, grader, x = seen(MANY, gap=0.0, bias=0.5)
     _, fair, _ = seen(MANY, gap=0.0)
     more = (grader - fair)[x == 1].mean()
@@ -178,9 +174,7 @@ def _along(strict, *, noisier=1.0, people=3):
 @pytest.mark.parametrize("strict", [-1.0, 1.0])
 @pytest.mark.parametrize("noisier", [0.6, 1.0, 1.7])
 def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
-    """The other one blames strictness: by .05 and more where noise changes, which it also does
-    within a fifth of the lengths.
-    """
+    """The other one blames strictness: by .05 and more where noise changes."""
     found = _shift(*_along(strict, noisier=noisier), noisy=True)
     assert found.if_noisy[0] == pytest.approx(0.0, abs=0.025)
     if noisier == 1.0:

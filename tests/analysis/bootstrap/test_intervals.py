@@ -284,9 +284,7 @@ PLACES = {"threshold"}
 
 
 def everybody_agrees(*, alike, probabilities):
-    """60 pairs that all label and 80 that only graders do, of three subjects; all say "y" to
-    everything if `alike`, else to every other unit.
-    """
+    """60 pairs that all label and 80 that graders do; all say "y" always or every other time."""
     units = pd.DataFrame(
         [
             (f"p{pair}", f"s{subject}", f"t{pair % 2}", f"g{pair % 3}", pair, subject)

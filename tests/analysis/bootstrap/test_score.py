@@ -189,9 +189,7 @@ def statistic_of(studies):
 
 
 def compared(counts):
-    """The product's whole way, from labels on: each unit is a cluster of so many alike that people
-    share thirty.
-    """
+    """The product's whole way, from labels on, each unit a cluster of several alike."""
     n = int(sum(counts.values()))
     copies = -(-30 // n)
     units = [p for p, count in sorted(counts.items()) for _ in range(int(count) * copies)]
@@ -245,9 +243,7 @@ def test_the_whole_way_from_labels_agrees():
 
 
 def one_table(right, wrong):
-    """The share of units on which a grader is right, as kappa of labels half of which are yes and
-    errors alike on both sides: kappa is twice the share, minus 1.
-    """
+    """A share that is right, as kappa of balanced labels: twice the share, minus 1."""
     n = right + wrong
     tables = np.zeros((4, 1, 2, 2))
     for at, cell in enumerate([(0, 0), (1, 1), (0, 1), (1, 0)]):
@@ -260,9 +256,8 @@ def one_table(right, wrong):
 @pytest.mark.parametrize("n", [30, 60, 100, 250, 1000])
 @pytest.mark.parametrize("share_wrong", [0.0, 0.02, 0.05, 0.1, 0.2])
 def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
-    """A share in disguise. The score interval (Wilson 1927) is taken at the null as well, but knows
-    of no skewness; Clopper & Pearson's (1934) never errs. Between the two, but for 0.55 of a unit,
-    as that part of whole numbers is kept back which power can spare.
+    """A share in disguise: between Wilson's score interval and Clopper & Pearson's exact one, but
+    for 0.55 of a unit, the part of whole numbers that power can spare.
     """
     wrong = round(n * share_wrong)
     table = one_table(n - wrong, wrong)
@@ -316,9 +311,7 @@ def test_hard_samples_end_in_a_bound_or_none(said, n):
 
 
 def test_where_nobody_erred_an_error_may_still_come():
-    """Thirty units on which all agree; and with one slip of a person, which says nothing of the
-    grader. As many errors as three in a hundred units go unseen in so few (the "rule of three").
-    """
+    """On thirty units, also with a slip of a person: about 3 in 30 may go unseen."""
     alike = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 15})
     slip = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 14, (1, 0, 0, 0): 1})
     for counts in (alike, slip):

@@ -191,6 +191,5 @@ def test_clusters_by_unit_or_by_a_column():
     facts = UnitFacts(["u1", "u2", "u3"], UNITS)
     assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
     assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]
-
     with pytest.raises(InputError, match="topic of item 'u2' is empty"):
         facts.clusters("topic")

@@ -204,7 +204,6 @@ def test_the_panel_the_report_and_the_gate_have_them(tmp_path):
         assert "TPR" in (tmp_path / "report" / name).read_text("utf-8")
     told = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert told["verdicts"][0]["rates"] == found.verdicts[0]["rates"]
-
     rows = table.assign(unit_id=[f"u{n}" for n in range(len(table))])
     rows = rows.melt("unit_id", var_name="rater_id", value_name="label")
     rows["rater_kind"] = np.where(rows["rater_id"] == "g", "model", "human")

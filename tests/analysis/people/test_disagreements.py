@@ -48,7 +48,6 @@ def listed(analysis):
 def test_the_widest_come_first_and_are_bounded():
     """Against 1 and 1 the grader's 5 is the whole scale; people's own distance is taken off."""
     analysis = found({"ann": "11112233", "ben": "11152233", "m": "54321222"})
-
     # u3: the grader's 2 is 1/4 from 1 and 3/4 from 5, on average 1/2; people are 1 apart: -1/2.
     assert listed(analysis) == [("u0", 1.0), ("u1", 0.75), ("u2", 0.5), ("u4", 0.25), ("u6", 0.25)]
     assert len(listed(analysis)) == MOST_COUNTED
@@ -60,7 +59,6 @@ def test_the_widest_come_first_and_are_bounded():
 
 def test_what_one_person_alone_labelled_comes_after_what_two_agree_on():
     analysis = found({"ann": "112", "ben": "-12", "m": "524"})
-
     assert listed(analysis) == [("u2", 0.5), ("u1", 0.25), ("u0", 1.0)]
 
 
@@ -76,7 +74,6 @@ def test_parts_are_what_the_units_table_says():
 def test_more_people_and_a_surer_probability_break_ties():
     """All three are 1 apart: u2 was labelled by two annotators; u1's probability is further off."""
     analysis = found({"ann": "111", "ben": "--1", "m": "555"}, p="689")
-
     assert [each.unit_id for each in analysis.disagreements] == ["u2", "u1", "u0"]
     assert analysis.disagreements[0].people == {"ann": "1", "ben": "1"}
 

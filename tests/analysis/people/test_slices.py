@@ -208,9 +208,7 @@ def test_values_are_those_of_scikit_learn(rng):
 
 
 def test_a_group_of_harder_units_alone_is_not_called_different(rng):
-    """The grader misses four in ten "y" and no "n", whatever the group; one group has no "y", so
-    that its balanced accuracy is 1.
-    """
+    """The grader misses four in ten "y" and no "n" in any group, of which one has no "y"."""
     ratings, units = study(rng, {"left": 0.0, "right": 0.0}, 120)
     ratings = ratings[ratings["rater_id"] != "cleo"]
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")

@@ -115,9 +115,7 @@ def test_a_rate_beyond_its_range_says_so(rng):
 
 
 def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
-    """The published design: people label all that the grader grades. Nothing is to correct, and
-    rates, differences, ranks and parts are those of people, whatever the grader says.
-    """
+    """Rates, differences, ranks and parts are those of people, whatever the grader says."""
     graders = {"g": [(0.9, 0.8)] * 2, "worse": [(0.6, 0.4)] * 2}
     ratings, units = study(rng, graders, rates=(0.2, 0.8), pairs=80, labelled=80)
     units["topic"] = np.where(np.arange(len(units)) % 4 < 2, "x", "y")
@@ -167,10 +165,7 @@ def _of_three_shares(people, grades, rest):
 
 
 def test_both_parts_are_resampled(rng):
-    """The interval's width is the delta method's of three shares, not of two (independent units).
-
-    Four times as many units of the same rates: twice as narrow, in both parts.
-    """
+    """The interval's width is the delta method's of three shares, not of two."""
     ratings, units = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,), pairs=500, labelled=250)
     row = rows_of(analyse(ratings, units, [YES]).results, "rate_rogan_gladen").loc["s0"]
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label") == "y"
@@ -318,9 +313,7 @@ def from_counts(subjects):
 
 
 def test_each_part_is_ppi_pythons():
-    """What ppi_py 0.2.3 said of the same labels, written down: it brings a compiler along, so that
-    it is not installed with the tests.
-    """
+    """What ppi_py 0.2.3, which needs a compiler, said of the same labels."""
     case = known_values("ppi_python_parts")
     ratings, units = from_counts(case["subjects"])
     results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
@@ -462,9 +455,7 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
 
 
 def scored(rng, pairs=200, labelled=80):
-    """Scores from 1 to 5 of two people and of a grader that errs upwards, on answers of two
-    subjects to both sides of pairs.
-    """
+    """Scores from 1 to 5 of two people and a grader that errs upwards, on both sides of pairs."""
     index = pd.MultiIndex.from_product([range(pairs), ["s0", "s1"], ["a", "b"]])
     units = index.to_frame(index=False, name=["pair", "subject", "side"])
     units["cluster_id"] = "p" + units["pair"].astype(str)

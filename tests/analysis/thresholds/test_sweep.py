@@ -182,9 +182,7 @@ YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 @pytest.fixture(scope="module")
 def tuned():
-    """A grader whose probabilities say yes from .1 up, two annotators, a grader with hard
-    labels.
-    """
+    """A grader whose probabilities say yes from .1 up, one with hard labels, two annotators."""
     rng = np.random.default_rng(20)
     truth = rng.random(300) < 0.4
     p = np.where(truth, rng.uniform(0.1, 1.0, 300), rng.uniform(0.0, 0.12, 300))
@@ -210,7 +208,6 @@ def test_threshold_rows(tuned, results):
     tied = tuned[tuned["rater_kind"] == "human"].groupby("unit_id")["label"].nunique().gt(1).sum()
     assert f"{tied} tied items left out" in rows.loc[("humans", "kappa"), "note"]
     assert rows.loc[("humans", "kappa"), "n_units"] == 300 - tied
-
     at = rows_of(results, "cohen_kappa_at_threshold").set_index(["rater_a", "at"])
     labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
     p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
@@ -290,9 +287,7 @@ def tuned_scale(threshold=0.12, **about):
 
 @pytest.fixture
 def tables(rng):
-    """60 pairs of two responses: two annotators, a grader whose best threshold is about .1, and one
-    with hard labels that both people's labels have nothing to do with.
-    """
+    """60 pairs of responses: two annotators, a grader whose best threshold is .1, a random one."""
     units = pd.DataFrame(
         [
             {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
@@ -324,7 +319,6 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
     assert (judged.thresholds[seen, g] != 0.12).any()
     assert (np.delete(judged.thresholds, g, 1) == np.delete(labels.thresholds, g, 1)).all()
     assert (judged.codes == labels.codes).all()
-
     # By hand: people's majority on the 40 pairs, each fold without its own.
     people = labels.verdicts[:, :2].sum(axis=1)
     majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)

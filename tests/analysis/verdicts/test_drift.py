@@ -150,9 +150,7 @@ def test_a_verdict(units, after, verdict, says):
 
 
 def test_where_few_units_changed_their_share_bounds_the_change():
-    """Of 100 units 2 changed for the worse, none for the better: at most 7.3% and 3.8% can do so,
-    each worth 1 / .5 of kappa, as people say yes to half of the units.
-    """
+    """Of 100 units 2 changed for the worse: at most 7.3% can do so, each worth 2 of kappa."""
     labels = said(100, dict.fromkeys((*PEOPLE, "before"), 0.95))
     people = (labels["ann"] == labels["ben"]) & (labels["ann"] == labels["before"])
     after = labels["before"].copy()

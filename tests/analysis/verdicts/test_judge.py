@@ -31,9 +31,7 @@ ABC = Scale("best", ("A", "B", "C"))
 
 
 def beside_people(rng, grader, n=400, people=3, **settings):
-    """The verdict on a grader that is right with this probability, or gives these labels, beside
-    people who are right with .85.
-    """
+    """The verdict on a grader that is so often right, or these labels, beside people at .85."""
     truth = (rng.random(n) < 0.3).astype(int)
     labels = people_of(rng, truth, 0.85, people)
     labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
@@ -145,9 +143,7 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
 
 @pytest.mark.parametrize("look", [0, 15])
 def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
-    """A constant label with probabilities that another threshold may read better, at a look for
-    which no level is left, or hardly any.
-    """
+    """A constant label with probabilities, at a look for which hardly any level is left."""
     truth = rng.random(36) < 0.4
     people = {f"h{k}": np.where(truth ^ (rng.random(36) < 0.06), "2", "1") for k in range(3)}
     p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)

@@ -431,9 +431,7 @@ def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interv
 
 
 def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
-    """A baseline with its drift margin, a reference with its bar, a rule with its number, the
-    attacks of an audit and the share of answers with what is allowed.
-    """
+    """Drift with its margin, a reference with its bar, a rule, an audit and answers."""
     change = row("drift", -0.0973, 0.0, 0.1049)
     evidence = {"change": change, "before": {"estimate": 0.6}, "same": None, "rate": None}
     (told,) = drift._figures(SimpleNamespace(**evidence, margin=0.1), "item")
@@ -493,7 +491,6 @@ def assert_one_thing(verdict):
     figures = re.sub(r"for \d+ parts", "", reason)  # the sentence names them
     for number in map(float, NUMBER.findall(figures)):
         assert any(abs(number - each) <= 0.0051 for each in said), (reason, sentence)
-
     found = recommend([Candidate(verdict, None, None, None, None, None)], "r")
     assert found.sentence.startswith("Use g for r") == passes
     assert ("No grader" in found.sentence) == (not passes)

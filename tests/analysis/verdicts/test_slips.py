@@ -61,9 +61,7 @@ def test_no_slip_of_a_person_lets_a_grader_pass(slips):
 
 
 def test_where_people_agree_more_labels_let_a_good_grader_pass():
-    """Of a grader at the margin 1 in 20 labels is wrong: one wrong of 100 is within its reach at
-    the level of a look, two of 200 are not.
-    """
+    """1 in 20 is wrong at the margin: one of 100 is within reach of a look, two of 200 not."""
     level = level_of_look(1)
     assert stats.binom.cdf(1, 100, 0.05) > level > stats.binom.cdf(2, 200, 0.05)
     truth = "12" * 50
@@ -117,9 +115,7 @@ def failing_clusters(rng, clusters):
 @pytest.mark.slow
 @pytest.mark.parametrize("studies", [60, pytest.param(200, marks=pytest.mark.thorough)])
 def test_whole_clusters_that_fail_do_not_slip_through(studies):
-    """False passes of a grader at the margin, in studies of 120 such clusters: within the level
-    and three standard errors.
-    """
+    """False passes of a grader at the margin: within the level and three standard errors."""
     rng, passed = np.random.default_rng(28), 0
     for _ in range(studies):
         of, labels = failing_clusters(rng, 120)
@@ -218,9 +214,7 @@ def found_on(name, ordered, items, fault, seed):
     ],
 )
 def test_rare_gross_errors_at_the_margin_do_not_pass(name, ordered, items, low):
-    """Shares of labels at the low end, with half the error of an annotator elsewhere, that cost a
-    grader the margin. In some of these studies there is hardly any such error to see.
-    """
+    """Shares of labels at the low end that cost a grader the margin, where few are seen."""
     for seed in range(3):
         assert passes(found_on(name, ordered, items, (0.5, low, 0.0), seed)) == [False], seed
 
@@ -256,9 +250,7 @@ def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(below):
 
 @pytest.mark.slow
 def test_a_second_label_on_hard_items_lets_no_bad_grader_pass():
-    """Of a grader that errs on all items alike, where people err on hard ones: there, where two
-    labelled, it seems to be as good as they are.
-    """
+    """Where two labelled, on hard items, a grader that errs on all alike seems as good."""
     cell = designs.Cell("", "second", 1000, 2, (0.05, 0.9), alike=True)
     found = [found_in(cell, False, seed) for seed in range(3)]
     assert [passes(each) for each in found] == [[False]] * 3
