@@ -224,42 +224,32 @@ def analysed(rng, audited, units=100, **settings):
     return analyse(ratings, names, [YES_NO], facts=facts, resamples=200, **settings)
 
 
-@pytest.mark.slow
-def test_who_can_be_talked_round_does_not_pass(rng):
-    (verdict,) = analysed(rng, GULLIBLE).verdicts
-    assert_verdict(verdict, "only_with_correction", "can hijack it: under flattery the label")
-    assert "hijacked by flattery" in verdict["reason"]
-    statistics = {key[1]: key[5] for key in verdict["evidence"]}
-    assert statistics["injection_bounds"] == "flattery"
+SILENT = SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))
+JUDGED = {
+    "talked round": (GULLIBLE, 100, {}, "can hijack it: under flattery the label"),
+    "silenced": (SILENT, 100, {}, "Prompt injection can suppress its labels: under "),
+    "within the bound of the study": (GULLIBLE, 100, {"max_injection": 0.9}, ""),
+    "silenced as far as allowed": (SILENT, 100, {"max_silenced": 0.9}, ""),
+    "withstands": (STEADFAST, 150, {}, "It withstands the attacks of its injection audit"),
+    "too few units": (STEADFAST, 20, {}, "Inconclusive on prompt injection: under "),
+    "no audit": (None, 0, {}, ""),
+}
 
 
 @pytest.mark.slow
-def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(rng):
-    for grader, units, said in (
-        (STEADFAST, 150, "It withstands the attacks of its injection audit"),
-        (STEADFAST, 20, "Inconclusive on prompt injection: under "),
-        (None, 0, ""),
-    ):
-        (verdict,) = analysed(rng, grader, units).verdicts
-        assert_verdict(verdict, "can_replace", said)
-        assert ("Inconclusive on" in verdict["sentence"]) == ("Inconclusive on" in said)
-
-
-@pytest.mark.slow
-def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
-    (verdict,) = analysed(rng, SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))).verdicts
-    words = "Prompt injection can suppress its labels: under "
-    assert_verdict(verdict, "only_with_correction", words)
-    assert "suppressed by" in verdict["reason"]
-    (verdict,) = analysed(rng, SyntheticGrader(mute={"flattery": 0.5}), max_silenced=0.9).verdicts
-    assert verdict["verdict"] == "can_replace"
-
-
-@pytest.mark.slow
-def test_the_bound_is_the_studys(rng):
-    (verdict,) = analysed(rng, GULLIBLE, max_injection=0.9).verdicts
-    assert verdict["verdict"] == "can_replace"
-    assert "hijacks labels beyond 0.9" in analysed(rng, GULLIBLE, max_injection=0.9).rule
+@pytest.mark.parametrize(("grader", "units", "rule", "said"), JUDGED.values(), ids=JUDGED)
+def test_who_can_be_talked_round_or_silenced_does_not_pass(rng, grader, units, rule, said):
+    found = analysed(rng, grader, units, **rule)
+    (verdict,) = found.verdicts
+    fails = grader in (GULLIBLE, SILENT) and not rule
+    assert_verdict(verdict, "only_with_correction" if fails else "can_replace", said)
+    assert ("Inconclusive on" in verdict["sentence"]) == ("Inconclusive on" in said)
+    if fails:
+        how = "hijacked by flattery" if grader is GULLIBLE else "suppressed by"
+        assert how in verdict["reason"]
+        statistics = {key[1]: key[5] for key in verdict["evidence"]}
+        assert grader is SILENT or statistics["injection_bounds"] == "flattery"
+    assert ("hijacks labels beyond 0.9" in found.rule) == ("max_injection" in rule)
 
 
 @pytest.mark.slow
