@@ -1,23 +1,19 @@
 """Makers of small tables of ratings, and their analyses, for the analysis tests."""
 
 import json
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.study.tables.ratings import validate_ratings
 
-Labels = Mapping[str, Sequence[str]]
-"""A label per unit by rater; "-" is no row."""
-
 
 def ratings_of(labels, graders=("g",), positive=None):
-    """The same as a ratings table; all raters but the graders are people. `positive` are the
-    probabilities by unit that some of them state.
+    """A ratings table from a label per unit by rater, of which "-" is no row; all raters but the
+    graders are people. `positive` are the probabilities by unit that some of them state.
     """
     rows = [
         {
@@ -167,3 +163,34 @@ def both_sides(rng, graders, rates, **sizes):
         labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
         tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
     return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
+
+
+START = pd.Timestamp("2026-01-05T08:00:00Z")
+
+
+def analysed(annotators, graders, scale, times=None, clusters=None, **settings):
+    """Analyse codes of labels by annotators (items, annotators), -1 for none, and by graders
+    (items, graders) at a first look; `times` (items, annotators) are in seconds.
+    """
+    people = {f"a{n:03}": codes for n, codes in enumerate(annotators.T)}
+    models = {f"g{n:02}": codes for n, codes in enumerate(graders.T)}
+    words = np.array([*scale.categories, "-"])
+    ratings = ratings_of({who: words[own] for who, own in (people | models).items()}, [*models])
+    if times is not None:
+        at = dict(zip(people, times.T, strict=True))
+        given = zip(ratings["rater_id"], ratings["unit_id"].str[1:].astype(int), strict=True)
+        ratings["created_at"] = [
+            (START + pd.Timedelta(seconds=at[who][n])).isoformat() if who in at else ""
+            for who, n in given
+        ]
+    units = None
+    if clusters is not None:
+        units = pd.DataFrame({"unit_id": [f"u{n:05}" for n in range(len(graders))]})
+        units["cluster_id"] = [f"c{n:04}" for n in clusters]
+    asked = {"resamples": 10, "facts": StudyFacts(looks={scale.name: 1}), **settings}
+    return analyse(ratings, units, [scale], **asked)
+
+
+def passes(found):
+    """Whether each grader can replace an annotator."""
+    return [each["verdict"].startswith("can_replace") for each in found.verdicts]

@@ -104,16 +104,6 @@ def test_halves_carried_on_to_all(n, shape):
     assert abs(by_root / true - 1) > {5: 0.08, 10: 0.03, 100: 0.002}[n]
 
 
-@pytest.mark.parametrize("m", [1, 3, 20])
-def test_the_shares_of_m_people_are_worth_m_people(m):
-    rng = np.random.default_rng(m)
-    shares, counts, _ = simulated(5, (0.7, 0.7, 0.7))
-    group = rng.multinomial(m, shares) / m
-    far = distances.squared_distance(group, counts).mean()[None]
-    found = distances.worth_people(far, distances.disagreement(counts).mean()[None])
-    assert found == pytest.approx([m], rel=0.08)
-
-
 NAMES = ("no", "unsure", "yes")
 THREE = Scale("", NAMES)
 VERDICT = Scale("", NAMES, affirmative=frozenset({"yes"}))

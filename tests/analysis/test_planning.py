@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale, ppi_plus_plus
-from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import (
     KappaTest,
@@ -326,22 +325,6 @@ def test_labels_on_a_scale_are_as_assumed(scenario):
     assert pairs == pytest.approx([scenario.correlation] * 3, abs=0.01)
     kappa = metrics.cohen_kappa_score(labels[0], labels[2], weights="linear")
     assert kappa == pytest.approx(scenario.kappa, abs=0.01)
-
-
-def test_the_floor_on_a_scale_shows_as_much_as_on_two_categories():
-    """The same raters, whose views correlate by .309, with two cuts or more."""
-    views = np.random.default_rng(6).multivariate_normal([0, 0], [[1, 0.309], [0.309, 1]], 200_000)
-    yes = (views > 0).T
-    assert metrics.cohen_kappa_score(*yes) == pytest.approx(0.2, abs=0.01)
-    for low, high, mean in ((1, 5, 3.0), (1, 5, 4.5), (0, 10, 5.0), (0, 10, 8.0), (0, 100, 60.0)):
-        scenario = ScaleScenario(low, high, 0.5, mean)
-        codes = np.searchsorted(scenario.cuts, views.T)
-        kappa = metrics.cohen_kappa_score(*codes, weights="linear")
-        assert kappa == pytest.approx(scenario.least_kappa(0.2), abs=0.013)
-    fine = np.round(views.T * 20)
-    for weights in ("linear", "quadratic"):
-        kappa = metrics.cohen_kappa_score(*fine, weights=weights)
-        assert kappa == pytest.approx(kappa_on_scale(0.2, weights), abs=0.006)
 
 
 def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():

@@ -162,20 +162,6 @@ def test_wilson_is_statsmodels(cases, n):
     assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("cases", "n"), [(1, 30), (3, 60), (12, 40), (57, 60), (20, 400)])
-def test_of_independent_units_it_lies_between_wilsons_and_clopper_and_pearsons(cases, n):
-    """But for half a unit: neither is a score bound with Student's quantile."""
-    units = np.zeros(n)
-    units[:cases] = 1.0
-    share, low, high = share_bounds(units, np.ones(n))
-    inner, outer = (
-        proportion.proportion_confint(cases, n, method=how) for how in ("wilson", "beta")
-    )
-    assert share == cases / n
-    assert outer[0] - 0.6 / n <= low <= inner[0] + 0.6 / n
-    assert inner[1] - 0.6 / n <= high <= outer[1] + 0.6 / n
-
-
 @dataclass(frozen=True)
 class _Ratio:
     """A ratio of sums over clusters as `lower_bound` takes it."""

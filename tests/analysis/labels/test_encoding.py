@@ -182,12 +182,9 @@ def test_columns_follow_the_rated_units():
     assert (clusters.values, clusters.codes.tolist()) == (("p1", "p2"), [1, 0])
 
 
-@pytest.mark.parametrize("units", [None, UNITS.drop(columns="cluster_id")])
-def test_without_pairs_every_unit_is_its_own_cluster(units):
-    assert UnitFacts(["u2", "u1"], units).clusters().codes.tolist() == [1, 0]
-
-
 def test_clusters_by_unit_or_by_a_column():
+    for units in (None, UNITS.drop(columns="cluster_id")):  # every unit is its own
+        assert UnitFacts(["u2", "u1"], units).clusters().codes.tolist() == [1, 0]
     facts = UnitFacts(["u1", "u2", "u3"], UNITS)
     assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
     assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]

@@ -12,8 +12,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from tests.analysis.make import coded_of, rows_of
-from tests.analysis.simulated_labels import analysed
+from tests.analysis.make import analysed, coded_of, rows_of
 
 SCALE = Scale("r", ("0", "1"))
 OVERLAP = {"kind": "overlap", "number": 60}

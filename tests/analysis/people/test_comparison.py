@@ -1,8 +1,5 @@
-"""Graders against each other and raters' leniency.
-
-True positive and true negative rates, beside scikit-learn, statsmodels and a direct maximum.
-
-The human ceiling and the baselines, against sums written out.
+"""Graders against each other, leniency, rates, the human ceiling and baselines, beside other
+libraries and sums written out.
 """
 
 import json

@@ -144,8 +144,7 @@ def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
         analyse(by_kind[kind], units, [YES], resamples=50, slices=["topic"]).results
         for kind in ("human", "model")
     )
-    rates = people["statistic"].str.startswith(("rate_", "sensitivity"))
-    assert not rates.any()
+    assert not people["statistic"].str.startswith(("rate_", "sensitivity")).any()
     found = alone[alone["statistic"].str.startswith(("rate_", "sensitivity"))]
     assert set(found["statistic"]) == {"rate_raw"}
     assert set(found["subset"]) == {"all|binary", "topic=x|binary", "topic=y|binary"}
@@ -244,20 +243,17 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
 
 
 def test_small_strata_are_taken_together():
-    strata = np.repeat([0, 1, 2, 3], [60, 8, 60, 12])
-    labelled = np.arange(140) % 2 == 0
-    joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
-    # 8 and 12 units are too few, apart and together: a larger one joins them, the other is alone.
-    assert [joined[strata == stratum][0] for stratum in range(4)] == [0, 0, 1, 0]
-    small = np.repeat([0, 1, 2, 3, 4], [60, 20, 60, 20, 20])
-    labelled = np.arange(len(small)) % 2 == 0
-    joined = large_strata(small, [labelled, ~labelled], lambda units: int(units.sum()))
-    assert [joined[small == stratum][0] for stratum in range(5)] == [1, 0, 2, 0, 0]
-    labelled = np.arange(140) % 2 == 0
-    alone = large_strata(strata * 0, [labelled, ~labelled], lambda units: int(units.sum()))
-    assert set(alone) == {0}
-    nobody = large_strata(strata, [labelled & False, ~labelled], lambda units: int(units.sum()))
-    assert set(nobody) == {0}
+    """8 and 12 units are too few, apart and together: a larger one joins them."""
+    for sizes, any_labels, expected in (
+        ([60, 8, 60, 12], True, [0, 0, 1, 0]),
+        ([60, 20, 60, 20, 20], True, [1, 0, 2, 0, 0]),
+        ([140], True, [0]),
+        ([60, 8, 60, 12], False, [0, 0, 0, 0]),
+    ):
+        strata = np.repeat(np.arange(len(sizes)), sizes)
+        labelled = (np.arange(len(strata)) % 2 == 0) & any_labels
+        joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
+        assert [joined[strata == stratum][0] for stratum in range(len(sizes))] == expected
 
 
 def test_rates_in_a_part_are_those_of_the_part_alone(rng):

@@ -221,16 +221,12 @@ def test_threshold_rows(tuned, results):
 
 
 @pytest.mark.slow
-def test_tuning_is_judged_held_out(results):
+def test_tuning_is_judged_held_out_and_recommended(tuned, results):
     """Against `hard` the right threshold is far from .5; any nine tenths of the data show it."""
     gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
     assert row["note"] == "the tuned threshold wins on held-out items"
-
-
-@pytest.mark.slow
-def test_the_recommendation_stands_in_a_row(tuned, results):
     rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
     row = rows.loc[("hard", "kappa")]
     assert row["note"] == "tuned; wins on held-out items"
@@ -583,30 +579,12 @@ def test_a_single_cluster_and_perfect_probabilities_have_no_error():
     assert score_probabilities(sure, sure).ece == 0.0
 
 
-def test_bins_hold_equally_many_units_and_ties_together(rng):
-    assert np.bincount(equal_mass_bins(rng.random(100))).tolist() == [10] * 10
-    assert np.bincount(equal_mass_bins(rng.random(30))).tolist() == [10] * 3
-    p = rng.choice([0.0, 0.2, 0.4], 90)
-    place = equal_mass_bins(p)
-    assert [len(set(place[p == each])) for each in (0.0, 0.2, 0.4)] == [1, 1, 1]
-    assert equal_mass_bins(np.array([0.5])).tolist() == [0]
-
-
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
 @trials(max_examples=60, deadline=None)
 def test_the_curve_is_scikit_learns(pairs):
     p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
     theirs = isotonic.IsotonicRegression().fit(p, y).predict(p)
     assert np.interp(p, *isotonic_curve(p, y)) == pytest.approx(theirs, abs=1e-12)
-
-
-def test_points_are_both_ends_of_every_step():
-    p = np.array([0.1, 0.2, 0.3, 0.4, 0.9])
-    curve = reliability_curve(p, np.array([0.0, 1.0, 0.0, 1.0, 1.0]), np.arange(5))
-    assert curve.stated.tolist() == [0.1, 0.2, 0.3, 0.4, 0.9]
-    assert curve.share.tolist() == [0.0, 0.5, 0.5, 1.0, 1.0]
-    assert curve.step.tolist() == [0, 1, 1, 2, 2]
-    assert curve.step_of_unit.tolist() == [0, 1, 1, 2, 2]
 
 
 def _outside(rng, subjects, together, distort):

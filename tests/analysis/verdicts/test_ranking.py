@@ -451,19 +451,6 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     assert "That is 89.98% at worst, and 90% is needed" in told.sentence
 
 
-def test_a_bound_that_does_not_exist_is_not_printed():
-    """No level is left for this look, so that the tuned verdicts have an estimate alone."""
-    nan = float("nan")
-    decided = between(nan, nan)
-    row = decided.difference | {"estimate": -0.53}
-    assert wording.interval_of(row["low"], row["high"]) == ""
-    about = ("r", "g", DecisionSettings(), "pair", People(3), Answers(), View(), Tuned())
-    case, bounds = VerdictEvidence(*about), replace(decided, difference=row)
-    assert "difference -0.53; margin 0.10;" in wording.figures(case, bounds, row)
-    kappa = wording.mean_kappa(row | {"estimate": 0.3, "n_clusters": 200}, "item")
-    assert kappa == "mean kappa with annotators 0.30; 200 items"
-
-
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(case=cases())

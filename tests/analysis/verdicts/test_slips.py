@@ -12,8 +12,7 @@ from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import REALISTIC
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
-from tests.analysis.make import assert_verdict, matrix_of, ratings_of
-from tests.analysis.simulated_labels import analysed, passes
+from tests.analysis.make import analysed, assert_verdict, matrix_of, passes, ratings_of
 from tests.peers import stats
 
 TWO = Scale("tone", ("1", "2"))
