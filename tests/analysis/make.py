@@ -77,8 +77,8 @@ def coded_of(codes, level="nominal", values=(1.0, 2.0, 3.0), raters=(), *, is_nu
 
 
 def analyse_labels(labels, scale, graders=("g",), **settings):
-    """Their analysis on one rubric, each unit a cluster."""
-    return analyse(ratings_of(labels, graders), None, [scale], **settings)
+    """Their analysis on one rubric, each unit a cluster; bounds of verdicts need no resamples."""
+    return analyse(ratings_of(labels, graders), None, [scale], **{"resamples": 20, **settings})
 
 
 def verdict_on(labels, scale, **settings):

@@ -154,7 +154,7 @@ def test_many_raters_are_pooled(rng):
     truth = rng.integers(0, 3, 60)
     labels = {f"h{k:02d}": noisy(rng, truth, 3, 0.6) for k in range(12)}
     labels |= {f"g{k}": noisy(rng, truth, 3, 0.6) for k in range(2)}
-    results = analyse_labels(labels, Scale("", FIVE[:3]), ["g0", "g1"], resamples=100).results
+    results = analyse_labels(labels, Scale("", FIVE[:3]), ["g0", "g1"]).results
     pairs = set(zip(results["rater_a"], results["rater_b"], strict=True))
     named = {(a, b) for a, b in pairs if a not in ("humans", "models", "all", "")}
     # Their own prevalence, and the two graders with each other; no pair with a person.
@@ -170,7 +170,7 @@ def test_a_report_can_be_made_while_labels_are_still_coming_in(ben):
     # A unit with one label so far has its part in the marginals of Fleiss' kappa (Gwet 2014), which
     # statsmodels leaves out: there is nothing to compare, and no reason to stop.
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
-    found = analyse_labels({"ann": "ynnnyyy", "ben": ben}, scale, resamples=100, verify=True)
+    found = analyse_labels({"ann": "ynnnyyy", "ben": ben}, scale, verify=True)
     assert found.verification is not None
 
 

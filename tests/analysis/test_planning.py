@@ -152,7 +152,7 @@ def _analysed(people):
     drawn = scenario.draw(np.random.default_rng(1), (1, 200), people, graders=1)[:, 0]
     names = [*(f"h{n}" for n in range(people)), "g"]
     labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
-    return analyse_labels(labels, SCALE, resamples=20)
+    return analyse_labels(labels, SCALE)
 
 
 def test_the_bounds_come_back_from_the_variances():
@@ -234,7 +234,7 @@ def _verdict(codes, scale, scope):
     """The verdict on codes (raters, units) of its labels, the grader's last."""
     names = [*(f"h{n}" for n in range(len(codes) - 1)), "g"]
     labels = dict(zip(names, np.array(scale.categories)[codes], strict=True))
-    return verdict_on(labels, scale, resamples=10, scope=scope)["verdict"]
+    return verdict_on(labels, scale, scope=scope)["verdict"]
 
 
 SCALED = [
@@ -329,7 +329,7 @@ def test_labels_on_a_scale_are_as_assumed(scenario):
 
 def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = ScaleScenario(1, 5, 0.7, 4.2)
-    first, second = scenario.draw(np.random.default_rng(4), (500, 200), 2)
+    first, second = scenario.draw(np.random.default_rng(4), (200, 200), 2)
     of = {"weights": "linear", "labels": range(5)}
     pairs = zip(first, second, strict=True)
     kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]

@@ -82,6 +82,7 @@ def test_importing_loads_no_numerical_library():
     assert not loaded & {"numpy", "pandas", "scipy", "sklearn", "statsmodels", "krippendorff"}
 
 
+@pytest.mark.slow
 def test_every_code_has_a_text_and_every_text_a_code():
     """Codes are what remarks and reasons, and questions about them, name in the sources."""
     named, words = set(), set()

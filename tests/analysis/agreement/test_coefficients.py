@@ -385,7 +385,7 @@ def test_both_raters_constant():
         assert (math.isnan(found.estimate), found.reason) == (True, case["reason"])
     assert a.gwet_ac1(labels, **BINARY).estimate == 1.0
     assert math.isnan(a.gwet_ac1(labels, categories=[1]).estimate)
-    rows = analyse_labels({"ann": "1" * 40, "ben": "1" * 40}, SCALE, resamples=50)
+    rows = analyse_labels({"ann": "1" * 40, "ben": "1" * 40}, SCALE)
     assert row_of(rows, "gwet_ac1", "ann", "ben")["estimate"] == 1.0
     row = row_of(rows, "cohen_kappa", "ann", "ben")
     assert (math.isnan(row["estimate"]), row["note"]) == (True, case["reason"])
@@ -394,7 +394,7 @@ def test_both_raters_constant():
 def test_one_rater_constant_and_no_unit_with_two_labels():
     case = CASES["one rater constant"]
     assert a.cohen_kappa([1] * 20, [0, 1] * 10, **BINARY).estimate == case["kappa"]
-    rows = analyse_labels({"ann": "1" * 40, "ben": "01" * 20}, SCALE, resamples=50)
+    rows = analyse_labels({"ann": "1" * 40, "ben": "01" * 20}, SCALE)
     row = row_of(rows, "cohen_kappa", "ann", "ben")
     assert (row["estimate"], row["note"]) == (case["kappa"], case["flag"])
     case = CASES["no item with two labels"]
@@ -402,7 +402,7 @@ def test_one_rater_constant_and_no_unit_with_two_labels():
     assert (math.isnan(found.estimate), found.reason) == (True, case["reason"])
     assert a.cohen_kappa([1, None], [None, 0], **BINARY).reason == case["reason"]
     labels = {"ann": "0" * 20 + "-" * 20, "ben": "-" * 20 + "1" * 20}
-    rows = analyse_labels(labels, SCALE, resamples=50)
+    rows = analyse_labels(labels, SCALE)
     row = row_of(rows, "krippendorff_alpha_nominal", "humans")
     assert (math.isnan(row["estimate"]), row["note"]) == (True, case["reason"])
 
@@ -415,7 +415,7 @@ def test_a_grader_identical_to_every_human():
     assert found.rejected.tolist() == [case["reject"]] * 2
     assert a.alt_test([[0, 0], [1, 1]] * 20, [0, 1] * 20, epsilon=0.1, **BINARY).winning_rate == 1
     labels = {"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}
-    found = analyse_labels(labels, SCALE, resamples=50, epsilon=0.0)
+    found = analyse_labels(labels, SCALE, epsilon=0.0)
     row = row_of(found, "alt_test_winning_rate", "humans", "g")
     assert row["estimate"] == 0.0
     assert row["note"].startswith(f"{case['flag']} (2 of 2 annotators)")
@@ -427,7 +427,7 @@ def test_no_annotator_with_enough_units():
     case = CASES["alt-test: annotators all below min items"]
     assert case["winning_rate"] is None
     assert not found.passed
-    few = analyse_labels(dict.fromkeys(("ann", "ben", "g"), "01" * 14), SCALE, resamples=50)
+    few = analyse_labels(dict.fromkeys(("ann", "ben", "g"), "01" * 14), SCALE)
     for statistic in ("alt_test_winning_rate", "alt_test_advantage"):
         row = row_of(few, statistic, "humans", "g")
         assert math.isnan(row["estimate"])
@@ -437,10 +437,10 @@ def test_no_annotator_with_enough_units():
 def test_means_over_pairs_say_what_they_are_over():
     """No "mean over 0 pairs" where none is defined, no "1 pairs" where there is one."""
     labels = {"ann": "0" * 40, "ben": "0" * 40, "g": "01" * 20}
-    people = row_of(analyse_labels(labels, SCALE, resamples=50), "cohen_kappa", "humans", "")
+    people = row_of(analyse_labels(labels, SCALE), "cohen_kappa", "humans", "")
     assert people["note"] == "no_variation; undefined for 1 of 1 pairs of raters"
     labels = {"ann": "0011" * 10, "ben": "0111" * 10, "g": "01" * 20}
-    found = analyse_labels(labels, SCALE, resamples=50)
+    found = analyse_labels(labels, SCALE)
     notes = " ".join(found.results["note"])
     assert not [each for each in ("over 0 pairs", "over 1 pairs") if each in notes]
     difference = row_of(found, "human_ceiling_difference", "humans", "g")["note"]

@@ -45,7 +45,7 @@ def test_specific_agreement_and_confusion(rng):
     for category in THREE[:2]:
         assert plain[category].estimate == pytest.approx(_by_hand(people, category))
     both = [list(row) for row in zip(labels["ann"], labels["g"], strict=True)]
-    results = analyse_labels(labels, Scale("", THREE), resamples=20).results
+    results = analyse_labels(labels, Scale("", THREE)).results
     table = rows_of(results, "confusion", "ann", "g").set_index("at")
     assert table.index.tolist() == [f"{a}>{b}" for a in THREE for b in THREE]
     for cell, row in table.iterrows():
@@ -56,7 +56,7 @@ def test_specific_agreement_and_confusion(rng):
 
 def test_categories_that_hold_an_arrow_stay_apart():
     labels = {"ann": ["a", "a>b"] * 20, "ben": ["b>c", "c"] * 20}
-    found = analyse_labels(labels, Scale("", ("a", "a>b", "b>c", "c")), resamples=20)
+    found = analyse_labels(labels, Scale("", ("a", "a>b", "b>c", "c")))
     cells = rows_of(found, "confusion").query("estimate > 0")
     assert cells["at"].tolist() == ["a>'b>c'", "'a>b'>c"]
 
@@ -99,7 +99,7 @@ def test_alpha_is_that_of_another_implementation(gaps, rng):
 
     codes = given[people].replace({name: float(at) for at, name in enumerate(names)}).astype(float)
     theirs = krippendorff.alpha(codes.to_numpy().T, level_of_measurement=metric)
-    found = eh.check(given, human=people, several=True).results
+    found = eh.check(given, human=people, several=True, resamples=20).results
     ours = row_of(found, ALPHA, "humans", "", rubric="labels")
     assert ours["estimate"] == pytest.approx(theirs, abs=1e-9)
 
@@ -115,7 +115,7 @@ def table(units=80):
 
 
 def test_each_option_has_a_verdict_and_the_whole_has_none():
-    found = eh.check(table(), human=["ann", "ben"], model="judge", several=True)
+    found = eh.check(table(), human=["ann", "ben"], model="judge", several=True, resamples=20)
     assert [each["rubric"] for each in found.verdicts] == ["labels/a", "labels/b", "labels/c"]
     assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
     whole = found.results[found.results["rubric"] == "labels"]
@@ -134,7 +134,7 @@ def test_lists_and_semicolons_are_the_same():
     for name in ("ann", "ben", "judge"):
         cells = [[] if cell == "none" else cell.split(";")[::-1] for cell in given[name]]
         lists[name] = [json.dumps(cell) for cell in cells]
-    who = {"human": ["ann", "ben"], "model": "judge", "several": True, "resamples": 50}
+    who = {"human": ["ann", "ben"], "model": "judge", "several": True, "resamples": 10}
     one, other = (eh.check(each, **who).results for each in (given, lists))
     pd.testing.assert_frame_equal(one, other)
 
@@ -166,7 +166,7 @@ def test_what_is_no_set(tmp_path, cell, options, told, capsys):
 
 def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     given = pd.DataFrame({"unit_id": list("xyz"), "ann": ["a;b"] * 3, "ben": ["b;a"] * 3})
-    rows = eh.check(given, human=["ann", "ben"], several=True).results
+    rows = eh.check(given, human=["ann", "ben"], several=True, resamples=20).results
     whole = rows[(rows["rubric"] == "labels") & (rows["rater_a"] == "humans")]
     alphas = whole[whole["statistic"].str.startswith("krippendorff")]
     assert set(alphas["note"]) == {"no_variation"}
@@ -190,7 +190,7 @@ def worded(labels, rater="g", subject="s"):
 
 
 def stability(ratings, units, scale=LEVELS, **options):
-    options = {"variants": ["wording"], "resamples": 400} | options
+    options = {"variants": ["wording"], "resamples": 50} | options
     results = analyse(ratings, units, [scale], **options).results
     return results[results["statistic"].str.startswith("stability")].set_index(
         ["statistic", "rater_a", "subset", "at"]
@@ -261,7 +261,7 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
         )
         for rubric, given in (("level", dict.fromkeys(seconds, first)), ("level-2", seconds))
     )
-    results = analyse(ratings, None, [LEVELS, reworded], resamples=400).results
+    results = analyse(ratings, None, [LEVELS, reworded], resamples=100).results
     rows = results.query("statistic == 'stability_fleiss_kappa' and subset == 'all'")
     assert set(rows["rubric"]) == {"level"}
     assert set(rows["at"]) == {"rubric"}

@@ -216,7 +216,9 @@ def drawn(seed, studies, low, high):
     return found
 
 
-@pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow), *range(5, 13)])
+@pytest.mark.parametrize(
+    "size", [2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 7, 9, 10, 11)), 6, 12]
+)
 def test_a_second_implementation_agrees(size):
     """All studies of up to four units, and some of each size up to twelve."""
     studies = grouped(size) if size <= 4 else drawn(size, 20, size, size)
@@ -270,7 +272,7 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
 
 
 def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
-    for counts in drawn(4, 20, 30, 80):
+    for counts in drawn(4, 8, 30, 80):
         statistic, sample = statistic_of([counts])
         for alpha in (0.02, 0.1, 0.3):
             bound = lower_bound(statistic, sample, alpha)
@@ -287,7 +289,7 @@ def _table(pattern):
     return table
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 30])
+@pytest.mark.parametrize("n", [1, 3, 30])
 @pytest.mark.parametrize(
     "said",
     [
@@ -338,7 +340,7 @@ def test_without_skewness_it_is_the_t_bound():
 def test_a_skewed_mean_is_missed_as_often_as_stated():
     """A share of .1 among 60: the plain t bound misses far more often than one side allows."""
     rng = np.random.default_rng(2)
-    drawn = (rng.random((4000, 60)) < 0.9).astype(float)
+    drawn = (rng.random((1500, 60)) < 0.9).astype(float)
     varying = drawn[drawn.std(axis=1) > 0]
     lower = [each.mean() - reach(each - each.mean()) for each in varying]
     plain = varying.mean(axis=1) - 2.0 * varying.std(axis=1, ddof=1) / math.sqrt(60)

@@ -103,12 +103,12 @@ REASON = "failed <b>both</b> checks"
 def analysis():
     facts = StudyFacts(excluded={"bad": REASON, "never-came": "x"})
     ratings = ratings_of(LABELS, graders=["grader"])
-    return analyse(ratings, None, [SCALE], resamples=200, facts=facts, verify=True)
+    return analyse(ratings, None, [SCALE], resamples=50, facts=facts, verify=True)
 
 
 def test_main_figures_are_those_of_an_analysis_without_them(analysis):
     kept = {rater: labels for rater, labels in LABELS.items() if rater != "bad"}
-    plain = analyse(ratings_of(kept, graders=["grader"]), None, [SCALE], resamples=200)
+    plain = analyse(ratings_of(kept, graders=["grader"]), None, [SCALE], resamples=50)
     pd.testing.assert_frame_equal(analysis.results, plain.results)
     assert analysis.verdicts == plain.verdicts
 

@@ -50,7 +50,7 @@ def test_mcnemar_counts_who_is_of_the_majoritys_mind(rng):
     ben = [*ann[:90], *["1" if label == "2" else "2" for label in ann[90:]]]
     g, h = noisy(rng, truth, 2, 0.7), noisy(rng, truth, 2, 0.5)
     labels = {"ann": ann, "ben": ben, "g": g, "h": h}
-    results = analyse_labels(labels, TWO, ["g", "h"], resamples=50).results
+    results = analyse_labels(labels, TWO, ["g", "h"]).results
     row = row_of(results, "mcnemar_p", "g", "h")
     right = [np.array(each[:90]) == np.array(ann[:90]) for each in (g, h)]
     table = [[(a & b).sum() for b in (right[1], ~right[1])] for a in (right[0], ~right[0])]
@@ -84,7 +84,7 @@ def test_above_12_graders_all_are_compared_with_the_best(rng):
     labels = people_of(rng, truth, 0.8, 2)
     names = [f"g{k:02}" for k in range(13)]
     labels |= {name: noisy(rng, truth, 2, 0.95 if name == "g07" else 0.5) for name in names}
-    results = analyse_labels(labels, Scale("", ("1", "2")), names, resamples=20).results
+    results = analyse_labels(labels, Scale("", ("1", "2")), names).results
     rows = results[results["statistic"] == "kappa_difference"]
     assert len(rows) == 12
     assert ((rows["rater_a"] == "g07") | (rows["rater_b"] == "g07")).all()
@@ -94,7 +94,7 @@ def test_above_12_raters_graders_are_still_compared(rng):
     truth = rng.integers(0, 2, 60)
     people = {f"h{k:02}": noisy(rng, truth, 2, 0.8) for k in range(12)}
     graders = {name: noisy(rng, truth, 2, share) for name, share in (("g", 0.9), ("k", 0.5))}
-    analysis = analyse_labels(people | graders, TWO, ["g", "k"], resamples=100)
+    analysis = analyse_labels(people | graders, TWO, ["g", "k"])
     results = analysis.results
     assert row_of(results, "kappa_difference", "g", "k")["estimate"] > 0
     assert row_of(results, "mcnemar_p", "g", "k")["n_units"] <= 60
@@ -115,7 +115,7 @@ def test_all_people_together_count_as_often_as_they_label(rng):
     truth = rng.integers(0, 2, 80)
     people = {f"h{k:02}": noisy(rng, truth, 2, 0.8) for k in range(13)}
     labels = people | {"g": noisy(rng, truth, 2, 0.6)}
-    results = analyse_labels(labels, TWO, resamples=50).results
+    results = analyse_labels(labels, TWO).results
     said = {name: np.array(list(each)) == "1" for name, each in labels.items()}
     apart = sum(said[name].astype(float) for name in people) - 13 * said["g"]
     score = apart.sum() ** 2 / (apart**2).sum()
@@ -124,7 +124,7 @@ def test_all_people_together_count_as_often_as_they_label(rng):
 
 
 PEOPLE = ["ann", "ben", "cy"]
-DECLARED = {"model": "g", "categories": ["yes", "no"], "affirmative": "yes"}
+DECLARED = {"model": "g", "resamples": 50, "categories": ["yes", "no"], "affirmative": "yes"}
 
 
 def labels(units=240, seed=3, people=tuple(PEOPLE)):
@@ -231,7 +231,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
     humans = {name: noisy(rng, truth, 3, 0.7) for name in ("ann", "ben", "cem")}
     grader = noisy(rng, truth, 3, 0.6, missing=0.3)
     scale = Scale("", ("1", "2", "3"), level)
-    found = analyse_labels({**humans, "g": grader}, scale, resamples=300)
+    found = analyse_labels({**humans, "g": grader}, scale)
     on_same = {
         name: [x if g != "-" else "-" for x, g in zip(given, grader, strict=True)]
         for name, given in humans.items()
@@ -246,7 +246,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
 
 def test_without_30_shared_units_there_is_no_ceiling():
     alike = dict.fromkeys(("ann", "ben", "g"), "12" * 10)
-    results = analyse_labels(alike, Scale("", CATEGORIES), resamples=100).results
+    results = analyse_labels(alike, Scale("", CATEGORIES)).results
     row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
     assert row["note"] == "fewer than 30 items have labels of the grader and an annotator"
@@ -258,7 +258,7 @@ def test_without_30_shared_units_there_is_no_ceiling():
 def test_baselines_stand_beside_the_humans():
     """ann says 1 on 60 of 80 units, ben on 40: prevalence 5/8, so constant is right 5/8 of it."""
     given = {"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40}
-    results = analyse_labels(given, Scale("", CATEGORIES), resamples=200).results
+    results = analyse_labels(given, Scale("", CATEGORIES)).results
     constant = row_of(results, "observed_agreement", "humans", "baseline:constant")
     assert constant["estimate"] == pytest.approx((60 / 80 + 40 / 80) / 2)
     assert "always 1" in constant["note"]
@@ -352,7 +352,7 @@ def test_rows(rng):
 
 def test_the_random_baseline_is_the_mean_of_many_random_graders(rng):
     labels = {name: rng.choice(["1", "2"], 80, p=[0.7, 0.3]) for name in ("ann", "ben", "cem")}
-    results = analyse_labels(labels, Scale("", FIVE[:2]), resamples=50).results
+    results = analyse_labels(labels, Scale("", FIVE[:2])).results
     prevalence = np.mean([(given == "1").mean() for given in labels.values()])
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
     graders = (rng.choice(["1", "2"], 80, p=[prevalence, 1 - prevalence]) for _ in range(300))

@@ -14,12 +14,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import share_bounds
-from evenhand.analysis.people.disagreements import (
-    ALPHA,
-    DIFFERENCE,
-    FILLED,
-    MOST_COUNTED,
-)
+from evenhand.analysis.people.disagreements import ALPHA, DIFFERENCE, FILLED, MOST_COUNTED
 from evenhand.analysis.report.files import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
@@ -146,7 +141,7 @@ def validation():
 
 
 def test_shares_agreement_and_confidence(validation):
-    results = analyse(validation, None, [SIDES], resamples=300).results
+    results = analyse(validation, None, [SIDES], resamples=20).results
     rows = results[results["subset"] == "all|collapsed"].set_index(["statistic", "rater_b", "at"])
     assert rows.loc[("clear_share", "", ""), "estimate"] == pytest.approx(80 / 110)
     assert rows.loc[("clear_agreement", "g", ""), "estimate"] == pytest.approx(78 / 80)
@@ -160,7 +155,7 @@ def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
     people, grader = ["3"] * 10 + ["1"] * 10, ["U"] * 5 + ["3"] * 5 + ["1"] * 10
     labels = {"ann": people, "ben": people, "g": grader}
     ratings = with_confidence(labels, [0.8] * 20, SIDES.categories)
-    results = analyse(ratings, None, [SIDES], resamples=100).results
+    results = analyse(ratings, None, [SIDES], resamples=20).results
     row = results.query("statistic == 'clear_agreement'").iloc[0]
     assert (row["estimate"], row["n_units"]) == (0.75, 20)
 
@@ -193,7 +188,7 @@ def study(rng, before=0.5, after=0.9):
 def analysed(ratings, raters=3, **facts):
     tried = {"r-2": TriedWording("r", OLD, NEW, raters)}
     known = StudyFacts(rewordings=tried, **facts)
-    return analyse(ratings, None, SCALES, resamples=200, facts=known)
+    return analyse(ratings, None, SCALES, resamples=60, facts=known)
 
 
 def answer_of(analysis):

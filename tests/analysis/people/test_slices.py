@@ -189,7 +189,7 @@ def study(rng, errors, per_group=150):
     return ratings, pd.DataFrame({"unit_id": ids, "cluster_id": ids, "source": groups})
 
 
-def results_of(ratings, units, resamples=500):
+def results_of(ratings, units, resamples=50):
     found = analyse(ratings, units, [YES], groups=["source"], resamples=resamples).results
     own = found[found["statistic"].str.startswith("group_")]
     return own.set_index(["statistic", "subset", "at"])

@@ -333,7 +333,7 @@ def sided(rng, rates=((0.6, 0.4), (0.3, 0.4)), **options):
 
 
 def found_in(ratings, units, **options):
-    results = analyse(ratings, units, [SCALE], **{"resamples": 400, **options}).results
+    results = analyse(ratings, units, [SCALE], **{"resamples": 200, **options}).results
     return results[results["statistic"] == STATISTIC].set_index("at")
 
 

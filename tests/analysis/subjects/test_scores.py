@@ -138,10 +138,10 @@ def test_ranks_are_those_of_scipy(rng):
     )
 
 
-@pytest.mark.parametrize("subjects", [2, 3, 5, 20])
+@pytest.mark.parametrize("subjects", [2, 5, 20])
 def test_bounds_that_hold_together_are_tukeys(rng, subjects):
     """Independent rates of equal variance: the largest difference is the studentized range."""
-    drawn = 0.5 + 0.01 * rng.normal(size=(40_000, subjects))
+    drawn = 0.5 + 0.01 * rng.normal(size=(20_000, subjects))
     rates = np.vstack([np.full(subjects, 0.5), drawn])
     found = all_differences(rates, np.full(subjects, 10**6))
     tukey = stats.studentized_range.ppf(0.95, subjects, np.inf) / np.sqrt(2.0)

@@ -7,13 +7,7 @@ from scipy.special import ndtri
 
 from evenhand.analysis import RESULTS_KEY, Scale, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look, reach
-from evenhand.analysis.verdicts.drift import (
-    LEVEL,
-    Versions,
-    drift_of,
-    drift_rows,
-    paired_labels,
-)
+from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_of, drift_rows, paired_labels
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -31,7 +25,7 @@ from tests.peers import inter_rater, proportion, stats
 
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 VERSIONS = Versions("before", "after")
-SETTINGS, RULE = AnalysisSettings(resamples=300), DecisionSettings()
+SETTINGS, RULE = AnalysisSettings(resamples=20), DecisionSettings()
 PEOPLE, GRADERS = ("ann", "ben"), ("before", "after")
 
 
@@ -241,7 +235,7 @@ def test_probabilities_are_read_at_one_threshold():
 ONE_TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
 
 
-EXPERT = {"resamples": 50, "reference": "expert"}
+EXPERT = {"resamples": 20, "reference": "expert"}
 
 
 def experts(truth):
@@ -292,7 +286,7 @@ def test_bars_are_declared(rng):
 def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
     truth = rng.integers(0, 2, 100)
     labels = experts(truth)
-    verdict = verdict_on(labels | {"g": noisy(rng, truth, 2, 0.9)}, ONE_TWO, resamples=50)
+    verdict = verdict_on(labels | {"g": noisy(rng, truth, 2, 0.9)}, ONE_TWO)
     assert_verdict(verdict, "inconclusive", "--reference")
 
 
@@ -326,7 +320,7 @@ def test_people_who_are_not_the_reference_do_not_count(rng):
 def test_who_is_no_person_is_no_reference(reference):
     labels = {"expert": "12" * 20, "g": "12" * 20}
     with pytest.raises(InputError, match="no annotator or adjudicator here; there are expert"):
-        analyse_labels(labels, ONE_TWO, resamples=50, reference=reference)
+        analyse_labels(labels, ONE_TWO, reference=reference)
 
 
 def test_real_labels_of_one_expert_get_an_answer(shared_data):

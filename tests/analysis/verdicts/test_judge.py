@@ -23,6 +23,7 @@ from tests.analysis.make import (
     row_of,
     verdict_on,
 )
+from tests.cases import one_in
 
 TWO = Scale("tone", ("1", "2"))
 BINARY = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
@@ -35,7 +36,7 @@ def beside_people(rng, grader, n=400, people=3, **settings):
     truth = (rng.random(n) < 0.3).astype(int)
     labels = people_of(rng, truth, 0.85, people)
     labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
-    found = analyse_labels(labels, TWO, resamples=400, **settings)
+    found = analyse_labels(labels, TWO, **settings)
     keys = set(found.results[list(RESULTS_KEY)].itertuples(index=False, name=None))
     (verdict,) = found.verdicts
     assert {tuple(key) for key in verdict["evidence"]} <= keys
@@ -66,9 +67,7 @@ def test_a_verdict_on_random_labels(rng, study, code, reason, words):
     assert reason is None or verdict["reason"] == reason.format(**verdict)
 
 
-@pytest.mark.parametrize("n", [20, 60, 400])
-@pytest.mark.parametrize("label", ["1", "2"])
-@pytest.mark.parametrize("people", [1, 2, 3])
+@pytest.mark.parametrize(("n", "label", "people"), one_in(4, [20, 60, 400], "12", [1, 2, 3]))
 def test_a_constant_grader_never_passes(rng, n, label, people):
     verdict = beside_people(rng, [label] * n, n, people, margin=1.5)
     assert verdict["verdict"] == ("do_not_use" if n >= 60 else "inconclusive")
@@ -77,7 +76,7 @@ def test_a_constant_grader_never_passes(rng, n, label, people):
 def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
     assert beside_people(rng, 0.0, margin=1.5)["verdict"] != "can_replace"
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    assert verdict_on(people, TWO, resamples=400, margin=1.0)["verdict"] != "can_replace"
+    assert verdict_on(people, TWO, margin=1.0)["verdict"] != "can_replace"
 
 
 @pytest.mark.parametrize("people", ["ann", "ann ben"])
@@ -85,7 +84,7 @@ def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
 def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
     """With few units, or few of the rarer kind, a grader that knows both may give one label."""
     labels = dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}
-    verdict = verdict_on(labels, TWO, resamples=100)
+    verdict = verdict_on(labels, TWO)
     assert_verdict(verdict, "inconclusive")
     assert "no realistic number" not in verdict["sentence"].lower()
 
@@ -94,7 +93,7 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
     ratings = ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
     units = ratings[["unit_id"]].drop_duplicates()
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
-    (verdict,) = analyse(ratings, units, [TWO], resamples=200).verdicts
+    (verdict,) = analyse(ratings, units, [TWO], resamples=20).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
     words = "Its kappa with annotators could be more than the margin below human agreement"
     assert_verdict(verdict, "inconclusive", words)
@@ -102,7 +101,7 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
-    alone = verdict_on({"g": "12" * 40}, TWO, resamples=100)
+    alone = verdict_on({"g": "12" * 40}, TWO)
     assert_verdict(alone, "inconclusive", "No annotator has labelled")
     constant = verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
     assert_verdict(constant, "inconclusive")
@@ -123,7 +122,7 @@ def test_coverage(rng, absent, unscored, code, words):
     truth = rng.integers(0, 2, 400)
     labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.97)}
     labels["g"][:unscored] = ["-" if absent else ""] * unscored
-    verdict = verdict_on(labels, TWO, resamples=200)
+    verdict = verdict_on(labels, TWO)
     assert_verdict(verdict, code, words)
     assert ("absent" in verdict["sentence"]) == absent
 
@@ -134,7 +133,7 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.9)}
     stated = {"g": [0.1 * int(label) for label in labels["g"]]}
     ratings = ratings_of(labels, positive=stated)
-    (verdict,) = analyse(ratings, None, [BINARY], resamples=400).verdicts
+    (verdict,) = analyse(ratings, None, [BINARY], resamples=20).verdicts
     words = "This does not hold for its binary labels (difference -"
     assert_verdict(verdict, "can_replace", words)
     assert verdict["holds_for"] == "labels"
@@ -149,7 +148,7 @@ def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
     p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)
     ratings = ratings_of({**people, "g": "1" * 36}, positive={"g": p})
     facts = StudyFacts(looks={"tone": look})
-    (verdict,) = analyse(ratings, None, [BINARY], resamples=200, facts=facts).verdicts
+    (verdict,) = analyse(ratings, None, [BINARY], resamples=20, facts=facts).verdicts
     assert_verdict(verdict, "inconclusive")
     assert not [each for each in ("—", "100% CI") if each in verdict["sentence"]]
     assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
@@ -160,7 +159,7 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
     labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
     scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
-    verdict = verdict_on(labels, scale, resamples=10, ordered=ordered)
+    verdict = verdict_on(labels, scale, ordered=ordered)
     assert f"{least} is needed" in verdict["sentence"]
 
 
@@ -201,7 +200,7 @@ def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     labels = people_of(rng, truth, 0.85)
     labels["g"] = noisy(rng, np.where(np.arange(n) < inverted, 1 - truth, truth), 2, 0.93)
     where = np.where(np.arange(n) < rare, "rare", "usual")
-    asked = {"resamples": 200, "slices": ("slice",), **settings}
+    asked = {"resamples": 20, "slices": ("slice",), **settings}
     verdict = in_parts(labels, "slice", where, **asked)
     assert_verdict(verdict, code, *words)
     if "would probably fail" in verdict["reason"]:  # never without its cause
@@ -229,7 +228,7 @@ def people(rng, truth):
 )
 def test_plain_faults(truth, people, seen, words):
     grader = [FIVE.categories[code] for code in seen(truth)]
-    verdict = verdict_on(people | {"g": grader}, FIVE, resamples=100)
+    verdict = verdict_on(people | {"g": grader}, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert words in verdict["sentence"]
 
@@ -241,7 +240,7 @@ def test_one_category_too_high(rng):
         for at in rng.integers(0, 300, 30):
             each[at] = FIVE.categories[rng.integers(1, 3)]
     labels["g"] = [FIVE.categories[t + 1] for t in truth]
-    verdict = verdict_on(labels, FIVE, resamples=100)
+    verdict = verdict_on(labels, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert "one category too high" in verdict["sentence"]
 
@@ -250,12 +249,12 @@ def test_exchanged_categories(rng):
     truth = rng.integers(0, 3, 300)
     given = people_of(rng, truth, 0.8, q=3) | {"g": np.array(["2", "1", "3"])[truth]}
     labels = {who: ["ABC"[int(label) - 1] for label in own] for who, own in given.items()}
-    verdict = verdict_on(labels, ABC, resamples=100)
+    verdict = verdict_on(labels, ABC)
     assert "exchange categories: read A as B, B as A" in verdict["sentence"]
 
 
 def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
-    found = analyse_labels(people | {"g": people["h1"]}, FIVE, resamples=100)
+    found = analyse_labels(people | {"g": people["h1"]}, FIVE)
     (verdict,) = found.verdicts
     assert "Its labels are those of h1 on 100% of items" in verdict["sentence"]
     assert ", two annotators)" in verdict["sentence"]
@@ -265,13 +264,13 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
 
 def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
-    verdict = verdict_on(labels, FIVE, resamples=100)
+    verdict = verdict_on(labels, FIVE)
     assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 
 def test_two_graders_with_the_same_labels(truth, people):
     grader = [FIVE.categories[code] for code in truth]
-    found = analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"], resamples=100)
+    found = analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"])
     one, other = found.verdicts
     assert "Every label is the same as that of g." in other["sentence"]
     assert one["verdict"] == other["verdict"]
@@ -280,7 +279,7 @@ def test_two_graders_with_the_same_labels(truth, people):
 def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
     labels = people | {"h3": people["h1"], "g": people["h1"]}
-    found = analyse_labels(labels, FIVE, resamples=100)
+    found = analyse_labels(labels, FIVE)
     (note,) = found.notes
     assert note.startswith("tone: h1 and h3 gave the same label on every item that they share.")
     assert "labels are those of" not in found.verdicts[0]["sentence"]
@@ -305,7 +304,7 @@ def without_half_of_its_errors(labels):
 def judged(labels, **more):
     graders = [name for name in labels if name.startswith("g")]
     given = {name: own for name, own in labels.items() if name != "truth"}
-    return analyse_labels(given, TWO, graders, resamples=100, **more)
+    return analyse_labels(given, TWO, graders, **more)
 
 
 def test_a_pass_that_rests_on_missing_answers_says_so(labels):
@@ -344,7 +343,7 @@ def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
     p = np.clip(0.1 + 0.2 * truth + rng.normal(0, 0.05, 400), 0, 0.49)
     people = {name: labels[name] for name in ("h0", "h1", "h2")}
     ratings = ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
-    found = analyse(ratings, None, [BINARY], resamples=100)
+    found = analyse(ratings, None, [BINARY], resamples=20)
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "can_replace_at_threshold"
     worst = row_of(found, IF_WRONG, "humans", "g", at="held_out")
@@ -373,5 +372,5 @@ def test_a_unit_without_an_annotator_is_no_missing_answer():
     people = {f"h{k}": "12" * 30 + " " * 4 for k in range(3)}
     ratings = ratings_of({**people, "g": "12" * 30 + "  11"})
     ratings = ratings[ratings["label"].str.strip() != ""]
-    found = analyse(ratings, None, [TWO], resamples=100)
+    found = analyse(ratings, None, [TWO], resamples=20)
     assert not any(row["statistic"] == IF_WRONG for row in found.rows)

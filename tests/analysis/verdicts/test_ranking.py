@@ -49,7 +49,7 @@ def ranked(rng, graders, prices, n=400):
     labels = people_of(rng, truth, 0.85)
     labels |= {name: noisy(rng, truth, 2, keep) for name, keep in graders.items()}
     facts = StudyFacts(prices={("tone", name): usd for name, usd in prices.items()})
-    found = analyse_labels(labels, TWO, list(graders), resamples=400, facts=facts)
+    found = analyse_labels(labels, TWO, list(graders), facts=facts)
     return rank_graders(found.results, found.verdicts)["tone"]
 
 
@@ -67,7 +67,7 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     truth = (rng.random(90) < 0.5).astype(int)
     people = people_of(rng, truth, 0.77)
     labels = {**people, "g": noisy(rng, truth, 2, 1.0)}
-    found = analyse_labels(labels, TWO, resamples=400, min_people_kappa=0.6)
+    found = analyse_labels(labels, TWO, min_people_kappa=0.6)
     ranking = rank_graders(found.results, found.verdicts)
     (candidate,) = ranking["tone"]
     assert candidate.verdict["verdict"] == "inconclusive"
