@@ -150,18 +150,6 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
             analyse(ratings, table, [scale], **asked)
 
 
-def test_many_raters_are_pooled(rng):
-    truth = rng.integers(0, 3, 60)
-    labels = {f"h{k:02d}": noisy(rng, truth, 3, 0.6) for k in range(12)}
-    labels |= {f"g{k}": noisy(rng, truth, 3, 0.6) for k in range(2)}
-    results = analyse_labels(labels, Scale("", FIVE[:3]), ["g0", "g1"]).results
-    pairs = set(zip(results["rater_a"], results["rater_b"], strict=True))
-    named = {(a, b) for a, b in pairs if a not in ("humans", "models", "all", "")}
-    # Their own prevalence, and the two graders with each other; no pair with a person.
-    assert named == {("g0", ""), ("g1", ""), ("g0", "g1")}
-    assert {("humans", ""), ("humans", "g0"), ("humans", "g1"), ("models", "")} <= pairs
-
-
 # Real labels --------------------------------------------------------------------------------------
 
 

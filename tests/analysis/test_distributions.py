@@ -27,20 +27,12 @@ from tests.peers import stats
 UNITS = [(5, 0, 0), (3, 1, 1), (3, 3, 0), (4, 2, 1)]
 
 
-def people_of(counts):
-    return [category for category, times in enumerate(counts) for _ in range(times)]
-
-
-def shares_of(labels, q=3):
-    return np.bincount(labels, minlength=q) / len(labels)
-
-
 @pytest.mark.parametrize("counts", UNITS)
 def test_groups_by_every_way_to_draw_them(counts):
-    people = people_of(counts)
+    people = np.repeat(np.arange(3), counts)
     for size in range(1, len(people) // 2 + 1):
         groups = list(combinations(range(len(people)), size))
-        shares = {group: shares_of([people[a] for a in group]) for group in groups}
+        shares = {each: np.bincount(people[[*each]], minlength=3) / size for each in groups}
         apart = [
             0.5 * np.abs(shares[one] - shares[other]).sum()
             for one in groups

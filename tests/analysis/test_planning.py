@@ -147,16 +147,12 @@ def test_no_number_of_pairs_makes_up_for_people():
 SCALE = Scale("r", ("no", "yes"))
 
 
-def _analysed(people):
-    scenario = Scenario(0.85, 0.5, strictness=0.25)
-    drawn = scenario.draw(np.random.default_rng(1), (1, 200), people, graders=1)[:, 0]
-    names = [*(f"h{n}" for n in range(people)), "g"]
-    labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
-    return analyse_labels(labels, SCALE)
-
-
 def test_the_bounds_come_back_from_the_variances():
-    found = _analysed(5)
+    scenario = Scenario(0.85, 0.5, strictness=0.25)
+    drawn = scenario.draw(np.random.default_rng(1), (1, 200), 5, graders=1)[:, 0]
+    names = ["h0", "h1", "h2", "h3", "h4", "g"]
+    labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
+    found = analyse_labels(labels, SCALE)
     (pilot,) = pilots(found.rows)
     rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
     assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)

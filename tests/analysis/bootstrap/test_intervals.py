@@ -196,17 +196,13 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
 
 
-def _drawn(cases, sizes):
-    resamples = Resamples(np.ones(len(cases)), 4000, np.random.default_rng(1))
-    sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
-    values = sums[:, 0] / sums[:, 1]
-    return interval(values, len(cases)), values[1:]
-
-
 @pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])
 def test_resamples_and_sums_over_clusters_give_one_interval(name):
     cases, sizes = lumpy(name, 80, np.random.default_rng(3))
-    found = share_interval(*_drawn(cases, sizes), int(sizes.sum()), 80)
+    resamples = Resamples(np.ones(80), 4000, np.random.default_rng(1))
+    sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
+    values = sums[:, 0] / sums[:, 1]
+    found = share_interval(interval(values, 80), values[1:], int(sizes.sum()), 80)
     share, low, high = share_bounds(cases * 1.0, sizes * 1.0)
     assert found.estimate == share
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05 * (high - low))

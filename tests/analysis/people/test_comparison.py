@@ -124,7 +124,7 @@ def test_all_people_together_count_as_often_as_they_label(rng):
 
 
 PEOPLE = ["ann", "ben", "cy"]
-DECLARED = {"model": "g", "resamples": 50, "categories": ["yes", "no"], "affirmative": "yes"}
+DECLARED = {"model": "g", "categories": ["yes", "no"], "affirmative": "yes"}
 
 
 def labels(units=240, seed=3, people=tuple(PEOPLE)):
@@ -146,7 +146,7 @@ def rates_of(found):
 
 def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmodels():
     table = labels()
-    found = eh.check(table, human=PEOPLE, **DECLARED)
+    found = eh.check(table, human=PEOPLE, resamples=50, **DECLARED)
     majority = (table[PEOPLE] == "yes").sum(axis=1) >= 2
     own = table["g"] == "yes"
     rows = rates_of(found)
@@ -167,7 +167,7 @@ def test_rates_are_recalls_of_scikit_learn_with_intervals_near_those_of_statsmod
 
 def test_ties_are_left_out_and_counted():
     table = labels()
-    found = eh.check(table, human=["ann", "ben"], **{**DECLARED, "model": ["g"]})
+    found = eh.check(table, human=["ann", "ben"], resamples=50, **{**DECLARED, "model": ["g"]})
     tied = (table["ann"] != table["ben"]).sum()
     rows = rates_of(found)
     assert rows.loc["tpr_majority", "n_units"] + rows.loc["tnr_majority", "n_units"] == 240 - tied
@@ -176,7 +176,7 @@ def test_ties_are_left_out_and_counted():
 
 def test_a_reference_takes_the_majoritys_place():
     table = labels()
-    found = eh.check(table, human=PEOPLE, reference="ann", **DECLARED)
+    found = eh.check(table, human=PEOPLE, reference="ann", resamples=50, **DECLARED)
     rows = rates_of(found)
     assert set(rows.index) == {"tpr_reference", "tnr_reference"}
     theirs = metrics.recall_score(table["ann"] == "yes", table["g"] == "yes")
@@ -304,10 +304,6 @@ def _by_hand(humans, grader, epsilon, ordinal):
     return float(np.mean(rejected)), float(np.mean(advantages))
 
 
-def _labels(rows):
-    return [[None if cell == "-" else cell for cell in row] for row in rows]
-
-
 @pytest.mark.parametrize("level", ["nominal", "ordinal"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
 @pytest.mark.parametrize("keep", [0.3, 0.75])
@@ -316,8 +312,8 @@ def test_it_is_the_procedure_of_its_authors(rng, level, epsilon, keep):
     raters = [noisy(rng, truth, 5, 0.6, missing) for missing in (0.0, 0.1, 0.3, 0.72)]
     humans = [list(row) for row in zip(*raters, strict=True)]
     grader = noisy(rng, truth, 5, keep, missing=0.1)
-    own = [None if label == "-" else label for label in grader]
-    found = alt_test(_labels(humans), own, categories=FIVE, level=level, epsilon=epsilon)
+    *given, own = ([None if cell == "-" else cell for cell in row] for row in [*humans, grader])
+    found = alt_test(given, own, categories=FIVE, level=level, epsilon=epsilon)
     winning, advantage = _by_hand(humans, grader, epsilon, level == "ordinal")
     assert found.winning_rate == winning
     assert found.advantage_probability == pytest.approx(advantage)

@@ -128,20 +128,13 @@ def test_full_coverage_has_a_lower_bound(results):
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
-@pytest.fixture
-def validation():
-    """110 responses, 80 of them clear to three people who agree; the grader is right on 78 of the
-    80 and, having no such word, never says unclear. It is sure of .9 on the clear ones and of .76
-    on the others.
-    """
+def test_shares_agreement_and_confidence():
+    """80 of 110 responses are clear to people; the grader is right on 78, and never unclear."""
     people = ["3"] * 40 + ["1"] * 40 + ["U"] * 30
     grader = ["4"] * 39 + ["2"] * 40 + ["3"] + ["2"] * 30  # strength differs: it collapses away
     labels = {"ann": people, "ben": people, "cleo": people, "g": grader}
-    return with_confidence(labels, [0.9] * 80 + [0.76] * 30, SIDES.categories)
-
-
-def test_shares_agreement_and_confidence(validation):
-    results = analyse(validation, None, [SIDES], resamples=20).results
+    ratings = with_confidence(labels, [0.9] * 80 + [0.76] * 30, SIDES.categories)
+    results = analyse(ratings, None, [SIDES], resamples=20).results
     rows = results[results["subset"] == "all|collapsed"].set_index(["statistic", "rater_b", "at"])
     assert rows.loc[("clear_share", "", ""), "estimate"] == pytest.approx(80 / 110)
     assert rows.loc[("clear_agreement", "g", ""), "estimate"] == pytest.approx(78 / 80)

@@ -27,8 +27,13 @@ from tests.analysis.make import YES, ratings_of, rows_of, study
 from tests.peers import stats
 
 
-def _response_study():
-    """Two subjects, two pairs, both sides; one human and two graders, written out."""
+def test_the_pair_rule():
+    """A pair is affirmative where the mean of its two responses reaches .5; one label of two does.
+
+    ann: s1 (1+0)/2 yes, (1+1)/2 yes -> 1; s2 0 no, (0+1)/2 yes -> 1/2.
+    hard: s1 0 no, 1/2 yes -> 1/2; s2 1/2 yes, and p2 lacks a label -> 1.
+    prob: s1 .55 yes, .45 no -> 1/2; s2 .45 no, .45 no -> 0.
+    """
     keys = [(pair, s, side) for pair in ("p1", "p2") for s in ("s1", "s2") for side in "ab"]
     units = pd.DataFrame(keys, columns=["cluster_id", "subject", "side"])
     units.insert(0, "unit_id", [f"u{n:05d}" for n in range(8)])
@@ -39,17 +44,7 @@ def _response_study():
         "hard": ["n", "n", "y", "n", "y", "n", "", "y"],
         "prob": ["y" if each >= 0.5 else "n" for each in p],
     }
-    return ratings_of(labels, ["hard", "prob"], {"prob": p}), units
-
-
-def test_the_pair_rule():
-    """A pair is affirmative where the mean of its two responses reaches .5; one label of two does.
-
-    ann: s1 (1+0)/2 yes, (1+1)/2 yes -> 1; s2 0 no, (0+1)/2 yes -> 1/2.
-    hard: s1 0 no, 1/2 yes -> 1/2; s2 1/2 yes, and p2 lacks a label -> 1.
-    prob: s1 .55 yes, .45 no -> 1/2; s2 .45 no, .45 no -> 0.
-    """
-    ratings, units = _response_study()
+    ratings = ratings_of(labels, ["hard", "prob"], {"prob": p})
     scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="response")
     results = analyse(ratings, units, [scale], resamples=50).results
     scores = rows_of(results, "subject_score").set_index(["rater_a", "at"])

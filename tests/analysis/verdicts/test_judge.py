@@ -163,15 +163,6 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
     assert f"{least} is needed" in verdict["sentence"]
 
 
-def in_parts(labels, column, parts, **more):
-    """The verdict on `g` where each unit has its part in this column."""
-    ratings = ratings_of(labels)
-    names = ratings["unit_id"].drop_duplicates()
-    units = pd.DataFrame({"unit_id": names, "cluster_id": names, column: parts})
-    (verdict,) = analyse(ratings, units, [TWO], **more).verdicts
-    return verdict
-
-
 PARTS = {
     "a failing part fails": (*(1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),),
     # On the whole it lies within the margin by its estimate, and may or may not be below.
@@ -201,7 +192,9 @@ def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     labels["g"] = noisy(rng, np.where(np.arange(n) < inverted, 1 - truth, truth), 2, 0.93)
     where = np.where(np.arange(n) < rare, "rare", "usual")
     asked = {"resamples": 20, "slices": ("slice",), **settings}
-    verdict = in_parts(labels, "slice", where, **asked)
+    names = [f"u{unit:05d}" for unit in range(n)]
+    units = pd.DataFrame({"unit_id": names, "cluster_id": names, "slice": where})
+    (verdict,) = analyse(ratings_of(labels), units, [TWO], **asked).verdicts
     assert_verdict(verdict, code, *words)
     if "would probably fail" in verdict["reason"]:  # never without its cause
         assert verdict["reason"].startswith("falls short for slice=rare; ")
