@@ -55,11 +55,13 @@ def ranked(rng, graders, prices, n=400):
 
 @pytest.mark.slow
 def test_the_cheapest_of_those_that_pass_leads(rng):
-    graders = {"dear": 0.95, "cheap": 0.92, "poor": 0.2}
-    found = ranked(rng, graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
-    assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
-    assert [each.verdict["verdict"] for each in found] == ["can_replace"] * 2 + ["do_not_use"]
+    graders = {"dear": 0.98, "cheap": 0.92, "worse": 0.6, "poor": 0.2, "free": 0.3}
+    found = ranked(rng, graders, {"dear": 30.0, "cheap": 2.0, "worse": 9.0, "poor": 0.1})
+    assert [each.verdict["grader"] for each in found][:2] == ["cheap", "dear"]
+    assert [each.verdict["verdict"] for each in found[:2]] == ["can_replace"] * 2
     assert found[0].usd == 2.0
+    # No price is known of `free`.
+    assert {each.verdict["grader"] for each in found if each.best_buy} == {"dear", "cheap", "poor"}
 
 
 def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_first(rng):
