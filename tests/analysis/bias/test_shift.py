@@ -5,7 +5,6 @@ The grader's side less people's, scaled: against plain loops over the units.
 """
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -72,7 +71,7 @@ def seen(
     "about",
     [
         *({"gap": gap, "strict": strict, "noise": noise}
-          for gap, strict, noise in product((0.0, 2.0), (-1.0, 1.0), (0.5, 1.5))),
+          for gap, strict, noise in ((0, -1, 0.5), (0, 1, 1.5), (2, -1, 1.5), (2, 1, 0.5))),
         *({"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}),
     ],
     ids=str,

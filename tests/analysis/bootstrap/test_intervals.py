@@ -288,7 +288,7 @@ def results_of(ratings, units):
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
     asked = {"slices": ["topic"], "groups": ["group"]}
     facts = StudyFacts(strata=("topic",))
-    return analyse(ratings, units, [scale], resamples=200, facts=facts, **asked).results
+    return analyse(ratings, units, [scale], resamples=50, facts=facts, **asked).results
 
 
 @pytest.mark.slow

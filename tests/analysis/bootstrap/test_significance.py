@@ -55,7 +55,7 @@ def test_what_was_not_tested_costs_the_others_nothing(correct):
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_mcnemar_is_that_of_statsmodels(b, c):
     assert sign_flip([1] * b + [-1] * c + [0] * 3) == mcnemar_exact(b, c)  # of single units
     if b + c == 0:
@@ -73,7 +73,7 @@ def test_fagerland_lydersen_and_laake_2013():
 
 
 @given(st.lists(st.integers(-4, 4), max_size=9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sign_flips_are_all_counted(apart):
     ways = [abs(np.dot(signs, apart)) for signs in product((1, -1), repeat=len(apart))]
     seen = abs(sum(apart))
@@ -81,7 +81,7 @@ def test_sign_flips_are_all_counted(apart):
 
 
 @given(st.lists(st.integers(0, 12), min_size=9, max_size=9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_single_units_as_clusters_are_stuart_and_maxwells_test(cells):
     table = np.array(cells).reshape(3, 3)
     first, second = (np.repeat(np.indices((3, 3))[axis].ravel(), cells) for axis in (0, 1))
@@ -102,7 +102,7 @@ def test_homogeneity_of_two_categories_is_obuchowskis_score(rng):
 
 
 @given(st.lists(st.integers(0, 12), min_size=16, max_size=16))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_stuart_maxwell_is_that_of_statsmodels(cells):
     table = np.array(cells, dtype=float).reshape(4, 4)
     apart = table - np.diag(np.diag(table))

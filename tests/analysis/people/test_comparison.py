@@ -26,7 +26,7 @@ def test_the_difference_of_two_graders_is_paired(rng):
     ratings = ratings_of(
         {**labels, "good": good, "poor": poor, "same": good}, ["good", "poor", "same"]
     )
-    results = analyse(ratings, None, [TWO], resamples=400).results
+    results = analyse(ratings, None, [TWO], resamples=60).results
     row = row_of(results, "kappa_difference", "good", "poor")
     means = [
         row_of(results, "cohen_kappa", "humans", name)["estimate"] for name in ("good", "poor")
@@ -330,7 +330,7 @@ def test_rows(rng):
     truth = rng.integers(0, 3, 120)
     labels = {name: noisy(rng, truth, 3, 0.6, missing=0.1) for name in ("ann", "ben", "cem")}
     grader = noisy(rng, truth, 3, 0.7)
-    asked = {"resamples": 300, "epsilon": 0.15}
+    asked = {"resamples": 60, "epsilon": 0.15}
     results = analyse_labels({**labels, "g": grader}, Scale("", FIVE[:3]), **asked).results
     humans = [list(row) for row in zip(*labels.values(), strict=True)]
     winning, advantage = _by_hand(humans, grader, 0.15, ordinal=False)

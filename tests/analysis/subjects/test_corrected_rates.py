@@ -23,7 +23,7 @@ def rows_of(results, statistic, grader="g"):
     return found.set_index("at")
 
 
-def figures(rng, errors, resamples=300, **options):
+def figures(rng, errors, resamples=150, **options):
     """The results of a study whose grader `g`, or graders, have these errors."""
     graders = errors if isinstance(errors, Mapping) else {"g": errors}
     return analyse(*study(rng, graders, **options), [YES], resamples=resamples).results
@@ -32,7 +32,7 @@ def figures(rng, errors, resamples=300, **options):
 def test_rates_from_counts_written_out(rng):
     """Every number again from the verdicts themselves."""
     ratings, units = study(rng, {"g": [(0.85, 0.7)] * 2}, people=3)
-    results = analyse(ratings, units, [YES], resamples=200).results
+    results = analyse(ratings, units, [YES], resamples=50).results
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
     wide = wide.loc[units["unit_id"]]
     grades = (wide["g"] == "y").to_numpy(float)
@@ -105,7 +105,7 @@ def test_a_rate_beyond_its_range_says_so(rng):
     errors = [(0.7, 0.7), (1.0, 0.0)]
     ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=2000, labelled=500)
     only_first = ~((ratings["rater_kind"] == "human") & ratings["unit_id"].str.endswith("s1"))
-    results = analyse(ratings[only_first], units, [YES], resamples=200).results
+    results = analyse(ratings[only_first], units, [YES], resamples=50).results
     row = rows_of(results, "rate_rogan_gladen").loc["s1"]
     assert np.isnan(row["estimate"])
     assert row["note"].startswith("outside_zero_one")
@@ -119,7 +119,7 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
     graders = {"g": [(0.9, 0.8)] * 2, "worse": [(0.6, 0.4)] * 2}
     ratings, units = study(rng, graders, rates=(0.2, 0.8), pairs=80, labelled=80)
     units["topic"] = np.where(np.arange(len(units)) % 4 < 2, "x", "y")
-    results = analyse(ratings, units, [YES], resamples=100, slices=["topic"]).results
+    results = analyse(ratings, units, [YES], resamples=40, slices=["topic"]).results
     assert set(rows_of(results, "rate_rogan_gladen")["note"]) == {"no_unlabelled_units"}
     people = rows_of(results[results["subset"] == "all|binary"], "rate_human", "")
     for grader in graders:
@@ -186,7 +186,7 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng):
     ratings, units = study(rng, graders, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
     parts = [
-        analyse(rows, units, [YES], resamples=100).results.set_index(
+        analyse(rows, units, [YES], resamples=40).results.set_index(
             ["statistic", "rater_a", "rater_b", "subset", "at"]
         )
         for rows in (ratings, ratings[ratings["unit_id"].isin(sample)])
@@ -219,9 +219,9 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
     of_people = ratings["rater_kind"] == "human"
     ratings.loc[flip & of_people, "label"] = "y"
     ratings = ratings.drop(columns="leaning")
-    plain = rows_of(analyse(ratings, units, [YES], resamples=300).results, "rate_ppi")
+    plain = rows_of(analyse(ratings, units, [YES], resamples=50).results, "rate_ppi")
     facts = StudyFacts(strata=("leaning", "not_there"))
-    results = analyse(ratings, units, [YES], resamples=300, facts=facts).results
+    results = analyse(ratings, units, [YES], resamples=50, facts=facts).results
     found = rows_of(results, "rate_ppi").loc["s0"]
     assert found["note"] == "in 2 strata; 300 of them labelled by annotators"
     # The sums written out: strata by their share of all units, one weight for both.
@@ -265,11 +265,11 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     units.loc[number < 5, "topic"] = "few"
     units.loc[(number > 380) & (number <= 390), "topic"] = "unseen"
     units.loc[(number >= 5) & (number < 45), "topic"] = "seen"
-    results = analyse(ratings, units, [YES], resamples=100, slices=["topic"]).results
+    results = analyse(ratings, units, [YES], resamples=40, slices=["topic"]).results
     for topic in ("tax", "war"):
         part = units[units["topic"] == topic]
         own = ratings[ratings["unit_id"].isin(part["unit_id"])]
-        alone = analyse(own, part, [YES], resamples=100).results
+        alone = analyse(own, part, [YES], resamples=40).results
         here = results[results["subset"] == f"topic={topic}|binary"]
         for statistic in ("rate_human", "rate_raw", "rate_ppi"):
             grader = "" if statistic == "rate_human" else "g"
@@ -520,7 +520,7 @@ def test_shares_of_classes_have_one_weight_and_sum_to_one(rng):
     """As ppi_py 0.2 has the mean of indicators: one weight, of traces of covariances."""
     ratings, units = scored(rng)
     scale = replace(YES, categories=tuple("12345"), affirmative=frozenset(), unit="response")
-    found = analyse(ratings, units, [scale], resamples=100, slices=["topic"]).results
+    found = analyse(ratings, units, [scale], resamples=40, slices=["topic"]).results
     found = found[found["statistic"] == "prevalence_ppi"].set_index(["subset", "at"])
     sums = found["estimate"].groupby("subset").sum()
     assert set(sums.index) > {"all", "subject=s0", "topic=tax", "side=b"}

@@ -34,7 +34,7 @@ def study(right, confidence):
 
 
 def analysed(ratings, **settings):
-    return analyse(ratings, None, [SCALE], resamples=100, **settings)
+    return analyse(ratings, None, [SCALE], resamples=20, **settings)
 
 
 def routed(found):
@@ -93,7 +93,7 @@ def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(halves,
     names = halves["unit_id"].unique()
     chances = np.where(np.arange(len(names)) % 2, 0.2, 1.0)
     units = pd.DataFrame({"unit_id": names, "inclusion_probability": chances})
-    found = analyse(halves, units, [SCALE], resamples=100)
+    found = analyse(halves, units, [SCALE], resamples=20)
     assert render_routing_text(found) == [
         "Routing, g on tone: no cut can guarantee 95% agreement, because items had unequal "
         "sampling probabilities."
@@ -241,7 +241,7 @@ SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
 def filtered(ratings, scale=SIDES, **rule):
-    found = analyse(ratings, None, [scale], resamples=200, **rule)
+    found = analyse(ratings, None, [scale], resamples=20, **rule)
     rows = found.results[found.results["statistic"].str.startswith("confidence_")]
     return rows.set_index(["statistic", "at"])
 

