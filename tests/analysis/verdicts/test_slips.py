@@ -232,8 +232,8 @@ def test_a_version_that_lost_the_margin_by_rare_gross_errors_is_not_called_uncha
         assert not scales.is_unchanged(cell, low, np.random.default_rng(seed)), seed
 
 
-def found_in(cell, is_good, seed):
-    study = designs.study(cell, is_good, np.random.default_rng(seed))
+def found_in(cell, seed):
+    study = designs.study(cell, False, np.random.default_rng(seed))
     return analysed(study.annotators, study.graders, designs.SCALES[cell.options])
 
 
@@ -242,7 +242,7 @@ def found_in(cell, is_good, seed):
 def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(below):
     """A mean over pairs of annotators, each pair on its own items, lets nearly all such pass."""
     for seed in range(2):
-        found = found_in(designs.Cell("", "third", 800, below=below), False, seed)
+        found = found_in(designs.Cell("", "third", 800, below=below), seed)
         assert passes(found) == [False], seed
         assert "Labels by a002 were given mostly where others disagree" in " ".join(found.notes)
 
@@ -251,7 +251,7 @@ def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(below):
 def test_a_second_label_on_hard_items_lets_no_bad_grader_pass():
     """Where two labelled, on hard items, a grader that errs on all alike seems as good."""
     cell = designs.Cell("", "second", 1000, 2, (0.05, 0.9), alike=True)
-    found = [found_in(cell, False, seed) for seed in range(3)]
+    found = [found_in(cell, seed) for seed in range(3)]
     assert [passes(each) for each in found] == [[False]] * 3
     sentences = " ".join(each.verdicts[0]["sentence"] for each in found)
     assert "do not show how well annotators agree" in sentences
