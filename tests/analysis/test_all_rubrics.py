@@ -31,11 +31,8 @@ def test_the_table_keeps_the_contract(mixed):
     assert tuple(results.columns) == RESULTS_COLUMNS
     assert not results.duplicated(list(RESULTS_KEY)).any()
     pair = results[(results["rater_a"] == "ann") & (results["rater_b"] == "g1")]
-    on_categories = pair[(pair["subset"] == "all") & (pair["at"] == "")]["statistic"].tolist()
-    of_two = "observed_agreement cohen_kappa weighted_kappa_linear weighted_kappa_quadratic "
-    of_two += "scott_pi gwet_ac1 gwet_ac2 brennan_prediger krippendorff_alpha_nominal "
-    of_two += "krippendorff_alpha_ordinal krippendorff_alpha_interval mean_difference spearman"
-    assert on_categories == [*of_two.split(), "stuart_maxwell_p"]
+    on_categories = set(pair[pair["subset"] == "all"]["statistic"])
+    assert {"weighted_kappa_linear", "gwet_ac2", "spearman", "stuart_maxwell_p"} <= on_categories
     binary = set(pair[pair["subset"] == "all|binary"]["statistic"])
     assert {"cohen_kappa", "prevalence_index", "bias_index"} <= binary
     assert "weighted_kappa_linear" not in binary

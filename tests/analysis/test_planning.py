@@ -281,6 +281,7 @@ def test_what_the_rule_asks_moves_the_chance():
     assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
 
 
+@pytest.mark.slow
 def test_what_a_study_decides_is_said_at_its_own_rule():
     _, balanced, lopsided = study_precision(pairs=250, subjects=1, humans=3, margin=0.1)
     assert "in about" in balanced
@@ -312,6 +313,7 @@ def test_labels_on_a_scale_are_as_assumed(scenario):
     assert kappa == pytest.approx(scenario.kappa, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (200, 200), 2)

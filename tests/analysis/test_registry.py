@@ -43,6 +43,7 @@ def declared(monkeypatch):
     find_entry.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_made_up_statistic_is_in_results_report_gate_and_docs(declared, tmp_path):
     labels = pd.DataFrame({who: list(given * 5) for who, given in LABELS.items()})
     found = evenhand.check(labels, model="g", **GIVEN)
@@ -68,9 +69,6 @@ def test_every_public_name_is_there():
     for name in names:
         # A submodule called like a function would hide it.
         assert not isinstance(getattr(evenhand.analysis, name), types.ModuleType), name
-
-
-def test_a_wrong_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="cohens_kappa"):
         evenhand.analysis.cohens_kappa  # noqa: B018
 

@@ -85,11 +85,10 @@ def test_distances_by_hand():
             assert masi_distances(held)[i, j] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("gaps", [0.0, 0.3])
-def test_alpha_is_that_of_another_implementation(gaps, rng):
+def test_alpha_is_that_of_another_implementation(rng):
     people = ["ann", "ben", "judge"]
     given = table(60)
-    given[people] = given[people].mask(rng.random((60, 3)) < gaps)
+    given[people] = given[people].mask(rng.random((60, 3)) < 0.3)
     names = sorted(set(given[people].stack().dropna()))
     sets = [frozenset(name.split(";")) - {"none"} for name in names]
     apart = np.array([[masi_by_hand(a, b) if a != b else 0.0 for b in sets] for a in sets])
@@ -128,6 +127,7 @@ def test_each_option_has_a_verdict_and_the_whole_has_none():
     assert row["estimate"] == pytest.approx(same)
 
 
+@pytest.mark.slow
 def test_lists_and_semicolons_are_the_same():
     given = table(40)
     lists = given.copy()
@@ -146,7 +146,10 @@ def test_lists_and_semicolons_are_the_same():
         ('{"a": 1}', [], "is no set of options"),
         ("a;z", ["--categories", "a,b,c"], "names 'z', none of a, b, c"),
         ("a", ["--level", "ordinal"], "--level does not go with --several"),
-        ("a", ["--engine", "dask"], "--several is not read with --engine"),
+        pytest.param(
+            *("a", ["--engine", "dask"], "--several is not read with --engine"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_is_no_set(tmp_path, cell, options, told, capsys):

@@ -151,6 +151,7 @@ def test_degenerate_shifts():
     one_part = _shift(people, grader, np.zeros_like(x), noisy=True)
     assert np.isnan([one_part.values[0], one_part.if_noisy[0]]).all()
     assert one_part.reason == "no_variation"
+    assert _shift(people[:, :1], grader, x, noisy=True).if_noisy is None
     people[:, 1:] = np.random.default_rng(2).random((400, 2)) < 0.5
     people[:, 0] = 1 - people[:, 1]
     found = _shift(people, grader, x)
@@ -158,13 +159,13 @@ def test_degenerate_shifts():
     assert found.reason == "people_agree_by_chance"
 
 
-def _along(strict, *, noisier=1.0, people=3):
+def _along(strict, noisier):
     """People, a grader and a length, with which the noise of all changes."""
     rng = np.random.default_rng(12)
     x = 0.5 * rng.normal(size=MANY)
     quality = rng.normal(size=MANY) + x
     noise = 0.8 * noisier**x
-    called = quality[:, None] + noise[:, None] * rng.normal(size=(MANY, people)) > 0
+    called = quality[:, None] + noise[:, None] * rng.normal(size=(MANY, 3)) > 0
     grader = quality + noise * rng.normal(size=MANY) > strict
     return called.astype(float), grader.astype(float), x
 
@@ -174,16 +175,12 @@ def _along(strict, *, noisier=1.0, people=3):
 @pytest.mark.parametrize("noisier", [0.6, 1.0, 1.7])
 def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
     """The other one blames strictness: by .05 and more where noise changes."""
-    found = _shift(*_along(strict, noisier=noisier), noisy=True)
+    found = _shift(*_along(strict, noisier), noisy=True)
     assert found.if_noisy[0] == pytest.approx(0.0, abs=0.025)
     if noisier == 1.0:
         assert found.values[0] == pytest.approx(0.0, abs=0.016)
     else:
         assert found.values[0] * np.sign(strict * (noisier - 1.0)) > 0.05
-
-
-def test_one_person_tells_nothing_of_noise():
-    assert _shift(*_along(1.0, people=1), noisy=True).if_noisy is None
 
 
 def test_parts_are_values_or_fifths():

@@ -62,6 +62,7 @@ def test_overlap_declared_random_is_not_tested():
     assert not [note for note in found.notes if "a002" in note]
 
 
+@pytest.mark.slow
 def test_with_times_the_first_labels_count():
     rng = np.random.default_rng(3)
     full, grader, _ = perceived(rng, 300, 9, 1.5)

@@ -215,7 +215,11 @@ def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
 
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
-    [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "Inconclusive")],
+    [
+        (0.5, 0.95, "Better: "),
+        pytest.param(0.95, 0.5, "Worse: ", marks=pytest.mark.slow),
+        (0.7, 0.72, "Inconclusive"),
+    ],
 )
 def test_the_report_says_which_wording_people_agree_better_under(rng, before, after, outcome):
     text = answer_of(analysed(study(rng, before, after)))
@@ -223,6 +227,7 @@ def test_the_report_says_which_wording_people_agree_better_under(rng, before, af
     assert "under r-2 and" in text
 
 
+@pytest.mark.slow
 def test_nothing_is_decided_before_all_labels_are_in(rng):
     ratings = study(rng, 0.5, 0.95)
     text = answer_of(analysed(ratings, raters=4))
@@ -233,6 +238,7 @@ def test_nothing_is_decided_before_all_labels_are_in(rng):
     assert "So far 99%" in answer_of(analysed(ratings[~lacking]))
 
 
+@pytest.mark.slow
 def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     ratings = study(rng)
     stray = ratings[(ratings["unit_id"].isin(OLD)) & (ratings["rater_kind"] == "human")]

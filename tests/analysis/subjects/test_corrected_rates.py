@@ -244,6 +244,7 @@ def test_small_strata_are_taken_together():
         assert [joined[strata == stratum][0] for stratum in range(len(sizes))] == expected
 
 
+@pytest.mark.slow
 def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     """With the errors that the grader makes there, not with those it makes elsewhere."""
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2}, people=2)
@@ -382,6 +383,7 @@ def test_leanings_say_which_side_is_first(rng):
     assert raw["leaning=left|binary", "s0"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_what_has_one_side_only_is_left_out_and_said(rng):
     ratings, units = sided(rng, rates=((0.6, 0.4, 0.5), (0.3, 0.4, 0.5)))
     unit = ratings["unit_id"]
@@ -405,7 +407,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng):
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_sides_that_never_differ_have_bounds(rate, rng):
-    ratings, units = sided(rng, rates=((rate,) * 2,) * 2, labelled=20)
+    ratings, units = sided(rng, rates=((rate,) * 2,) * 2, labelled=20, pairs=60)
     ratings["label"] = "y" if rate else "n"
     found = found_in(ratings, units, resamples=50)
     assert (found["estimate"] == 0).all()
@@ -417,7 +419,8 @@ def test_sides_that_never_differ_have_bounds(rate, rng):
 @pytest.mark.parametrize("labelled", [4, 6, 40])
 def test_pairs_that_all_go_one_way_leave_room(labelled, rng):
     """As much as that many labelled pairs leave, not the graded ones; four leave all."""
-    found = found_in(*sided(rng, rates=((1.0, 0.5, 0.0), (0.0, 0.5, 1.0)), labelled=labelled))
+    rates = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
+    found = found_in(*sided(rng, rates=rates, labelled=labelled, pairs=100))
     assert found.loc["s0", "estimate"] > 0.9 > -0.9 > found.loc["s2", "estimate"]
     if labelled == 4:
         assert found[["low", "high"]].isna().all(axis=None)

@@ -167,6 +167,7 @@ def of(results, statistic):
     return rows_of(results, statistic).set_index("at")
 
 
+@pytest.mark.slow
 def test_rows_of_a_study(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=(0.3, 0.3, 0.8))
     results = analyse(ratings, units, [YES], resamples=150).results
