@@ -147,13 +147,9 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
             analyse(ratings, table, [scale], **asked)
 
 
-# Real labels --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ben", ["yynnyy-", "-------"])
 def test_a_report_can_be_made_while_labels_are_still_coming_in(ben):
-    # A unit with one label so far has its part in the marginals of Fleiss' kappa (Gwet 2014), which
-    # statsmodels leaves out: there is nothing to compare, and no reason to stop.
+    """Fleiss' kappa counts single labels (Gwet 2014), statsmodels does not: nothing is compared."""
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
     found = analyse_labels({"ann": "ynnnyyy", "ben": ben}, scale, verify=True)
     assert found.verification is not None
