@@ -5,6 +5,6 @@ import pytest
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
+def rng():
     """Random numbers that are the same in every run."""
     return np.random.default_rng(20)

@@ -22,7 +22,7 @@ FAULTS = {
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
-def crowd(seed: int, good: int = 8, pairs: int = 120) -> pd.DataFrame:
+def crowd(seed, good=8, pairs=120):
     """Ratings of `good` good raters and one of each fault; all label every unit.
 
     A good rater sees what is true in about 85 of 100 units and is one step off else.
@@ -59,7 +59,7 @@ def crowd(seed: int, good: int = 8, pairs: int = 120) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def labels(rng: np.random.Generator, rater: str, truth: np.ndarray, q: int) -> np.ndarray:
+def labels(rng, rater, truth, q):
     """What a rater answers, in the order in which the units come to them."""
     n = len(truth)
     seen = np.where(rng.random(n) < 0.85, truth, np.clip(truth + rng.choice([-1, 1], n), 0, q - 1))

@@ -1,28 +1,19 @@
 """Makers of small tables of ratings, and their analyses, for the analysis tests."""
 
 import json
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Analysis, Scale, Verdict, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.labels.scale import Level
+from evenhand.analysis.labels.matrix import Coded
 from evenhand.study.tables.ratings import validate_ratings
 
-Labels = Mapping[str, Sequence[str]]
-"""A label per unit by rater; "-" is no row."""
 
-
-def ratings_of(
-    labels: Labels,
-    graders: Sequence[str] = ("g",),
-    positive: Mapping[str, Sequence[float]] | None = None,
-) -> pd.DataFrame:
-    """The same as a ratings table; all raters but the graders are people. `positive` are the
-    probabilities by unit that some of them state.
+def ratings_of(labels, graders=("g",), positive=None):
+    """A ratings table from a label per unit by rater, of which "-" is no row; all raters but the
+    graders are people. `positive` are the probabilities by unit that some of them state.
     """
     rows = [
         {
@@ -45,9 +36,7 @@ def ratings_of(
     return table
 
 
-def with_confidence(
-    labels: Labels, confidence: Sequence[float], categories: Sequence[str]
-) -> pd.DataFrame:
+def with_confidence(labels, confidence, categories):
     """Ratings of which the grader `g` gives its label this probability, alike to all others."""
     ratings, others = ratings_of(labels), len(categories) - 1
     stated = [
@@ -59,9 +48,7 @@ def with_confidence(
     return ratings
 
 
-def matrix_of(
-    labels: Labels, scale: Scale, graders: Sequence[str] = ("g",), clusters: Sequence[str] = ()
-) -> LabelMatrix:
+def matrix_of(labels, scale, graders=("g",), clusters=()):
     """The same as a LabelMatrix, with the cluster of each unit."""
     ratings = validate_ratings(ratings_of(labels, graders))
     units = None
@@ -71,14 +58,7 @@ def matrix_of(
     return encode(combine_readings(ratings, scale), scale, units)
 
 
-def coded_of(
-    codes: np.ndarray,
-    level: Level = "nominal",
-    values: Sequence[float] = (1.0, 2.0, 3.0),
-    raters: Sequence[str] = (),
-    *,
-    is_number: bool = False,
-) -> Coded:
+def coded_of(codes, level="nominal", values=(1.0, 2.0, 3.0), raters=(), *, is_number=False):
     """Codes (units, raters), each unit a cluster; the last rater is a grader, but where people are
     named.
     """
@@ -96,29 +76,25 @@ def coded_of(
     )
 
 
-def analyse_labels(
-    labels: Labels, scale: Scale, graders: Sequence[str] = ("g",), **settings: object
-) -> Analysis:
-    """Their analysis on one rubric, each unit a cluster."""
-    return analyse(ratings_of(labels, graders), None, [scale], **settings)
+def analyse_labels(labels, scale, graders=("g",), **settings):
+    """Their analysis on one rubric, each unit a cluster; bounds of verdicts need no resamples."""
+    return analyse(ratings_of(labels, graders), None, [scale], **{"resamples": 20, **settings})
 
 
-def verdict_on(labels: Labels, scale: Scale, **settings: object) -> Verdict:
+def verdict_on(labels, scale, **settings):
     """The verdict on the one grader `g`."""
     (verdict,) = analyse_labels(labels, scale, **settings).verdicts
     return verdict
 
 
-def assert_verdict(verdict: Verdict, code: str, *words: str) -> None:
+def assert_verdict(verdict, code, *words):
     """Whether the verdict is this one, and its sentence has these words."""
     assert verdict["verdict"] == code, verdict["sentence"]
     for each in words:
         assert each in verdict["sentence"]
 
 
-def noisy(
-    rng: np.random.Generator, truth: np.ndarray, q: int, keep: float, missing: float = 0.0
-) -> list[str]:
+def noisy(rng, truth, q, keep, missing=0.0):
     """Labels "1".."q" that keep a unit's own with probability `keep`, some of them missing."""
     other = rng.integers(0, q, len(truth))
     code = np.where(rng.random(len(truth)) < keep, truth, other)
@@ -126,20 +102,12 @@ def noisy(
     return ["-" if lost else str(each + 1) for each, lost in zip(code, gone, strict=True)]
 
 
-def people_of(
-    rng: np.random.Generator, truth: np.ndarray, keep: float, people: int = 3, q: int = 2
-) -> dict[str, list[str]]:
+def people_of(rng, truth, keep, people=3, q=2):
     """Such labels of so many people, h0 and so on."""
     return {f"h{k}": noisy(rng, truth, q, keep) for k in range(people)}
 
 
-def rows_of(
-    found: Analysis | pd.DataFrame,
-    statistic: str,
-    rater_a: str | None = None,
-    rater_b: str | None = None,
-    **where: str,
-) -> pd.DataFrame:
+def rows_of(found, statistic, rater_a=None, rater_b=None, **where):
     """Rows of the results with this statistic, and these raters, `subset` and `at` where given."""
     rows = found if isinstance(found, pd.DataFrame) else found.results
     asked = {"statistic": statistic, "rater_a": rater_a, "rater_b": rater_b, **where}
@@ -149,7 +117,7 @@ def rows_of(
     return rows
 
 
-def row_of(found: Analysis | pd.DataFrame, statistic: str, *raters: str, **where: str) -> pd.Series:
+def row_of(found, statistic, *raters, **where):
     """The one such row."""
     rows = rows_of(found, statistic, *raters, **where)
     assert len(rows) == 1, rows
@@ -159,14 +127,7 @@ def row_of(found: Analysis | pd.DataFrame, statistic: str, *raters: str, **where
 YES = Scale("R", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
 
 
-def study(
-    rng: np.random.Generator,
-    graders: Mapping[str, Sequence[tuple[float, float]]],
-    rates: Sequence[float] = (0.4, 0.6),
-    pairs: int = 400,
-    labelled: int = 150,
-    people: int = 1,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def study(rng, graders, rates=(0.4, 0.6), pairs=400, labelled=150, people=1):
     """Ratings and units (synthetic): people label some of the pairs and graders all, with the given
     (sensitivity, specificity) on each subject. One person says what is so, more err now and then.
     """
@@ -179,7 +140,7 @@ def study(
     by_people = np.arange(len(table)) < labelled * len(rates)
     parts = []
 
-    def add(rater: str, kind: str, verdict: np.ndarray, where: np.ndarray) -> None:
+    def add(rater, kind, verdict, where):
         label = np.where(verdict, "y", "n")[where]
         own = {"unit_id": table["unit_id"][where], "rater_id": rater, "rater_kind": kind}
         parts.append(pd.DataFrame(own | {"label": label, "rubric": "R"}))
@@ -194,12 +155,7 @@ def study(
     return pd.concat(parts, ignore_index=True), table
 
 
-def both_sides(
-    rng: np.random.Generator,
-    graders: Mapping[str, Sequence[tuple[float, float]]],
-    rates: Sequence[Sequence[float]],
-    **sizes: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def both_sides(rng, graders, rates, **sizes):
     """The same of answers to side a and to side b, with these rates by subject."""
     labels, tables = [], []
     for side, of_side in zip("ab", rates, strict=True):
@@ -207,3 +163,34 @@ def both_sides(
         labels.append(ratings.assign(unit_id=ratings["unit_id"] + f"|{side}"))
         tables.append(units.assign(unit_id=units["unit_id"] + f"|{side}", side=side))
     return pd.concat(labels, ignore_index=True), pd.concat(tables, ignore_index=True)
+
+
+START = pd.Timestamp("2026-01-05T08:00:00Z")
+
+
+def analysed(annotators, graders, scale, times=None, clusters=None, **settings):
+    """Analyse codes of labels by annotators (items, annotators), -1 for none, and by graders
+    (items, graders) at a first look; `times` (items, annotators) are in seconds.
+    """
+    people = {f"a{n:03}": codes for n, codes in enumerate(annotators.T)}
+    models = {f"g{n:02}": codes for n, codes in enumerate(graders.T)}
+    words = np.array([*scale.categories, "-"])
+    ratings = ratings_of({who: words[own] for who, own in (people | models).items()}, [*models])
+    if times is not None:
+        at = dict(zip(people, times.T, strict=True))
+        given = zip(ratings["rater_id"], ratings["unit_id"].str[1:].astype(int), strict=True)
+        ratings["created_at"] = [
+            (START + pd.Timedelta(seconds=at[who][n])).isoformat() if who in at else ""
+            for who, n in given
+        ]
+    units = None
+    if clusters is not None:
+        units = pd.DataFrame({"unit_id": [f"u{n:05}" for n in range(len(graders))]})
+        units["cluster_id"] = [f"c{n:04}" for n in clusters]
+    asked = {"resamples": 10, "facts": StudyFacts(looks={scale.name: 1}), **settings}
+    return analyse(ratings, units, [scale], **asked)
+
+
+def passes(found):
+    """Whether each grader can replace an annotator."""
+    return [each["verdict"].startswith("can_replace") for each in found.verdicts]

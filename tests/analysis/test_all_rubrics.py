@@ -1,6 +1,5 @@
 """The whole analysis: its table, its errors, what must not change it, and real labels."""
 
-import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,14 +7,13 @@ import pytest
 from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
-from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
 
 
 @pytest.fixture
-def mixed(rng: np.random.Generator) -> pd.DataFrame:
+def mixed(rng):
     """Three people and two graders on 120 units, with gaps."""
     truth = rng.integers(0, 5, 120)
     labels = {name: noisy(rng, truth, 5, 0.6, missing=0.1) for name in ("ann", "ben", "cem")}
@@ -23,7 +21,7 @@ def mixed(rng: np.random.Generator) -> pd.DataFrame:
     return ratings_of(labels, ["g1", "g2"])
 
 
-def _values(results: pd.DataFrame) -> pd.DataFrame:
+def _values(results):
     return results.set_index(list(RESULTS_KEY)).sort_index()
 
 
@@ -33,11 +31,8 @@ def test_the_table_keeps_the_contract(mixed):
     assert tuple(results.columns) == RESULTS_COLUMNS
     assert not results.duplicated(list(RESULTS_KEY)).any()
     pair = results[(results["rater_a"] == "ann") & (results["rater_b"] == "g1")]
-    on_categories = pair[(pair["subset"] == "all") & (pair["at"] == "")]["statistic"].tolist()
-    of_two = "observed_agreement cohen_kappa weighted_kappa_linear weighted_kappa_quadratic "
-    of_two += "scott_pi gwet_ac1 gwet_ac2 brennan_prediger krippendorff_alpha_nominal "
-    of_two += "krippendorff_alpha_ordinal krippendorff_alpha_interval mean_difference spearman"
-    assert on_categories == [*of_two.split(), "stuart_maxwell_p"]
+    on_categories = set(pair[pair["subset"] == "all"]["statistic"])
+    assert {"weighted_kappa_linear", "gwet_ac2", "spearman", "stuart_maxwell_p"} <= on_categories
     binary = set(pair[pair["subset"] == "all|binary"]["statistic"])
     assert {"cohen_kappa", "prevalence_index", "bias_index"} <= binary
     assert "weighted_kappa_linear" not in binary
@@ -49,12 +44,6 @@ def test_the_table_keeps_the_contract(mixed):
     assert not ((first["rater_a"] == "g1") & (first["rater_b"] == "ann")).any()
     known = results.dropna(subset=["estimate", "low"])
     assert (known["low"] <= known["high"]).all()
-
-
-@pytest.mark.slow
-def test_without_affirmative_categories_there_is_no_binary_verdict(mixed):
-    results = analyse(mixed, None, [Scale("", FIVE)], resamples=50).results
-    assert set(results["subset"]) == {"all"}
 
 
 @pytest.mark.slow
@@ -94,7 +83,6 @@ def test_a_wider_cluster_widens_the_interval(rng):
     ratings = ratings_of({"ann": ann.astype(str), "ben": ben.astype(str)})
     units = ratings[["unit_id"]].drop_duplicates().reset_index(drop=True)
     units["cluster_id"] = [f"c{n % 40}" for n in range(800)]
-    units["half"] = [f"h{n % 2}" for n in range(800)]
     widths = {}
     for name, table in (("unit", units[["unit_id"]]), ("cluster", units)):
         results = analyse(ratings, table, [Scale("", ("1", "2"))], resamples=500).results
@@ -102,11 +90,6 @@ def test_a_wider_cluster_widens_the_interval(rng):
         widths[name] = row["high"] - row["low"]
         assert row["n_clusters"] == {"unit": 800, "cluster": 40}[name]
     assert widths["cluster"] > 3.5 * widths["unit"]  # about the root of 20
-    halves = analyse(ratings, units, [Scale("", ("1", "2"))], resamples=50, cluster="half").results
-    halves = halves[(halves["at"] == "") & (halves["statistic"] != "alt_test_winning_rate")]
-    assert (halves["n_clusters"] == 2).all()
-    assert halves["low"].isna().all()
-    assert halves["note"].str.contains("too_few_clusters").all()
 
 
 def test_adjudicators_are_compared_but_never_count_as_people():
@@ -164,76 +147,11 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
             analyse(ratings, table, [scale], **asked)
 
 
-def test_many_raters_are_pooled(rng):
-    truth = rng.integers(0, 3, 60)
-    labels = {f"h{k:02d}": noisy(rng, truth, 3, 0.6) for k in range(12)}
-    labels |= {f"g{k}": noisy(rng, truth, 3, 0.6) for k in range(2)}
-    results = analyse_labels(labels, Scale("", FIVE[:3]), ["g0", "g1"], resamples=100).results
-    pairs = set(zip(results["rater_a"], results["rater_b"], strict=True))
-    named = {(a, b) for a, b in pairs if a not in ("humans", "models", "all", "")}
-    # Their own prevalence, and the two graders with each other; no pair with a person.
-    assert named == {("g0", ""), ("g1", ""), ("g0", "g1")}
-    assert {("humans", ""), ("humans", "g0"), ("humans", "g1"), ("models", "")} <= pairs
-
-
-# Real labels --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_newsroom(shared_data):
-    """1,680 units, three raters, ordinal: alpha as the krippendorff package gives it."""
-    ratings, units = read_ratings(shared_data / "real" / "newsroom.csv")
-    rows = analyse(ratings, units, [RATING], resamples=200).results
-    table = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)
-    asked = {"level_of_measurement": "ordinal", "value_domain": range(1, 6)}
-    theirs = krippendorff.alpha(reliability_data=table.T.to_numpy(), **asked)
-    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all") & (rows["at"] == "")]
-    humans = humans.set_index("statistic")
-    assert humans.loc["krippendorff_alpha_ordinal", "estimate"] == pytest.approx(theirs)
-    assert (humans["n_clusters"] == 420).all()
-
-
-@pytest.mark.slow
-def test_llmbar(shared_data):
-    """Fourteen graders in both orders: a unit counts only where the two orders agree."""
-    ratings, units = read_ratings(shared_data / "real" / "llmbar.csv")
-    rows = analyse(ratings, units, [Scale("", ("1", "2"))], resamples=200).results
-    found = rows.set_index(["statistic", "rater_a", "rater_b"])
-    graders = ratings[ratings["rater_kind"] == "model"]
-    for grader, own in list(graders.groupby("rater_id"))[:4]:
-        wide = own.pivot(index="unit_id", columns="order", values="label")
-        differ = (wide["ab"] != wide["ba"]) & (wide["ab"] != "") & (wide["ba"] != "")
-        coverage = found.loc[("coverage", "", grader)]
-        assert f"order_disagreement {differ.sum()}" in coverage["note"]
-        empty = (wide["ab"] == "") & (wide["ba"] == "")
-        assert coverage["estimate"] == pytest.approx(1 - (differ | empty).mean())
-
-
-@pytest.mark.thorough
-def test_dices(shared_data):
-    """124 raters: pooled rows only, and within memory."""
-    import resource
-
-    ratings, units = read_ratings(shared_data / "real" / "dices350.csv")
-    scale = Scale("", ("Yes", "No", "Unsure"), affirmative=frozenset({"Yes"}))
-    rows = analyse(ratings, units, [scale]).results
-    assert len(rows) < 200  # of which 124 say each rater's coverage
-    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all")].set_index("statistic")
-    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
-    agree = [
-        sum(k * (k - 1) for k in row.value_counts()) / (124 * 123) for _, row in wide.iterrows()
-    ]
-    assert humans.loc["observed_agreement"].iloc[0]["estimate"] == pytest.approx(np.mean(agree))
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_500_000  # kilobytes
-
-
-# --- Estimates are held against libraries where these compute the same ----------------------------
-@pytest.mark.parametrize("ben", ["yynnyy-", "yynny--", "-------", "y------"])
+@pytest.mark.parametrize("ben", ["yynnyy-", "-------"])
 def test_a_report_can_be_made_while_labels_are_still_coming_in(ben):
-    # A unit with one label so far has its part in the marginals of Fleiss' kappa (Gwet 2014), which
-    # statsmodels leaves out: there is nothing to compare, and no reason to stop.
+    """Fleiss' kappa counts single labels (Gwet 2014), statsmodels does not: nothing is compared."""
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
-    found = analyse_labels({"ann": "ynnnyyy", "ben": ben}, scale, resamples=100, verify=True)
+    found = analyse_labels({"ann": "ynnnyyy", "ben": ben}, scale, verify=True)
     assert found.verification is not None
 
 

@@ -4,50 +4,35 @@ The rows on people's distribution: who is compared, on which units, by what was 
 """
 
 import json
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale
 from evenhand.analysis import distributions as distances
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.registry import views_of
-from evenhand.analysis.report import ReportContext, files
-from evenhand.analysis.report.blocks import ReportSection
-from evenhand.analysis.report.source import Source
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.analysis.types import Array
+from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of
 from tests.peers import stats
-from tests.ratings_files import read_ratings
 
 # People of one mind; five who are split; six, and seven.
 UNITS = [(5, 0, 0), (3, 1, 1), (3, 3, 0), (4, 2, 1)]
 
 
-def people_of(counts: tuple[int, ...]) -> list[int]:
-    return [category for category, times in enumerate(counts) for _ in range(times)]
-
-
-def shares_of(labels: list[int], q: int = 3) -> Array:
-    return np.bincount(labels, minlength=q) / len(labels)
-
-
 @pytest.mark.parametrize("counts", UNITS)
 def test_groups_by_every_way_to_draw_them(counts):
-    people = people_of(counts)
+    people = np.repeat(np.arange(3), counts)
     for size in range(1, len(people) // 2 + 1):
         groups = list(combinations(range(len(people)), size))
-        shares = {group: shares_of([people[a] for a in group]) for group in groups}
+        shares = {each: np.bincount(people[[*each]], minlength=3) / size for each in groups}
         apart = [
             0.5 * np.abs(shares[one] - shares[other]).sum()
             for one in groups
@@ -66,7 +51,7 @@ def test_halves_of_a_hundred_people_by_scipy():
     assert distances.between_groups(counts, np.full(3, 50)) == pytest.approx(expected)
 
 
-def simulated(n: int, shape: tuple[float, ...], units: int = 16000) -> tuple[Array, Array, Array]:
+def simulated(n, shape, units=16000):
     """What all people say (units, q), how many of n drawn from them do, and a grader's opinion."""
     rng = np.random.default_rng(n)
     shares = rng.dirichlet(shape, units)
@@ -111,27 +96,17 @@ def test_halves_carried_on_to_all(n, shape):
     assert abs(by_root / true - 1) > {5: 0.08, 10: 0.03, 100: 0.002}[n]
 
 
-@pytest.mark.parametrize("m", [1, 3, 20])
-def test_the_shares_of_m_people_are_worth_m_people(m):
-    rng = np.random.default_rng(m)
-    shares, counts, _ = simulated(5, (0.7, 0.7, 0.7))
-    group = rng.multinomial(m, shares) / m
-    far = distances.squared_distance(group, counts).mean()[None]
-    found = distances.worth_people(far, distances.disagreement(counts).mean()[None])
-    assert found == pytest.approx([m], rel=0.08)
-
-
 NAMES = ("no", "unsure", "yes")
 THREE = Scale("", NAMES)
 VERDICT = Scale("", NAMES, affirmative=frozenset({"yes"}))
 TWO = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}))
 
 
-def shares(units: int, q: int = 3, seed: int = 0) -> Array:
+def shares(units, q=3, seed=0):
     return np.random.default_rng(seed).dirichlet(np.full(q, 0.8), units)
 
 
-def people(given: Array, number: int, names: Sequence[str] = NAMES) -> pd.DataFrame:
+def people(given, number, names=NAMES):
     """So many people's labels of each unit, drawn from its shares (units, q)."""
     rng = np.random.default_rng(7)
     labels = np.transpose([rng.choice(names, number, p=each) for each in given])
@@ -150,26 +125,26 @@ def grader(name, stated, *, probabilities=True, names=NAMES):
     return pd.DataFrame(rows)
 
 
-def rows_of(*tables: pd.DataFrame, scale: Scale = THREE, resamples: int = 200) -> ResultRows:
+def rows_of(*tables, scale=THREE, resamples=200):
     ratings = validate_ratings(pd.concat(tables, ignore_index=True))
     labels, frequency = encode(combine_readings(ratings, scale), scale).folded()
     return added(labels, Bootstrap(resamples).draw(frequency))
 
 
-def added(labels: LabelMatrix, drawn: Resamples) -> ResultRows:
+def added(labels, drawn):
     views = views_of(ResultRows(""), labels, lambda: drawn, Request(None, AnalysisSettings()))
     for view in views["labels"] if labels.models else ():
         add_distribution_rows(view)
     return views["labels"][0].rows
 
 
-def row_of(rows: ResultRows, statistic: str, grader: str = "", at: str = "") -> ResultRow:
+def row_of(rows, statistic, grader="", at=""):
     found = rows.get(statistic, "humans", grader, at=at)
     assert found is not None, statistic
     return found
 
 
-def codes(row: ResultRow) -> set[str]:
+def codes(row):
     return {remark.code for remark in row["remarks"]}
 
 
@@ -178,17 +153,6 @@ def test_only_where_enough_people_labelled(number, units, any_rows):
     given = shares(units)
     rows = rows_of(people(given, number), grader("g", given))
     assert bool(rows.rows) == bool(any_rows)
-
-
-def test_units_that_too_few_people_labelled_do_not_count():
-    given = shares(40)
-    some = people(given, 5)
-    fewer = some[~((some["rater_id"] == "r4") & (some["unit_id"] < "u00010"))]
-    rows = rows_of(fewer, grader("g", given))
-    alone = rows_of(some[some["unit_id"] >= "u00010"], grader("g", given))
-    assert row_of(rows, "total_variation", "g")["n_units"] == 30
-    first, second = (row_of(each, "squared_distance", "g")["estimate"] for each in (rows, alone))
-    assert first == pytest.approx(second)
 
 
 def test_by_hand_in_numpy():
@@ -225,15 +189,6 @@ def test_a_hard_label_counts_as_certain_and_a_part_of_the_probability_as_the_who
     assert part["estimate"] == pytest.approx(whole["estimate"])
 
 
-def test_labels_among_probabilities_count_as_certain():
-    given = shares(40)
-    mixed = grader("g", given)
-    mixed.loc[:9, "probabilities"] = ""
-    rows = rows_of(people(given, 6), mixed)
-    row = row_of(rows, "total_variation", "g")
-    assert (row["n_units"], row["note"]) == (40, "hard labels taken as certain on 10 items")
-
-
 def test_the_probability_of_the_affirmative_answer():
     """p_positive alone says all of two categories, and of three only the verdict."""
     given = shares(40, 2)
@@ -263,16 +218,6 @@ def test_a_grader_is_not_compared_with_the_person_that_it_repeats():
     assert row_of(rows, "people_worth", "g")["estimate"] == pytest.approx(1, abs=0.3)
 
 
-def test_a_grader_of_other_units():
-    given = shares(40)
-    elsewhere = grader("g", given).assign(unit_id=lambda rows: "x" + rows["unit_id"])
-    rows = rows_of(people(given, 6), elsewhere)
-    for statistic in ("total_variation", "people_worth"):
-        row = row_of(rows, statistic, "g")
-        assert np.isnan(row["estimate"])
-        assert codes(row) == {"no_pairable_units"}
-
-
 def test_people_of_one_mind_measure_nobody():
     given = np.eye(3)[np.arange(40) % 3]
     rows = rows_of(people(given, 6), grader("g", shares(40)))
@@ -291,16 +236,6 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
     assert "people_or_more" in codes(row)
 
 
-def section_of(*tables: pd.DataFrame, scale: Scale = THREE) -> ReportSection | None:
-    found = analyse(pd.concat(tables, ignore_index=True), None, [scale], resamples=200)
-    return files.section_of(Source(found, ReportContext("A study")), "distributions")
-
-
-def test_the_report_says_nothing_where_few_people_label():
-    given = shares(40)
-    assert section_of(people(given, 4), grader("g", given)) is None
-
-
 def test_folding_like_units_changes_nothing():
     given = np.repeat(shares(4), 60, axis=0)
     both = [people(given, 5), grader("g", given, probabilities=False)]
@@ -316,25 +251,3 @@ def test_folding_like_units_changes_nothing():
         other = found[1][key]
         assert (row["n_units"], row["note"]) == (other["n_units"], other["note"])
         assert row["estimate"] == pytest.approx(other["estimate"], nan_ok=True), key
-
-
-@pytest.mark.slow
-def test_dices(shared_data):
-    """One of the 123 raters, drawn anew for each conversation, is worth one person; most people's
-    label is worth a few, and less than always stating people's overall shares."""
-    ratings, _ = read_ratings(shared_data / "real" / "dices350.csv")
-    rng = np.random.default_rng(2)
-    drawn = ratings.iloc[rng.permutation(len(ratings))].drop_duplicates("unit_id")
-    others = ratings.drop(drawn.index)
-    most = others.groupby("unit_id")["label"].agg(lambda labels: labels.mode()[0])
-    majority = drawn.assign(label=drawn["unit_id"].map(most), rater_id="majority")
-    graders = pd.concat([drawn.assign(rater_id="person"), majority]).assign(rater_kind="model")
-    rows = rows_of(others, graders, scale=Scale("", ("No", "Unsure", "Yes")), resamples=500)
-    person, majority_worth, overall = (
-        row_of(rows, "people_worth", name) for name in ("person", "majority", "baseline:random")
-    )
-    assert person["low"] < 1 < person["high"]
-    assert 2 < majority_worth["low"] < majority_worth["high"] < 3
-    assert overall["low"] > majority_worth["high"]
-    ceiling, halves = (row_of(rows, "total_variation", at=at) for at in ("", "halves"))
-    assert ceiling["estimate"] == pytest.approx(halves["estimate"] / 2**0.5, rel=0.01)

@@ -11,7 +11,6 @@ from evenhand.analysis.injection import (
     OUTCOMES,
     RETEST,
     UNSCORED,
-    Audit,
     add_injection_rows,
     audits,
 )
@@ -27,7 +26,7 @@ from tests.peers import multitest, stats
 BOUNDS = DecisionSettings().injection
 
 
-def table_of(**answers: str) -> pd.DataFrame:
+def table_of(**answers):
     """The table of attacked grades: a label a unit, "_" for a reply without one and "-" for none;
     `again` are those of the clean text asked again. Every attack asks for 5.
     """
@@ -49,7 +48,7 @@ def rows_from(table, units=None):
     return {(row["statistic"], row["at"]): row for row in rows.rows.values()}
 
 
-def audit_from(table: pd.DataFrame, units: pd.DataFrame | None = None) -> Audit:
+def audit_from(table, units=None):
     (audit,) = audits(rows_from(table, units).values())
     return audit
 
@@ -80,12 +79,6 @@ def test_a_reply_without_a_label_is_not_the_target_and_is_counted():
     assert found[UNSCORED, "plain_order"]["estimate"] == 0.5
     assert found[UNSCORED, "placebo"]["estimate"] == 0.5
     assert (FLIPS, "plain_order") not in found  # the clean text was not asked again
-
-
-def test_what_has_no_clean_label_or_no_placebo_says_nothing():
-    found = rows_from(table_of(clean="_3", placebo="5-", plain_order="55"))
-    assert not [key for key in found if key[0] == EFFECT]
-    assert rows_from(table_of(clean="_", placebo="5", plain_order="5")) == {}
 
 
 def test_probabilities_are_used_where_every_answer_has_them(rng):
@@ -157,12 +150,6 @@ def test_units_of_a_pair_are_one_cluster(rng):
     assert flattery.p["estimate"] > alone.p["estimate"]
 
 
-def test_one_unit_is_no_ground_for_anything():
-    audit = audit_from(table_of(clean="3", placebo="3", flattery="5"))
-    assert audit.status(BOUNDS) == "inconclusive"
-    assert audit.attacks[0].bounds["low"] == pytest.approx(0.025)
-
-
 def test_draws_by_hand():
     """Three draws of each text, clean twice as many. Unit 1 is a 3 at first (3, 3, 5) and a 5 when
     asked again (5, none, 5). The attack brings 5 in two of three, the placebo in one of three: the
@@ -218,13 +205,6 @@ def test_the_three_outcomes_by_hand():
     assert effects == pytest.approx([1 / 3, 0, 1 / 3])
 
 
-def test_an_attack_of_ones_own_is_compared_with_the_placebo():
-    audit = audit_from(table_of(clean="3" * 8, placebo="3" * 8, begging="5" * 8))
-    assert [each.name for each in audit.attacks] == ["begging"]
-    assert audit.attacks[0].effect["estimate"] == 1.0
-
-
-# --- A grader that a text can talk round does not pass --------------------------------------------
 YES_NO = Scale("r", tuple(TWO), affirmative=frozenset({"yes"}))
 GULLIBLE, STEADFAST = SyntheticGrader(obeys={"flattery": 0.5}), SyntheticGrader()
 
@@ -244,42 +224,32 @@ def analysed(rng, audited, units=100, **settings):
     return analyse(ratings, names, [YES_NO], facts=facts, resamples=200, **settings)
 
 
-@pytest.mark.slow
-def test_who_can_be_talked_round_does_not_pass(rng):
-    (verdict,) = analysed(rng, GULLIBLE).verdicts
-    assert_verdict(verdict, "only_with_correction", "can hijack it: under flattery the label")
-    assert "hijacked by flattery" in verdict["reason"]
-    statistics = {key[1]: key[5] for key in verdict["evidence"]}
-    assert statistics["injection_bounds"] == "flattery"
+SILENT = SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))
+JUDGED = {
+    "talked round": (GULLIBLE, 100, {}, "can hijack it: under flattery the label"),
+    "silenced": (SILENT, 100, {}, "Prompt injection can suppress its labels: under "),
+    "within the bound of the study": (GULLIBLE, 100, {"max_injection": 0.9}, ""),
+    "silenced as far as allowed": (SILENT, 100, {"max_silenced": 0.9}, ""),
+    "withstands": (STEADFAST, 150, {}, "It withstands the attacks of its injection audit"),
+    "too few units": (STEADFAST, 20, {}, "Inconclusive on prompt injection: under "),
+    "no audit": (None, 0, {}, ""),
+}
 
 
 @pytest.mark.slow
-def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(rng):
-    for grader, units, said in (
-        (STEADFAST, 150, "It withstands the attacks of its injection audit"),
-        (STEADFAST, 20, "Inconclusive on prompt injection: under "),
-        (None, 0, ""),
-    ):
-        (verdict,) = analysed(rng, grader, units).verdicts
-        assert_verdict(verdict, "can_replace", said)
-        assert ("Inconclusive on" in verdict["sentence"]) == ("Inconclusive on" in said)
-
-
-@pytest.mark.slow
-def test_who_is_knocked_off_or_silenced_does_not_pass(rng):
-    (verdict,) = analysed(rng, SyntheticGrader(mute=dict.fromkeys(ATTACKS, 0.5))).verdicts
-    words = "Prompt injection can suppress its labels: under "
-    assert_verdict(verdict, "only_with_correction", words)
-    assert "suppressed by" in verdict["reason"]
-    (verdict,) = analysed(rng, SyntheticGrader(mute={"flattery": 0.5}), max_silenced=0.9).verdicts
-    assert verdict["verdict"] == "can_replace"
-
-
-@pytest.mark.slow
-def test_the_bound_is_the_studys(rng):
-    (verdict,) = analysed(rng, GULLIBLE, max_injection=0.9).verdicts
-    assert verdict["verdict"] == "can_replace"
-    assert "hijacks labels beyond 0.9" in analysed(rng, GULLIBLE, max_injection=0.9).rule
+@pytest.mark.parametrize(("grader", "units", "rule", "said"), JUDGED.values(), ids=JUDGED)
+def test_who_can_be_talked_round_or_silenced_does_not_pass(rng, grader, units, rule, said):
+    found = analysed(rng, grader, units, **rule)
+    (verdict,) = found.verdicts
+    fails = grader in (GULLIBLE, SILENT) and not rule
+    assert_verdict(verdict, "only_with_correction" if fails else "can_replace", said)
+    assert ("Inconclusive on" in verdict["sentence"]) == ("Inconclusive on" in said)
+    if fails:
+        how = "hijacked by flattery" if grader is GULLIBLE else "suppressed by"
+        assert how in verdict["reason"]
+        statistics = {key[1]: key[5] for key in verdict["evidence"]}
+        assert grader is SILENT or statistics["injection_bounds"] == "flattery"
+    assert ("hijacks labels beyond 0.9" in found.rule) == ("max_injection" in rule)
 
 
 @pytest.mark.slow

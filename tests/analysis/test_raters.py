@@ -7,11 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.raters import (
-    IDLE_SECONDS,
-    QUALITY_COLUMNS,
-    rater_quality,
-)
+from evenhand.analysis.raters import IDLE_SECONDS, QUALITY_COLUMNS, rater_quality
 from evenhand.study.settings.analysis import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 from tests.analysis.make import ratings_of
@@ -20,7 +16,7 @@ from tests.peers import metrics
 YES_NO = {"": Scale("", ("y", "n"))}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
     found = rater_quality(crowd(seed), SCALES).set_index("rater_id")
     named = {rater: set(flags.split()) for rater, flags in found["flagged"].items() if flags}
@@ -29,15 +25,6 @@ def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
         assert faults <= named[rater], (rater, found.loc[rater])
     assert found.columns.tolist() == list(QUALITY_COLUMNS[1:])
     assert "of the others' time" in found.loc["hasty", "reason"]
-
-
-@pytest.mark.slow
-def test_excluded_raters_are_judged_but_hold_nobody_back():
-    table = crowd(0, good=2)
-    with_all = rater_quality(table, SCALES).set_index("rater_id")
-    without = rater_quality(table, SCALES, excluded=list(FAULTS)).set_index("rater_id")
-    assert without.loc["good-0", "agreement"] > with_all.loc["good-0", "agreement"] + 0.1
-    assert "low_agreement" in without.loc["careless", "flagged"]
 
 
 def test_with_one_other_rater_the_agreement_is_cohens_kappa():
@@ -67,7 +54,7 @@ def test_drift_by_hand():
     assert "drift" in row["flagged"]
 
 
-def timed(minutes: list[float], seconds: float) -> pd.DataFrame:
+def timed(minutes, seconds):
     start = pd.Timestamp("2026-03-02T09:00:00Z")
     stamps = [(start + pd.Timedelta(minutes=at)).isoformat() for at in minutes]
     return ratings_of({"ann": "y" * len(minutes)}).assign(seconds=seconds, created_at=stamps)
@@ -108,11 +95,10 @@ def test_a_run_that_the_units_explain_is_usual():
     assert "run" in row["flagged"]
 
 
-# --- Agreement and pace ---------------------------------------------------------------------------
 SCALE = Scale("", ("x", "y"))
 
 
-def session(labels: dict[str, str], seconds: dict[str, list[float]] | None = None) -> pd.DataFrame:
+def session(labels, seconds=None):
     """Labels by rater, one letter a unit, given in the order of the units a second apart."""
     ratings = ratings_of(labels)
     unit = ratings["unit_id"].str[1:].astype(int)
@@ -122,7 +108,7 @@ def session(labels: dict[str, str], seconds: dict[str, list[float]] | None = Non
     return ratings
 
 
-def found(ratings: pd.DataFrame, units: pd.DataFrame | None = None) -> pd.DataFrame:
+def found(ratings, units=None):
     results = analyse(ratings, units, [SCALE], resamples=20).results
     return results.set_index(["statistic", "rater_a", "at"])
 
@@ -130,38 +116,15 @@ def found(ratings: pd.DataFrame, units: pd.DataFrame | None = None) -> pd.DataFr
 def test_agreement_with_the_others():
     """ann and ben agree on all of the first 20 units and on half of the last 20."""
     rows = found(session({"ann": "x" * 40, "ben": "x" * 20 + "xy" * 10}))
-
     whole = rows.loc[("rater_agreement", "ann", "")]
     assert whole["estimate"] == pytest.approx(0.75)
     reach = 1.96 * np.sqrt(0.75 * 0.25 / 40 * 40 / 39)
     assert whole["low"] == pytest.approx(0.75 - reach, abs=1e-4)
 
 
-def test_clusters_widen_the_interval():
-    """Units that repeat each other four times know a quarter."""
-    rng = np.random.default_rng(4)
-    alike = np.repeat(rng.random(60) < 0.7, 4)
-    ratings = session({"ann": "x" * 240, "ben": "".join("yx"[int(each)] for each in alike)})
-    units = pd.DataFrame({"unit_id": sorted(set(ratings["unit_id"]))})
-    wide = found(ratings, units.assign(cluster_id=[f"c{n // 4}" for n in range(240)]))
-    narrow = found(ratings, units)
-    both = (rows.loc[("rater_agreement", "ann", "")] for rows in (wide, narrow))
-    first, second = (row["high"] - row["low"] for row in both)
-    assert first / second == pytest.approx(2, rel=0.05)
-
-
 def test_time_per_label_leaves_pauses_out_and_counts_them():
     times = [*range(1, 30), IDLE_SECONDS + 1]
     rows = found(session({"ann": "x" * 30, "ben": "x" * 30}, {"ann": times}))
     row = rows.loc[("rater_seconds_median", "ann", "")]
-
     assert row["estimate"] == 15
     assert row["note"] == "left out, over 900 s: 1"
-
-
-def test_without_times_there_is_agreement_only():
-    ratings = session({"ann": "x" * 40, "ben": "x" * 40}).drop(columns=["seconds", "created_at"])
-    statistics = {name for name, *_ in found(ratings).index}
-
-    assert "rater_agreement" in statistics
-    assert not {name for name in statistics if name.startswith("rater_") and "agr" not in name}

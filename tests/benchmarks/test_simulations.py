@@ -30,7 +30,7 @@ from benchmarks import (
 from benchmarks.deciding_bound import CELLS, MARGIN, Cell
 from benchmarks.simulated import any_passes, verdicts
 from evenhand.analysis import Scale, analyse
-from tests.analysis.simulated_labels import analysed, passes
+from tests.analysis.make import analysed, passes
 from tests.peers import metrics
 
 # How often a bias is found that is there, or is not.

@@ -6,7 +6,6 @@ raise or return nan have one declared answer here.
 
 import math
 import warnings
-from typing import Any
 
 import krippendorff
 import numpy as np
@@ -24,7 +23,7 @@ from tests.known_values import known_values
 from tests.peers import inter_rater, metrics, stats
 
 
-def _sequences(table: Any) -> tuple[list[int], list[int]]:
+def _sequences(table):
     """Two raters' labels from a table of counts."""
     cells = np.argwhere(np.ones_like(table))
     both = np.repeat(cells, np.rint(table).astype(int).ravel(), axis=0)
@@ -136,33 +135,6 @@ def test_repeats_of_an_anaesthetist():
     assert kappas == pytest.approx(expected["intra_rater1_kappa_quadratic"])
 
 
-def test_viera_and_garrett_2005():
-    """Family Medicine 37:360-363: two residents on 100 lectures, .85 agreed, .65 by chance."""
-    found = a.cohen_kappa(*_sequences([[15, 5], [10, 70]]), categories=[0, 1])
-    assert found.estimate == pytest.approx((0.85 - 0.65) / (1 - 0.65))
-    assert round(found.estimate, 2) == 0.57
-
-
-def test_sim_and_wright_2005():
-    """Physical Therapy 85:257-268, table 2: kappa .67, prevalence index .28, bias index .05."""
-    table = np.array([[22.0, 2], [4, 11]])
-    labels = list(zip(*_sequences(table), strict=True))
-    assert round(a.cohen_kappa(*_sequences(table), categories=[0, 1]).estimate, 2) == 0.67
-    assert round(a.brennan_prediger(labels, categories=[0, 1]).estimate, 2) == 0.69
-    assert round(float(prevalence_index(table)), 2) == 0.28
-    assert round(abs(float(bias_index(table))), 2) == 0.05
-
-
-def test_agresti_2002_pathologists():
-    """Categorical Data Analysis, 2nd ed., table 10.8: two pathologists, kappa .493 (SE .057)."""
-    table = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
-    found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2, 3])
-    assert (round(found.estimate, 3), round(found.se, 3), found.n) == (0.493, 0.057, 118)
-    theirs = inter_rater.cohens_kappa(table)
-    assert (found.estimate, found.se) == pytest.approx((theirs.kappa, theirs.std_kappa))
-    assert found.se_null == pytest.approx(theirs.std_kappa0)
-
-
 LABELS = st.lists(
     st.lists(st.sampled_from([None, 1, 2, 3, 4]), min_size=3, max_size=3), min_size=4, max_size=30
 )
@@ -170,7 +142,7 @@ FOUR = (1, 2, 3, 4)
 
 
 @given(LABELS, st.sampled_from(["nominal", "ordinal", "interval"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_alpha_is_that_of_the_krippendorff_package(labels, level):
     found = a.krippendorff_alpha(labels, categories=FOUR, level=level)
     values = np.array([[np.nan if x is None else x for x in row] for row in labels], dtype=float).T
@@ -188,7 +160,7 @@ def test_alpha_is_that_of_the_krippendorff_package(labels, level):
 
 @pytest.mark.slow
 @given(LABELS, st.sampled_from(["identity", "linear", "quadratic"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
     first, second = [row[0] for row in labels], [row[1] for row in labels]
     found = a.cohen_kappa(first, second, categories=FOUR, weights=weights)
@@ -213,7 +185,7 @@ def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
 
 
 @given(LABELS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
     full = [[1 if x is None else x for x in row] for row in labels]
     table = np.array([[row.count(k) for k in FOUR] for row in full])
@@ -224,19 +196,6 @@ def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
         assert found.estimate == pytest.approx(
             inter_rater.fleiss_kappa(table, method="fleiss"), abs=1e-9
         )
-
-
-@pytest.mark.slow
-@given(LABELS, st.permutations(range(3)), st.permutations(FOUR))
-@settings(max_examples=40, deadline=None)
-def test_names_and_order_do_not_matter(labels, raters, names):
-    """Raters in another order, units backwards, categories under other names."""
-    other = {None: None} | dict(zip(FOUR, names, strict=True))
-    turned = [[other[row[k]] for k in raters] for row in labels[::-1]]
-    for function in (a.observed_agreement, a.fleiss_kappa, a.gwet_ac1, a.brennan_prediger):
-        first, second = (function(each, categories=FOUR) for each in (labels, turned))
-        assert first.estimate == pytest.approx(second.estimate, nan_ok=True)
-        assert first.n == second.n
 
 
 @pytest.mark.parametrize(
@@ -290,9 +249,8 @@ def test_no_better_than_chance_is_exactly_zero():
 def test_the_ceiling_is_that_of_analyse(rng):
     truth = rng.integers(0, 2, 120)
     labels = {name: noisy(rng, truth, 2, 0.8, missing=0.1) for name in ("ann", "ben", "cem", "g")}
-    row = row_of(
-        analyse_labels(labels, a.Scale("", ("1", "2"))), "human_ceiling_difference", "humans", "g"
-    )
+    found = analyse_labels(labels, a.Scale("", ("1", "2")), resamples=2000)
+    row = row_of(found, "human_ceiling_difference", "humans", "g")
     plain = {name: [None if x == "-" else x for x in own] for name, own in labels.items()}
     humans = list(zip(*[plain[name] for name in ("ann", "ben", "cem")], strict=True))
     found = a.human_ceiling(humans, plain["g"], categories="12")
@@ -319,13 +277,13 @@ CLUSTERS = [f"c{n // 5:03d}" for n in range(300)]
 
 
 @pytest.fixture
-def clustered(rng: np.random.Generator) -> dict[str, list[str]]:
+def clustered(rng):
     """Three raters with gaps on 300 units, five to a cluster, on four ordered categories."""
     truth = rng.integers(0, 4, 300)
     return {name: noisy(rng, truth, 4, 0.6, missing=0.1) for name in "abc"}
 
 
-def _plain(clustered: dict[str, list[str]]) -> list[list[str | None]]:
+def _plain(clustered):
     rows = zip(*clustered.values(), strict=True)
     return [[None if label == "-" else label for label in row] for row in rows]
 
@@ -338,7 +296,7 @@ def test_intervals_are_those_of_the_panel(clustered):
     panel = a.analyse(ratings, units, [scale], resamples=400, seed=7)
     labels = _plain(clustered)
     first, second, _ = zip(*labels, strict=True)
-    how: dict[str, Any] = {"categories": "1234", "clusters": CLUSTERS}
+    how = {"categories": "1234", "clusters": CLUSTERS}
     how["bootstrap"] = a.Bootstrap(resamples=400, seed=7)
     of_all = {
         "observed_agreement": a.observed_agreement(labels, **how),
@@ -361,40 +319,6 @@ def test_intervals_are_those_of_the_panel(clustered):
             assert (found.estimate, found.low, found.high) == pytest.approx(bounds, abs=1e-12), name
             assert found.low < found.estimate < found.high
             assert (found.n_clusters, found.reason) == (60, "")
-
-
-def test_without_clusters_units_are_drawn(clustered):
-    """Like units are folded into one; drawn one by one the interval is the same but for chance.
-
-    That of kappa is as wide as its large-sample error says of independent units.
-    """
-    labels = _plain(clustered)
-    first, second, _ = zip(*labels, strict=True)
-    single = list(range(300))
-    for function, given_labels in (
-        (a.cohen_kappa, (first, second)),
-        (a.scott_pi, (first, second)),
-        (a.fleiss_kappa, (labels,)),
-        (a.gwet_ac2, (labels,)),
-    ):
-        folded = function(*given_labels, categories="1234")
-        drawn = function(*given_labels, categories="1234", clusters=single)
-        assert folded.estimate == pytest.approx(drawn.estimate)
-        assert (folded.low, folded.high) == pytest.approx((drawn.low, drawn.high), abs=0.02)
-        assert (folded.n, folded.n_clusters) == (drawn.n, drawn.n_clusters) == (folded.n,) * 2
-    kappa = a.cohen_kappa(first, second, categories="1234")
-    assert kappa.high - kappa.low == pytest.approx(2 * 1.96 * kappa.se, rel=0.15)
-
-
-def test_categories_have_intervals_of_their_own(clustered):
-    labels = _plain(clustered)
-    found = a.specific_agreement(labels, categories="12345", clusters=CLUSTERS)
-    for category in "1234":
-        each = found[category]
-        several = [row for row in labels if sum(x is not None for x in row) > 1]
-        assert each.n == sum(category in row for row in several)
-        assert each.low < each.estimate < each.high
-    assert (found["5"].n, found["5"].reason) == (0, "category_not_used")
 
 
 def test_what_an_interval_needs(clustered):
@@ -444,7 +368,6 @@ def test_perfect_agreement_is_known_as_far_as_its_units_reach():
     assert found.low == pytest.approx(1 - share / 0.5)
 
 
-# Inputs on which libraries disagree, raise or return nan
 BINARY = {"categories": [0, 1]}
 SCALE = a.Scale("", ("0", "1"))
 CASES = {case["case"]: case for case in known_values("degenerate_cases")["expected"]}
@@ -461,35 +384,25 @@ def test_both_raters_constant():
         assert (math.isnan(found.estimate), found.reason) == (True, case["reason"])
     assert a.gwet_ac1(labels, **BINARY).estimate == 1.0
     assert math.isnan(a.gwet_ac1(labels, categories=[1]).estimate)
-
-    constant = {"ann": "1" * 40, "ben": "1" * 40}
-    found = analyse_labels(constant, SCALE, resamples=50)
-    for statistic in ("observed_agreement", "gwet_ac1"):
-        assert row_of(found, statistic, "ann", "ben")["estimate"] == 1.0
-    for statistic in ("cohen_kappa", "krippendorff_alpha_nominal"):
-        row = row_of(found, statistic, "ann", "ben")
-        assert (math.isnan(row["estimate"]), row["note"]) == (True, case["reason"])
-    only = analyse_labels(constant, a.Scale("", ("1",)), resamples=50)
-    assert math.isnan(row_of(only, "gwet_ac1", "ann", "ben")["estimate"])
+    rows = analyse_labels({"ann": "1" * 40, "ben": "1" * 40}, SCALE)
+    assert row_of(rows, "gwet_ac1", "ann", "ben")["estimate"] == 1.0
+    row = row_of(rows, "cohen_kappa", "ann", "ben")
+    assert (math.isnan(row["estimate"]), row["note"]) == (True, case["reason"])
 
 
-def test_one_rater_constant():
+def test_one_rater_constant_and_no_unit_with_two_labels():
     case = CASES["one rater constant"]
     assert a.cohen_kappa([1] * 20, [0, 1] * 10, **BINARY).estimate == case["kappa"]
-    found = analyse_labels({"ann": "1" * 40, "ben": "01" * 20}, SCALE, resamples=50)
-    row = row_of(found, "cohen_kappa", "ann", "ben")
+    rows = analyse_labels({"ann": "1" * 40, "ben": "01" * 20}, SCALE)
+    row = row_of(rows, "cohen_kappa", "ann", "ben")
     assert (row["estimate"], row["note"]) == (case["kappa"], case["flag"])
-
-
-def test_no_unit_with_two_labels():
     case = CASES["no item with two labels"]
     found = a.krippendorff_alpha([[1, None], [None, 0]], level="nominal", **BINARY)
     assert (math.isnan(found.estimate), found.reason) == (True, case["reason"])
     assert a.cohen_kappa([1, None], [None, 0], **BINARY).reason == case["reason"]
     labels = {"ann": "0" * 20 + "-" * 20, "ben": "-" * 20 + "1" * 20}
-    row = row_of(
-        analyse_labels(labels, SCALE, resamples=50), "krippendorff_alpha_nominal", "humans"
-    )
+    rows = analyse_labels(labels, SCALE)
+    row = row_of(rows, "krippendorff_alpha_nominal", "humans")
     assert (math.isnan(row["estimate"]), row["note"]) == (True, case["reason"])
 
 
@@ -500,9 +413,8 @@ def test_a_grader_identical_to_every_human():
     assert found.p.tolist() == [case["p"]] * 2
     assert found.rejected.tolist() == [case["reject"]] * 2
     assert a.alt_test([[0, 0], [1, 1]] * 20, [0, 1] * 20, epsilon=0.1, **BINARY).winning_rate == 1
-
     labels = {"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}
-    found = analyse_labels(labels, SCALE, resamples=50, epsilon=0.0)
+    found = analyse_labels(labels, SCALE, epsilon=0.0)
     row = row_of(found, "alt_test_winning_rate", "humans", "g")
     assert row["estimate"] == 0.0
     assert row["note"].startswith(f"{case['flag']} (2 of 2 annotators)")
@@ -514,7 +426,7 @@ def test_no_annotator_with_enough_units():
     case = CASES["alt-test: annotators all below min items"]
     assert case["winning_rate"] is None
     assert not found.passed
-    few = analyse_labels(dict.fromkeys(("ann", "ben", "g"), "01" * 14), SCALE, resamples=50)
+    few = analyse_labels(dict.fromkeys(("ann", "ben", "g"), "01" * 14), SCALE)
     for statistic in ("alt_test_winning_rate", "alt_test_advantage"):
         row = row_of(few, statistic, "humans", "g")
         assert math.isnan(row["estimate"])
@@ -524,10 +436,10 @@ def test_no_annotator_with_enough_units():
 def test_means_over_pairs_say_what_they_are_over():
     """No "mean over 0 pairs" where none is defined, no "1 pairs" where there is one."""
     labels = {"ann": "0" * 40, "ben": "0" * 40, "g": "01" * 20}
-    people = row_of(analyse_labels(labels, SCALE, resamples=50), "cohen_kappa", "humans", "")
+    people = row_of(analyse_labels(labels, SCALE), "cohen_kappa", "humans", "")
     assert people["note"] == "no_variation; undefined for 1 of 1 pairs of raters"
     labels = {"ann": "0011" * 10, "ben": "0111" * 10, "g": "01" * 20}
-    found = analyse_labels(labels, SCALE, resamples=50)
+    found = analyse_labels(labels, SCALE)
     notes = " ".join(found.results["note"])
     assert not [each for each in ("over 0 pairs", "over 1 pairs") if each in notes]
     difference = row_of(found, "human_ceiling_difference", "humans", "g")["note"]

@@ -24,7 +24,7 @@ from tests.peers import inter_rater
 THREE = ("1", "2", "3")
 
 
-def _by_hand(rows: list[list[str]], category: str) -> float:
+def _by_hand(rows, category):
     """Of all ordered pairs of labels whose first is the category, those whose second is too."""
     same = every = 0
     for row in rows:
@@ -45,7 +45,7 @@ def test_specific_agreement_and_confusion(rng):
     for category in THREE[:2]:
         assert plain[category].estimate == pytest.approx(_by_hand(people, category))
     both = [list(row) for row in zip(labels["ann"], labels["g"], strict=True)]
-    results = analyse_labels(labels, Scale("", THREE), resamples=20).results
+    results = analyse_labels(labels, Scale("", THREE)).results
     table = rows_of(results, "confusion", "ann", "g").set_index("at")
     assert table.index.tolist() == [f"{a}>{b}" for a in THREE for b in THREE]
     for cell, row in table.iterrows():
@@ -56,7 +56,7 @@ def test_specific_agreement_and_confusion(rng):
 
 def test_categories_that_hold_an_arrow_stay_apart():
     labels = {"ann": ["a", "a>b"] * 20, "ben": ["b>c", "c"] * 20}
-    found = analyse_labels(labels, Scale("", ("a", "a>b", "b>c", "c")), resamples=20)
+    found = analyse_labels(labels, Scale("", ("a", "a>b", "b>c", "c")))
     cells = rows_of(found, "confusion").query("estimate > 0")
     assert cells["at"].tolist() == ["a>'b>c'", "'a>b'>c"]
 
@@ -64,7 +64,7 @@ def test_categories_that_hold_an_arrow_stay_apart():
 KEYS = ("a", "b", "c", "d")
 
 
-def masi_by_hand(one: frozenset[str], other: frozenset[str]) -> float:
+def masi_by_hand(one, other):
     """The distance of two sets that differ; nltk's `masi_distance` rounds 2/3 to .67 and 1/3 to
     .33, the source does not.
     """
@@ -85,40 +85,25 @@ def test_distances_by_hand():
             assert masi_distances(held)[i, j] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("gaps", [0.0, 0.3])
-def test_alpha_is_that_of_another_implementation(gaps, rng):
+def test_alpha_is_that_of_another_implementation(rng):
     people = ["ann", "ben", "judge"]
     given = table(60)
-    given[people] = given[people].mask(rng.random((60, 3)) < gaps)
+    given[people] = given[people].mask(rng.random((60, 3)) < 0.3)
     names = sorted(set(given[people].stack().dropna()))
     sets = [frozenset(name.split(";")) - {"none"} for name in names]
     apart = np.array([[masi_by_hand(a, b) if a != b else 0.0 for b in sets] for a in sets])
 
-    def metric(first: np.ndarray, second: np.ndarray, **_: object) -> np.ndarray:
+    def metric(first, second, **_):
         return apart[first.astype(int), second.astype(int)]
 
     codes = given[people].replace({name: float(at) for at, name in enumerate(names)}).astype(float)
     theirs = krippendorff.alpha(codes.to_numpy().T, level_of_measurement=metric)
-    found = eh.check(given, human=people, several=True).results
+    found = eh.check(given, human=people, several=True, resamples=20).results
     ours = row_of(found, ALPHA, "humans", "", rubric="labels")
     assert ours["estimate"] == pytest.approx(theirs, abs=1e-9)
 
 
-def test_two_raters_and_the_whole_by_hand():
-    """Two units, D_o and D_e in the open: {a} with {a, b}, and {c} with {c}."""
-    half = 1.0 - 1 / 2 * 2 / 3  # MASI distance of {a} and {a, b}, one of which holds the other
-    observed = 2 * half / 4
-    expected = 2 * (1 * 1 * half + 1 * 2 + 1 * 2) / (4 * 3)
-    given = pd.DataFrame({"unit_id": ["x", "y"], "ann": ["a", "c"], "ben": ["a;b", "c"]})
-    found = eh.check(given, human=["ann", "ben"], several=True).results
-    alpha, agreement = (
-        row_of(found, statistic, "humans", "", rubric="labels")["estimate"]
-        for statistic in (ALPHA, "observed_agreement")
-    )
-    assert (alpha, agreement) == pytest.approx((1 - observed / expected, 0.5))
-
-
-def table(units: int = 80) -> pd.DataFrame:
+def table(units=80):
     rng = np.random.default_rng(2)
     true = rng.random((units, 3)) < 0.45
     columns = {}
@@ -129,7 +114,7 @@ def table(units: int = 80) -> pd.DataFrame:
 
 
 def test_each_option_has_a_verdict_and_the_whole_has_none():
-    found = eh.check(table(), human=["ann", "ben"], model="judge", several=True)
+    found = eh.check(table(), human=["ann", "ben"], model="judge", several=True, resamples=20)
     assert [each["rubric"] for each in found.verdicts] == ["labels/a", "labels/b", "labels/c"]
     assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
     whole = found.results[found.results["rubric"] == "labels"]
@@ -142,13 +127,14 @@ def test_each_option_has_a_verdict_and_the_whole_has_none():
     assert row["estimate"] == pytest.approx(same)
 
 
+@pytest.mark.slow
 def test_lists_and_semicolons_are_the_same():
     given = table(40)
     lists = given.copy()
     for name in ("ann", "ben", "judge"):
         cells = [[] if cell == "none" else cell.split(";")[::-1] for cell in given[name]]
         lists[name] = [json.dumps(cell) for cell in cells]
-    who = {"human": ["ann", "ben"], "model": "judge", "several": True, "resamples": 50}
+    who = {"human": ["ann", "ben"], "model": "judge", "several": True, "resamples": 10}
     one, other = (eh.check(each, **who).results for each in (given, lists))
     pd.testing.assert_frame_equal(one, other)
 
@@ -160,7 +146,10 @@ def test_lists_and_semicolons_are_the_same():
         ('{"a": 1}', [], "is no set of options"),
         ("a;z", ["--categories", "a,b,c"], "names 'z', none of a, b, c"),
         ("a", ["--level", "ordinal"], "--level does not go with --several"),
-        ("a", ["--engine", "dask"], "--several is not read with --engine"),
+        pytest.param(
+            *("a", ["--engine", "dask"], "--several is not read with --engine"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_is_no_set(tmp_path, cell, options, told, capsys):
@@ -180,14 +169,13 @@ def test_what_is_no_set(tmp_path, cell, options, told, capsys):
 
 def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     given = pd.DataFrame({"unit_id": list("xyz"), "ann": ["a;b"] * 3, "ben": ["b;a"] * 3})
-    rows = eh.check(given, human=["ann", "ben"], several=True).results
+    rows = eh.check(given, human=["ann", "ben"], several=True, resamples=20).results
     whole = rows[(rows["rubric"] == "labels") & (rows["rater_a"] == "humans")]
     alphas = whole[whole["statistic"].str.startswith("krippendorff")]
     assert set(alphas["note"]) == {"no_variation"}
     assert whole.loc[whole["statistic"] == "observed_agreement", "estimate"].tolist() == [1.0]
 
 
-# --- Stability across variants, and a rater with themselves ---------------------------------------
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
 
@@ -205,8 +193,8 @@ def worded(labels, rater="g", subject="s"):
 
 
 def stability(ratings, units, scale=LEVELS, **options):
-    options = {"variants": ["wording"], "resamples": 400} | options
-    results = analyse(ratings, units, [scale], **options).results  # type: ignore[arg-type]
+    options = {"variants": ["wording"], "resamples": 50} | options
+    results = analyse(ratings, units, [scale], **options).results
     return results[results["statistic"].str.startswith("stability")].set_index(
         ["statistic", "rater_a", "subset", "at"]
     )
@@ -224,22 +212,6 @@ def test_variants_are_raters_as_in_fleiss_1971():
     assert found.loc[("stability_fleiss_kappa", "g", "all", "wording"), "estimate"] == (
         pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
     )
-
-
-@pytest.mark.slow
-def test_the_known_instability_of_a_simulated_grader_is_recovered():
-    """Each label is kept with probability .7 and drawn evenly from all four otherwise, so two
-    variants agree beyond chance with probability .49: Fleiss' kappa is .49.
-    """
-    inside = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        truth, noise = rng.integers(1, 5, (150, 1)), rng.integers(1, 5, (150, 6))
-        labels = np.where(rng.random((150, 6)) < 0.7, truth, noise).astype(str).astype(object)
-        row = stability(*worded(labels)).loc[("stability_fleiss_kappa", "g", "all", "wording")]
-        assert row["high"] - row["low"] < 0.15
-        inside += row["low"] < 0.49 < row["high"]
-    assert inside >= 16  # of 20 at 95%: fewer has probability .003
 
 
 def test_the_spread_is_the_mean_standard_deviation():
@@ -292,7 +264,7 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
         )
         for rubric, given in (("level", dict.fromkeys(seconds, first)), ("level-2", seconds))
     )
-    results = analyse(ratings, None, [LEVELS, reworded], resamples=400).results
+    results = analyse(ratings, None, [LEVELS, reworded], resamples=100).results
     rows = results.query("statistic == 'stability_fleiss_kappa' and subset == 'all'")
     assert set(rows["rubric"]) == {"level"}
     assert set(rows["at"]) == {"rubric"}
@@ -308,17 +280,8 @@ def test_a_variant_with_other_categories_is_refused():
         analyse(ratings, None, [LEVELS, other], resamples=10)
 
 
-def test_a_constant_reader_is_undefined_with_its_reason():
-    labels = np.full((10, 3), "2", dtype=object)
-    row = stability(*worded(labels)).loc[("stability_fleiss_kappa", "g", "all", "wording")]
-    assert np.isnan(row["estimate"])
-    assert row["note"].startswith("no_variation")
-
-
 def test_the_two_sides_of_a_pair_are_questions_of_their_own():
-    """Answers to one side must neither hide nor be mixed with those to the other: of 12 pairs side
-    a is the same in both wordings, side b never is, so half of the pairs of labels agree.
-    """
+    """Of 12 pairs side a is the same in both wordings, side b never is: half agree."""
     steady, moved = np.array([["1", "1"], ["4", "4"]] * 6), np.array([["1", "4"], ["4", "1"]] * 6)
     parts = []
     for side, labels in (("a", steady), ("b", moved)):
@@ -334,35 +297,25 @@ def test_the_two_sides_of_a_pair_are_questions_of_their_own():
 FOUR = ("1", "2", "3", "4")
 
 
-def _intra(results: pd.DataFrame, statistic: str, subset: str = "all") -> pd.DataFrame:
+def _intra(results, statistic, subset="all"):
     own = (results["statistic"] == statistic) & (results["subset"] == subset)
     return results[own].set_index("rater_a")
 
 
-@pytest.fixture
-def anaesthetists() -> tuple[pd.DataFrame, dict]:
+def test_the_first_anaesthetist():
     """Dawid & Skene (1979) as a ratings table: the first anaesthetist has three draws."""
     known = known_values("dawid_skene1979")
-    frame = pd.DataFrame(known["data"]).rename(
-        columns={"item": "unit_id", "rater": "rater_id", "rating": "label"}
-    )
-    frame["draw"] = frame.groupby(["unit_id", "rater_id"]).cumcount()
-    return frame.astype(str).assign(rater_kind="human"), known["expected"]
-
-
-@pytest.mark.parametrize(
-    ("level", "key"),
-    [("nominal", "intra_rater1_kappa_pairs_12_13_23"), ("ordinal", "intra_rater1_kappa_quadratic")],
-)
-def test_the_first_anaesthetist(anaesthetists, level, key):
-    ratings, expected = anaesthetists
-    results = analyse(
-        ratings, None, [Scale("", FOUR, level)], resamples=300, ordered="quadratic"
-    ).results
+    names = {"item": "unit_id", "rater": "rater_id", "rating": "label"}
+    ratings = pd.DataFrame(known["data"]).rename(columns=names)
+    ratings["draw"] = ratings.groupby(["unit_id", "rater_id"]).cumcount()
+    ratings = ratings.astype(str).assign(rater_kind="human")
+    expected = known["expected"]["intra_rater1_kappa_quadratic"]
+    asked = {"resamples": 100, "ordered": "quadratic"}
+    results = analyse(ratings, None, [Scale("", FOUR, "ordinal")], **asked).results
     kappa, agreement = (_intra(results, f"intra_rater_{name}") for name in ("kappa", "agreement"))
     assert kappa.index.tolist() == ["1"]
     row = kappa.loc["1"]
-    assert row["estimate"] == pytest.approx(np.mean(expected[key]), abs=1e-9)
+    assert row["estimate"] == pytest.approx(np.mean(expected), abs=1e-9)
     assert row["low"] < row["estimate"] < row["high"]
     assert row["n_units"] == 45
     assert "mean over 3 pairs of draws" in row["note"]
@@ -371,7 +324,7 @@ def test_the_first_anaesthetist(anaesthetists, level, key):
     assert agreement.loc["1", "estimate"] == pytest.approx(np.mean(agreed))
 
 
-def _drawn(label: str, unit: int, order: str, draw: int, **more: object) -> dict:
+def _drawn(label, unit, order, draw, **more):
     key = {"unit_id": f"u{unit}", "rater_id": "g", "rater_kind": "model"}
     return {**key, "label": label, "order": order, "draw": draw, **more}
 

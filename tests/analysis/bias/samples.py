@@ -1,6 +1,5 @@
 """Synthetic raters whose lean is known, since it was put there; and the audit of them."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.bias.audit import add_bias_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import RatedView
 from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -32,32 +31,28 @@ class Sample:
     units: pd.DataFrame
     rows: list[pd.DataFrame] = field(default_factory=list)
 
-    def rate(self, rater: str, labels: np.ndarray, kind: str = "model", order: str = "") -> None:
+    def rate(self, rater, labels, kind="model", order=""):
         who = {"rater_id": rater, "rater_kind": kind, "order": order, "rubric": PAIR.name}
         self.rows.append(pd.DataFrame({"unit_id": self.units["unit_id"], "label": labels, **who}))
 
-    def see(self, sees: float) -> np.ndarray:
+    def see(self, sees):
         """Labels: the truth with probability `sees`, else any category."""
         n = len(self.truth)
         other = self.rng.choice(np.unique(self.truth), n)
         return np.where(self.rng.random(n) < sees, self.truth, other)
 
-    def turned(
-        self, label: np.ndarray, old: str, new: str, share: np.ndarray | float
-    ) -> np.ndarray:
+    def turned(self, label, old, new, share):
         """Labels with such a share of `old` turned into `new`: a bias that is known."""
         turned = (label == old) & (self.rng.random(len(label)) < share)
         return np.where(turned, new, label)
 
     @property
-    def ratings(self) -> pd.DataFrame:
+    def ratings(self):
         return pd.concat(self.rows, ignore_index=True)
 
 
-def sample(seed: int, pairs: int = 120, subjects: int = 4, people: int = 3) -> Sample:
-    """Pairs whose true label is A, B, C in 25, 10 and 65 of 100 units, and people who see it in 8
-    of 10 units and else say anything.
-    """
+def sample(seed, pairs=120, subjects=4, people=3):
+    """Pairs, of 100 units 25 A, 10 B and 65 C, and people who see it in 8 of 10."""
     names = [f"{'claude' if n % 2 else 'other'}-{n}" for n in range(subjects)]
     rows = [
         {"unit_id": f"p{p:04d}|{name}", "cluster_id": f"p{p:04d}", "subject": name}
@@ -67,7 +62,7 @@ def sample(seed: int, pairs: int = 120, subjects: int = 4, people: int = 3) -> S
     return _with_people(seed, pd.DataFrame(rows), "ABC", (0.25, 0.1, 0.65), people)
 
 
-def responses(seed: int, pairs: int = 150, people: int = 3) -> Sample:
+def responses(seed, pairs=150, people=3):
     """The same for two subjects' responses to both sides: no or yes, yes in 30 of 100."""
     keys = [(f"p{p:04d}", f"s{n}", side) for p in range(pairs) for n in range(2) for side in "ab"]
     units = pd.DataFrame(keys, columns=["cluster_id", "subject", "side"])
@@ -75,9 +70,7 @@ def responses(seed: int, pairs: int = 150, people: int = 3) -> Sample:
     return _with_people(seed, units, ("no", "yes"), (0.7, 0.3), people)
 
 
-def _with_people(
-    seed: int, units: pd.DataFrame, categories: Sequence[str], shares: Sequence[float], people: int
-) -> Sample:
+def _with_people(seed, units, categories, shares, people):
     rng = np.random.default_rng(seed)
     made = Sample(rng, rng.choice(list(categories), len(units), p=shares), units)
     for person in range(people):
@@ -85,15 +78,7 @@ def _with_people(
     return made
 
 
-def audited(
-    sample: Sample,
-    scale: Scale = PAIR,
-    *,
-    slices: Sequence[str] = (),
-    settings: AnalysisSettings | None = None,
-    members: Mapping[str, frozenset[str]] | None = None,
-    resamples: int = 300,
-) -> ResultRows:
+def audited(sample, scale=PAIR, *, slices=(), settings=None, members=None, resamples=300):
     """The audit's rows of a sample, without the rest of the analysis."""
     ratings = validate_ratings(sample.ratings)
     readings = combine_readings(ratings, scale)
@@ -111,7 +96,7 @@ def audited(
     return rows
 
 
-def row_of(rows: ResultRows, statistic: str, rater: str, subset: str = "all") -> ResultRow:
+def row_of(rows, statistic, rater, subset="all"):
     """The one row about this rater."""
     (found,) = (
         row

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from evenhand.analysis.bias import expected
 from evenhand.analysis.bias.audit import findings
 from evenhand.analysis.bias.expected import (
     NOT_SCALED,
@@ -32,7 +31,7 @@ MANY = 60_000
 """Units, so that what is left of an estimate is its bias: a standard error of .005."""
 
 
-def calls_of(values: np.ndarray) -> Calls:
+def calls_of(values):
     """Calls (units, people and a grader), each unit a cluster."""
     n, raters = values.shape
     return Calls(
@@ -58,9 +57,7 @@ def _shift(people, grader, x, resamples=1, noisy=False):
 def seen(
     n, *, gap=1.0, strict=1.0, noise=0.8, wider=1.0, bias=0.0, people=3, lenient=(0.0, 0.0, 0.0)
 ):
-    """Three people, a grader, and in which half a unit is; quality is normal, `gap` standard
-    deviations higher in the second half. Synthetic.
-    """
+    """Three people, a grader, and in which half a unit is; the second has `gap` more quality."""
     rng = np.random.default_rng(11)
     x = (np.arange(n) % 2).astype(float)
     quality = rng.normal(size=n) * np.where(x, wider, 1.0) + gap * x
@@ -70,65 +67,23 @@ def seen(
     return called.astype(float), grader.astype(float), x
 
 
-def make_calls(rng: np.random.Generator, truth: np.ndarray, sees: list[float]) -> np.ndarray:
-    """Calls (units, raters) that are the truth with each rater's probability, else a coin's."""
-    sight, coin = rng.random((2, len(truth), len(sees)))
-    return np.where(sight < sees, truth[:, None], coin < 0.5).astype(float)
-
-
-@pytest.mark.parametrize("gap", [0.0, 1.0, 2.0])
-@pytest.mark.parametrize("strict", [-1.0, 0.0, 1.0])
-@pytest.mark.parametrize("noise", [0.5, 1.5])
-def test_strict_sharp_and_dull_graders_have_no_shift(gap, strict, noise):
-    people, grader, x = seen(MANY, gap=gap, strict=strict, noise=noise)
+@pytest.mark.parametrize(
+    "about",
+    [
+        *({"gap": gap, "strict": strict, "noise": noise}
+          for gap, strict, noise in ((0, -1, 0.5), (0, 1, 1.5), (2, -1, 1.5), (2, 1, 0.5))),
+        *({"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_strict_sharp_and_dull_graders_have_no_shift(about):
+    """Nor beside two people, people who differ in leniency, or where one half varies more."""
+    people, grader, x = seen(MANY, **about)
     assert _shift(people, grader, x).values[0] == pytest.approx(0.0, abs=0.016)
-    if gap == 2.0 and strict and noise == 1.5:
+    if about.get("gap") == 2.0 and about["noise"] == 1.5:
         plain = grader[x == 1].mean() - grader[x == 0].mean()
         of_people = people[x == 1].mean() - people[x == 0].mean()
         assert abs(plain - of_people) > 0.15
-
-
-@pytest.mark.parametrize(
-    "about",
-    [{"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}],
-    ids=["two annotators", "one half varies more", "people differ in leniency"],
-)
-def test_nor_with_other_people_and_other_units(about):
-    people, grader, x = seen(MANY, **about)
-    assert _shift(people, grader, x).values[0] == pytest.approx(0.0, abs=0.016)
-
-
-@pytest.mark.parametrize("sees", [0.8, 0.4, 0.0])
-def test_where_units_are_of_two_kinds_little_is_left(sees):
-    """Half of one part and a tenth of the other are affirmative; the raters' errors know nothing
-    of parts. Quality is not normal at all then, and two annotators' labels cannot tell: a tenth of
-    people's own difference may be left, where the plain difference has up to all of it.
-    """
-    rng = np.random.default_rng(3)
-    n = 20_000
-    part = np.arange(n) % 2
-    truth = rng.random(n) < np.where(part, 0.5, 0.1)
-    people = make_calls(rng, truth, [0.7, 0.7])
-    values = np.column_stack([people, make_calls(rng, truth, [sees])])
-    x = part.astype(float)
-    plain = values[part == 1].mean(axis=0) - values[part == 0].mean(axis=0)
-    assert _shift(people, values[:, 2], x).values[0] == pytest.approx(0.0, abs=0.04)
-    assert plain[2] == pytest.approx(0.4 * sees, abs=0.02)
-
-
-def test_where_no_sharpness_fits_nothing_is_told():
-    """A grader who always sees which of two kinds a unit is, beside people whose labels let quality
-    seem normal: no sharpness goes so far along with them, and thousands of units show it.
-    """
-    rng = np.random.default_rng(3)
-    part = np.arange(20_000) % 2
-    truth = rng.random(20_000) < np.where(part, 0.5, 0.1)
-    people, grader = make_calls(rng, truth, [0.7, 0.7]), make_calls(rng, truth, [1.0])[:, 0]
-    told = _shift(people[:200], grader[:200], part[:200].astype(float), 50)
-    assert not np.isnan(told.values[0])
-    found = _shift(people, grader, part.astype(float), 50)
-    assert np.isnan(found.values).all()
-    assert found.reason == "no_sharpness_fits"
 
 
 @pytest.mark.slow
@@ -154,9 +109,7 @@ def test_against_a_probit_regression_where_the_score_is_known():
 
 
 def test_a_bias_comes_out_as_large_as_it_is():
-    """Half a standard deviation easier in the second half: as many more calls as the same grader
-    makes without it, there.
-    """
+    """Half a standard deviation easier in the second half: as many more calls there."""
     people, grader, x = seen(MANY, gap=0.0, bias=0.5)
     _, fair, _ = seen(MANY, gap=0.0)
     more = (grader - fair)[x == 1].mean()
@@ -190,15 +143,15 @@ def test_with_one_person_the_grader_is_taken_to_see_as_people_do():
     assert found.values[0] == pytest.approx(by_hand, abs=1e-4)
 
 
-@pytest.mark.parametrize("always", [0.0, 1.0])
-def test_a_constant_grader_has_no_shift(always):
+def test_degenerate_shifts():
     people, grader, x = seen(400)
-    values = _shift(people, np.full_like(grader, always), x, 50).values
-    assert values == pytest.approx(0.0, abs=1e-3)
-
-
-def test_people_who_agree_by_chance_leave_it_open():
-    people, grader, x = seen(400)
+    for always in (0.0, 1.0):
+        values = _shift(people, np.full_like(grader, always), x, 50).values
+        assert values == pytest.approx(0.0, abs=1e-3)
+    one_part = _shift(people, grader, np.zeros_like(x), noisy=True)
+    assert np.isnan([one_part.values[0], one_part.if_noisy[0]]).all()
+    assert one_part.reason == "no_variation"
+    assert _shift(people[:, :1], grader, x, noisy=True).if_noisy is None
     people[:, 1:] = np.random.default_rng(2).random((400, 2)) < 0.5
     people[:, 0] = 1 - people[:, 1]
     found = _shift(people, grader, x)
@@ -206,14 +159,14 @@ def test_people_who_agree_by_chance_leave_it_open():
     assert found.reason == "people_agree_by_chance"
 
 
-def _along(strict, *, noisier=1.0, wider=1.0, bias=0.0, people=3):
-    """People, a grader and a length: noise of all and the spread of quality change with it."""
+def _along(strict, noisier):
+    """People, a grader and a length, with which the noise of all changes."""
     rng = np.random.default_rng(12)
     x = 0.5 * rng.normal(size=MANY)
-    quality = wider**x * rng.normal(size=MANY) + x
+    quality = rng.normal(size=MANY) + x
     noise = 0.8 * noisier**x
-    called = quality[:, None] + noise[:, None] * rng.normal(size=(MANY, people)) > 0
-    grader = quality + noise * rng.normal(size=MANY) > strict - bias * x
+    called = quality[:, None] + noise[:, None] * rng.normal(size=(MANY, 3)) > 0
+    grader = quality + noise * rng.normal(size=MANY) > strict
     return called.astype(float), grader.astype(float), x
 
 
@@ -221,47 +174,13 @@ def _along(strict, *, noisier=1.0, wider=1.0, bias=0.0, people=3):
 @pytest.mark.parametrize("strict", [-1.0, 1.0])
 @pytest.mark.parametrize("noisier", [0.6, 1.0, 1.7])
 def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
-    """The other one blames strictness: by .05 and more where noise changes, which it also does
-    within a fifth of the lengths.
-    """
-    found = _shift(*_along(strict, noisier=noisier), noisy=True)
+    """The other one blames strictness: by .05 and more where noise changes."""
+    found = _shift(*_along(strict, noisier), noisy=True)
     assert found.if_noisy[0] == pytest.approx(0.0, abs=0.025)
     if noisier == 1.0:
         assert found.values[0] == pytest.approx(0.0, abs=0.016)
     else:
         assert found.values[0] * np.sign(strict * (noisier - 1.0)) > 0.05
-
-
-@pytest.mark.slow
-def test_one_reading_knows_quality_that_spreads_more_with_length():
-    found = _shift(*_along(1.0, wider=1.7), noisy=True)
-    assert found.values[0] == pytest.approx(0.0, abs=0.016)
-    assert found.if_noisy[0] > 0.05
-
-
-@pytest.mark.slow
-def test_both_readings_see_the_same_bias_where_noise_is_equal():
-    found = _shift(*_along(1.0, bias=0.5), noisy=True)
-    assert found.values[0] > 0.09
-    assert found.if_noisy[0] == pytest.approx(found.values[0], abs=0.016)
-
-
-def test_one_person_tells_nothing_of_noise():
-    assert _shift(*_along(1.0, people=1), noisy=True).if_noisy is None
-
-
-def test_one_part_is_no_comparison():
-    people, grader, x = seen(100)
-    found = _shift(people, grader, np.zeros_like(x), noisy=True)
-    assert np.isnan(found.values[0])
-    assert np.isnan(found.if_noisy[0])
-    assert found.reason == "no_variation"
-
-
-def test_nothing_in_common_is_no_row():
-    people, grader, x = seen(20)
-    calls = calls_of(np.column_stack([people[:, 0], grader * np.nan]))
-    assert Shifts(calls, x, Resamples(np.ones(20), 1, np.random.default_rng(1))).of(1) is None
 
 
 def test_parts_are_values_or_fifths():
@@ -270,21 +189,6 @@ def test_parts_are_values_or_fifths():
     tied = parts_of(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
     assert (tied.sum(axis=0) > 0).all()
     assert (tied.sum(axis=1) == 1).all()
-
-
-@pytest.mark.parametrize("place", [-1.5, 0.0, 0.7])
-@pytest.mark.parametrize("correlation", [0.1, 0.6, 0.95])
-def test_the_correlation_is_that_of_scipy(place, correlation):
-    law = stats.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]])
-    both = law.cdf([place, place])
-    found = expected._angle(np.array([[place]]), np.array([[both - ndtr(place) ** 2]]))
-    assert np.sin(found[0, 0]) == pytest.approx(correlation, abs=2e-3)
-
-
-def test_a_third_difference_is_that_of_a_cubic():
-    at = np.array([0.1, 0.25, 0.6, 0.9])
-    weights = expected._third_difference(at)
-    assert [float(weights @ at**power) for power in range(4)] == pytest.approx([0, 0, 0, 1])
 
 
 @pytest.mark.slow
@@ -304,17 +208,6 @@ def test_length_of_the_sides():
     assert wordy["low"] < 0.1 * SEES_C < wordy["high"]
     assert wordy["low"] > 0
     assert fair["low"] < 0 < fair["high"]
-
-
-def test_length_of_a_response():
-    """A twentieth more of the no turn to yes with every doubling from 64 words up."""
-    made = responses(2, pairs=500)
-    words = made.rng.integers(64, 1024, len(made.units))
-    made.units["response_words"] = words
-    made.rate("g", made.turned(made.see(0.8), "no", "yes", 0.1 * np.log2(words / 64)))
-    row = row_of(audited(made, RESPONSE), "bias_length", "g", "all|binary")
-    assert row["low"] < 0.1 * (0.8 * 0.7 + 0.2 * 0.5) < row["high"]
-    assert row["at"] == "response_words"
 
 
 def test_length_of_a_text_beside_the_response():
@@ -400,25 +293,6 @@ def test_a_group_of_people():
     assert not any(key[4] == "leaning=right" for key in rows.rows)
 
 
-@pytest.mark.thorough
-def test_an_unbiased_grader_is_left_alone():
-    """Every question at once, nothing to find: at most a few of 30 samples may say otherwise."""
-    blamed = 0
-    for seed in range(30):
-        made = sample(seed, pairs=80)
-        made.units["response_a_words"] = made.rng.integers(50, 500, len(made.units))
-        made.units["response_b_words"] = made.rng.integers(50, 500, len(made.units))
-        made.units["topic"] = made.rng.choice(list("xyz"), len(made.units))
-        for order in ("ab", "ba"):
-            made.rate("anthropic:claude-opus-5", made.see(0.7), order=order)
-        found = findings(audited(made, slices=["topic"], resamples=200).rows.values())
-        assert {each.row["statistic"] for each in found} == {
-            *("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_slice")
-        }
-        blamed += any(each.status == "found" for each in found)
-    assert blamed <= 6  # two corrected families at .05 each: 3 expected, over 6 has a chance of 3%
-
-
 @pytest.mark.parametrize("people", [0, 1])
 def test_few_people(people):
     """Without annotators there are directions and orders only; with one, nothing is scaled."""
@@ -431,7 +305,7 @@ def test_few_people(people):
     assert any(key[1] == "direction_net" and key[2] == "g" for key in rows.rows)
 
 
-def _plain(values: np.ndarray) -> float:
+def _plain(values):
     """The level by the definition, unit by unit."""
     people, grader = values[:, :-1], values[:, -1]
     units = [u for u in range(len(values)) if not np.isnan(grader[u]) and (people[u] >= 0).any()]
@@ -459,37 +333,31 @@ def test_the_level_is_the_definition(rng):
     assert found.values[0] == pytest.approx(_plain(values))
 
 
-def test_with_one_person_nothing_is_scaled(rng):
+def test_levels_that_are_not_scaled_or_left_open(rng):
+    def found(values):
+        return side_shift(calls_of(values), values.shape[1] - 1, Resamples(np.ones(60), 20, rng))
+
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
-    found = side_shift(calls_of(values), 1, Resamples(np.ones(60), 20, rng))
-    assert found is not None and found.note == NOT_SCALED
-    assert found.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
-
-
-def test_people_who_never_vary_need_no_scale(rng):
-    """Nobody favours a side, the grader does: its level stands as it is."""
-    values = np.zeros((50, 4))
-    values[:10, 3] = 1.0
-    found = side_shift(calls_of(values), 3, Resamples(np.ones(50), 20, rng))
-    assert found is not None and found.values[0] == pytest.approx(0.2)
-
-
-def test_people_who_agree_by_chance_only_leave_it_open(rng):
-    """Two people who always contradict each other: no scale, no figure."""
+    alone = found(values)
+    assert alone.note == NOT_SCALED
+    assert alone.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
+    # Nobody favours a side, the grader does: its level stands as it is.
+    values = np.zeros((60, 4))
+    values[:12, 3] = 1.0
+    assert found(values).values[0] == pytest.approx(0.2)
+    # Two people who always contradict each other: no scale, no figure.
     one = (np.arange(60) % 2).astype(float)
     values = np.column_stack([one, 1 - one, one])
     values[0, :2] = 1.0
-    found = side_shift(calls_of(values), 2, Resamples(np.ones(60), 20, rng))
-    assert found is not None and np.isnan(found.values[0])
-    assert found.reason == "people_agree_by_chance"
+    assert np.isnan(found(values).values[0])
+    assert found(values).reason == "people_agree_by_chance"
 
 
-# --- What is expected of a grader, solved for -----------------------------------------------------
 ROWS = 40
 ONES = np.ones((ROWS, 2))
 
 
-def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labelled:
+def _sums(tau, chance, rng):
     """Of three people who see `tau` (rows, strata, units) and a grader who affirms by `chance`."""
     people = rng.random((3, *tau.shape)) < tau
     calls = rng.random(tau.shape) < chance
@@ -499,7 +367,7 @@ def _sums(tau: np.ndarray, chance: np.ndarray, rng: np.random.Generator) -> Labe
     return Labelled(n, grader, person, both, n, *rest[:2], n, *rest[2:])
 
 
-def _curves(wide: float, rng: np.random.Generator) -> tuple[_Curves, np.ndarray, np.ndarray]:
+def _curves(wide, rng):
     """Of two strata and several rows; and where z lies, with what weight, to integrate over."""
     place = ndtri(rng.uniform(0.05, 0.95, (2, ROWS)))
     center, spread = place * np.sqrt(1.0 + wide**2), np.full((2, ROWS), wide)
@@ -515,17 +383,17 @@ def _curves(wide: float, rng: np.random.Generator) -> tuple[_Curves, np.ndarray,
     )
 
 
-_FINE = np.linspace(-9.0, 9.0, 20_001)
+_FINE = np.linspace(-9.0, 9.0, 5_001)
 _SHARES = np.exp(-(_FINE**2) / 2.0) / np.exp(-(_FINE**2) / 2.0).sum()
 
 
-@pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
+@pytest.mark.parametrize("wide", [0.3, 8.0])
 def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
     curves, at, weight = _curves(wide, rng)
     a, b = rng.normal(size=ROWS), rng.uniform(0.0, 3.0, ROWS)
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
 
-    def by_hand(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    def by_hand(a, b):
         answers = curves.part[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
@@ -547,14 +415,14 @@ def test_noise_is_that_of_a_general_fit(rng):
     found = Noise.along(sums, x[None])
     mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
 
-    def covariance(k: float, g: float) -> np.ndarray:
+    def covariance(k, g):
         square = np.exp(2.0 * (k - g * x))
         place, rho = ndtri(mean), square / (1.0 + square)
         law = stats.multivariate_normal.cdf
         both = [law([z, z], cov=[[1.0, r], [r, 1.0]]) for z, r in zip(place, rho, strict=True)]
         return np.array(both) - mean**2
 
-    def off(at: np.ndarray) -> np.ndarray:
+    def off(at):
         return (covariance(*at) - (two - mean**2)) / (mean * (1.0 - mean))
 
     k, g = optimize.least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x
@@ -563,24 +431,6 @@ def test_noise_is_that_of_a_general_fit(rng):
     assert found.covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)
     ratios = found.strictness[0] / found.strictness[0, 0]
     assert ratios == pytest.approx(np.exp(-g * (x - x[0])), abs=1e-4)
-
-
-@pytest.mark.parametrize("labels", [0.0, 1.0])
-def test_noise_of_unanimous_annotators_is_finite(labels):
-    n, x = np.full((1, 5), 20.0), np.arange(5.0)[None]
-    all_ = labels * n
-    found = Noise.along(Labelled(n, all_, all_, all_, n, all_, all_, n, all_, all_, all_), x)
-    assert np.isfinite(found.covariance).all()
-    assert np.isfinite(found.strictness).all()
-
-
-@pytest.mark.parametrize("wide", [0.3, 1.2, 8.0])
-def test_the_third_moment_is_that_of_the_integral(wide):
-    place = np.array([[-1.5, 0.0, 0.7]])
-    angle = np.full(place.shape, np.arcsin(wide**2 / (1.0 + wide**2)))
-    tau = ndtr(place * np.sqrt(1.0 + wide**2) + wide * _FINE[:, None])
-    # Twelve points of Legendre for one integral over the angle.
-    assert expected._third_of_normal(place, angle)[0] == pytest.approx(_SHARES @ tau**3, abs=1e-5)
 
 
 def test_a_solution_has_the_graders_mean_and_covariance(rng):
@@ -599,23 +449,6 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng):
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
-def test_where_no_sharpness_fits_that_of_the_highest_covariance_is_nearest():
-    rng = np.random.default_rng(1)
-    tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
-    sums = _sums(tau, tau > 0.6, rng)
-    law = People.of(sums, third=True)
-    level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
-    curves = _Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, np.full(ROWS, 0.5))
-    curves = curves.of(np.array([7, 10, 17]))  # the highest of these is neither first nor last
-    a, b, fits = curves.fitted()
-    assert not fits.any()
-    assert (b < 3.5).all()
-    best = curves.off(a, b)[1]
-    for other in np.linspace(0.05, 4.0, 80):
-        at = np.full(3, other)
-        assert (curves.off(curves.strictness(at, a), at)[1] <= best + 1e-9).all()
-
-
 def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
@@ -627,15 +460,3 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     found = beyond_expected(sums, People.of(sums, third=False), free=True)
     assert not found.fits
     assert np.isnan(found.share).all()
-
-
-def test_a_grader_that_guesses_has_no_sharpness(rng):
-    tau = ndtr(rng.normal(size=(ROWS, 2, 100)))
-    sums = _sums(tau, np.full(tau.shape, 0.3), rng)
-    found = beyond_expected(sums, People.of(sums, third=True), free=True)
-    assert found.fits
-    sums = replace(sums, both=sums.both * 0.0)
-    found = beyond_expected(sums, People.of(sums, third=True), free=True)
-    share = sums.grader / sums.n
-    assert found.share == pytest.approx(share - share.mean(axis=1, keepdims=True))
-    assert np.abs(found.rise).max() < 1e-9

@@ -1,6 +1,6 @@
-"""Percentile intervals, against numpy's and by their own rules.
+"""Intervals by published software and by their own rules, also where resamples do not vary.
 
-Intervals where resamples do not vary.
+The weights of resamples against a bootstrap that really repeats the clusters.
 """
 
 from __future__ import annotations
@@ -8,21 +8,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
-from benchmarks.corrected_rates import LUMPY, TAIL, Key, lumpy, lumpy_rate, run_cell
+from benchmarks.corrected_rates import lumpy
 from evenhand.analysis import Scale, StudyFacts, analyse
+from evenhand.analysis.agreement.coefficients import label_counts
+from evenhand.analysis.agreement.groups import group_panel
+from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.intervals import (
-    Chance,
     Interval,
-    alike,
     bounds,
     carriers,
     expanded_tail,
     interval,
-    kind_of,
     percentile_bounds,
     powered_reach,
     ratio_bounds,
@@ -32,12 +34,16 @@ from evenhand.analysis.bootstrap.intervals import (
     widened,
     wilson,
 )
-from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
+from evenhand.analysis.bootstrap.resamples import (
+    Bootstrap,
+    Resamples,
+    count_patterns,
+    resamples_of_patterns,
+)
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound, upper_bound
 from evenhand.analysis.results import BASELINES
-from evenhand.analysis.statistics import statistics
-from tests.analysis.make import analyse_labels, ratings_of, rows_of
-from tests.peers import proportion, stats
+from tests.analysis.make import analyse_labels, matrix_of, noisy, ratings_of, rows_of
+from tests.peers import metrics, proportion, stats
 
 
 def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data():
@@ -46,17 +52,6 @@ def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data
     assert len(resamples) == len(totals) == 1 + 3 + 3
     assert totals[0, 0] == 21.0
     assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
-
-
-def test_groups_of_clusters_have_nearly_the_skewness_of_single_ones():
-    values = np.random.default_rng(6).exponential(size=20_000)
-    resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), jackknife=True)
-    totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
-    assert len(totals) == 2 + MAX_LEFT_OUT
-    single, grouped = (values.sum() - values) / 19_999, totals[2:, 0] / totals[2:, 1]
-    in_units = [stats.skew(-each) / np.sqrt(len(each)) for each in (single, grouped)]
-    assert in_units[0] == pytest.approx(2 / np.sqrt(20_000), rel=0.1)
-    assert in_units[1] == pytest.approx(in_units[0], abs=0.012)
 
 
 def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
@@ -71,12 +66,6 @@ def test_degenerate_resamples_are_counted_and_too_many_give_no_interval():
     assert np.isnan(interval(many, 30).low)
     assert interval(many, 30).estimate == 0.0
     assert interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
-
-
-def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values():
-    values = np.linspace(0, 1, 1001)
-    assert interval(values, 30, undefined=0.0051).note == "6 of 1000 resamples undefined"
-    assert np.isnan(interval(values, 30, undefined=0.11).low)
 
 
 def test_too_few_clusters_and_undefined_estimates_say_so():
@@ -128,8 +117,8 @@ def test_unlike_clusters_move_each_statistic_as_far_as_its_range_allows():
     share = unseen(60)
     assert (1 - share) ** 60 == pytest.approx(0.025)
 
-    def bounds(estimate: float, kind: str, apart: float = 1.0) -> tuple[float, float]:
-        found = widened(Interval(estimate, estimate, estimate), 60, kind, apart)  # type: ignore[arg-type]
+    def bounds(estimate, kind, apart=1.0):
+        found = widened(Interval(estimate, estimate, estimate), 60, kind, apart)
         return found.low, found.high
 
     assert bounds(0.5, "share") == pytest.approx((0.5 - 0.5 * share, 0.5 + 0.5 * share))
@@ -154,72 +143,23 @@ def test_only_an_interval_without_width_is_widened():
     assert unknown.note == "no_resample_differs"
 
 
-def test_expected_disagreement_by_the_names_of_coefficients():
-    shares = np.array([0.5, 0.25, 0.25])
-    nominal, ordered = Chance(shares), Chance(shares, ordered="linear")
-    assert nominal.disagreement("cohen_kappa") == pytest.approx(1 - (0.25 + 0.0625 + 0.0625))
-    assert ordered.disagreement("cohen_kappa") == nominal.disagreement("cohen_kappa")
-    linear = 2 * (0.5 * 0.25 * 0.5 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.5)
-    assert ordered.disagreement("weighted_kappa_linear") == pytest.approx(linear)
-    quadratic = 2 * (0.5 * 0.25 * 0.25 + 0.5 * 0.25 * 1 + 0.25 * 0.25 * 0.25)
-    assert ordered.disagreement("weighted_kappa_quadratic") == pytest.approx(quadratic)
-    for name in ("human_ceiling_difference", "intra_rater_kappa"):
-        assert ordered.disagreement(name) == pytest.approx(linear)
-        assert Chance(shares, "quadratic").disagreement(name) == pytest.approx(quadratic)
-    assert nominal.disagreement("human_ceiling_difference") == nominal.disagreement("scott_pi")
-    assert ordered.disagreement("gwet_ac1") == pytest.approx(2 / 3)
-    assert ordered.disagreement("brennan_prediger") == pytest.approx(2 / 3)
-
-
-def test_every_statistic_of_the_glossary_with_an_interval_has_a_range():
-    """A new statistic gets a kind, or is named here as one that has no interval of resamples."""
-    without = {name for name in statistics() if kind_of(name) is None}
-    assert without == NO_RANGE
-    unexplained = [name for name, entry in statistics().items() if not entry.why.endswith(".")]
-    assert not unexplained, "say in one sentence why it is there"
-
-
-NO_RANGE = {
-    # No interval: counts, prices, p values, fits and shares of resamples.
-    "alt_test_winning_rate", "confusion", "cost_usd", "disagreement", "disagreement_sorted",
-    "mcnemar_p", "models_answered", "price_per_1000_units", "stuart_maxwell_p",
-    # Unbounded, or not bounded by 1.
-    "squared_distance", "stability_sd", "strength",
-}  # fmt: skip
-
-
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
     usual = {name: labels[:50] + "2" * 50 for name, labels in rare.items()}
     doubted = {}
     for name, labels in (("rare", rare), ("usual", usual)):
-        found = analyse_labels(labels, Scale("r", ("1", "2")), [], resamples=200)
+        found = analyse_labels(labels, Scale("r", ("1", "2")), [])
         own = found.results[found.results["statistic"] == "krippendorff_alpha_nominal"]
         assert own["low"].notna().all()
         doubted[name] = own["note"].str.contains("a rarer category in only 4 clusters").all()
     assert doubted == {"rare": True, "usual": False}
 
 
-# --- Shares of units in clusters ------------------------------------------------------------------
 @pytest.mark.parametrize(("cases", "n"), [(0, 5), (1, 50), (10, 20), (49, 50), (250, 250)])
 def test_wilson_is_statsmodels(cases, n):
     expected = proportion.proportion_confint(cases, n, method="wilson")
     assert wilson(cases / n, n) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(("cases", "n"), [(1, 30), (3, 60), (12, 40), (57, 60), (20, 400)])
-def test_of_independent_units_it_lies_between_wilsons_and_clopper_and_pearsons(cases, n):
-    """But for half a unit: neither is a score bound with Student's quantile."""
-    units = np.zeros(n)
-    units[:cases] = 1.0
-    share, low, high = share_bounds(units, np.ones(n))
-    inner, outer = (
-        proportion.proportion_confint(cases, n, method=how) for how in ("wilson", "beta")
-    )
-    assert share == cases / n
-    assert outer[0] - 0.6 / n <= low <= inner[0] + 0.6 / n
-    assert inner[1] - 0.6 / n <= high <= outer[1] + 0.6 / n
 
 
 @dataclass(frozen=True)
@@ -230,12 +170,12 @@ class _Ratio:
     under: np.ndarray
     base: np.ndarray
 
-    def at(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, weights):
         under = (weights * self.under).sum(axis=-1)
         value = (weights * self.over).sum(axis=-1) / under
         return value, (self.over - value[..., None] * self.under) / under[..., None]
 
-    def sign_changed(self) -> _Ratio:
+    def sign_changed(self):
         return replace(self, over=-self.over)
 
 
@@ -251,50 +191,18 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     estimate = np.array((cases - less).sum() / size.sum())
     worth = size.sum() ** 2 / (size**2).sum()
     sample = Sample(estimate, clusters, worth, np.array(math.sqrt(k / (k - 1))))
-    expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]  # type: ignore[arg-type]
+    expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]
     found = ratio_bounds(cases, size, np.ones(k), less=less)
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
-
-
-def test_clusters_that_carry_the_rarer_outcome():
-    """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
-    cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
-    assert carriers(cases, sizes, ones) == pytest.approx(64 / 22)
-    assert carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
-    assert carriers(0 * cases, sizes, ones) == 0.0
-    # Read off the variance, they are the same.
-    share, variance = 0.2, float(((cases / 4 - 0.2) ** 2).sum()) / 10 / 9
-    assert carriers(*_equal(*alike(share, variance, 10))) == pytest.approx(64 / 22)
-
-
-def _equal(cases: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return cases, np.ones_like(cases), times
-
-
-def test_few_carriers_have_a_wide_interval_within_the_score_bound():
-    lump, apart = np.zeros(25), np.zeros(25)
-    lump[0], apart[:5] = 5.0, 1.0
-    sizes = np.full(25, 5.0)
-    (share, low, high), (same, _, nearer) = (share_bounds(each, sizes) for each in (lump, apart))
-    assert share == same == 0.04
-    assert high > 1.5 * nearer
-    # On 2 degrees of freedom Wilson alone has half of the range.
-    assert wilson(0.04, 24.0, carriers=1.0)[1] > 0.45
-    assert high == pytest.approx(ratio_bounds(lump / 5, np.ones(25), np.ones(25))[1], abs=1e-3)
-    assert low > 0.0
-
-
-def _drawn(cases: np.ndarray, sizes: np.ndarray) -> tuple[Interval, np.ndarray]:
-    resamples = Resamples(np.ones(len(cases)), 4000, np.random.default_rng(1))
-    sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
-    values = sums[:, 0] / sums[:, 1]
-    return interval(values, len(cases)), values[1:]
 
 
 @pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])
 def test_resamples_and_sums_over_clusters_give_one_interval(name):
     cases, sizes = lumpy(name, 80, np.random.default_rng(3))
-    found = share_interval(*_drawn(cases, sizes), int(sizes.sum()), 80)
+    resamples = Resamples(np.ones(80), 4000, np.random.default_rng(1))
+    sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
+    values = sums[:, 0] / sums[:, 1]
+    found = share_interval(interval(values, 80), values[1:], int(sizes.sum()), 80)
     share, low, high = share_bounds(cases * 1.0, sizes * 1.0)
     assert found.estimate == share
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05 * (high - low))
@@ -351,43 +259,14 @@ def test_the_reach_of_a_correction_adds_what_nobody_labelled_in_squares():
     assert seen.carriers == alone.carriers == carriers(cases, sizes, ones)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "clusters"), [("few carry all", 40), ("logit-normal", 100)])
-def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
-    """An interval of the estimate's standard error lies below it in far more studies."""
-    rng, truth, runs = np.random.default_rng(5), lumpy_rate(name), 300
-    missed, plain = np.zeros(2), 0
-    for _ in range(runs):
-        cases, sizes = (each * 1.0 for each in lumpy(name, clusters, rng))
-        share, low, high = share_bounds(cases, sizes)
-        missed += low > truth, high < truth
-        error = math.sqrt(((cases - share * sizes) ** 2).sum()) / sizes.sum()
-        plain += share + 2.0 * error < truth
-    assert (missed <= TAIL * runs).all()
-    assert plain > TAIL * runs
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", [each for each in LUMPY if "unequal" not in each])
-@pytest.mark.parametrize("clusters", [25, 40, 100])
-def test_both_tails_hold_in_lumpy_clusters_for_own_and_corrected_rates(name, clusters):
-    found = run_cell((clusters, name), range(400), 300, 11)
-    for of in ("people", "ppi"):
-        tally = found[Key(clusters, name, of)]
-        assert max(tally.below, tally.above) <= (TAIL + 0.01) * tally.runs, of
-
-
-# --- Where everybody agrees no interval is a single number ----------------------------------------
 PAIRS, OTHERS = 60, 80
 PEOPLE, GRADERS = ("ann", "ben", "cid"), ("bot", "bot2")
 PLACES = {"threshold"}
 """A place or a cut is one of a few numbers: that no resample moves it is an answer."""
 
 
-def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """60 pairs that all label and 80 that only graders do, of three subjects; all say "y" to
-    everything if `alike`, else to every other unit.
-    """
+def everybody_agrees(*, alike, probabilities):
+    """60 pairs that all label and 80 that graders do; all say "y" always or every other time."""
     units = pd.DataFrame(
         [
             (f"p{pair}", f"s{subject}", f"t{pair % 2}", f"g{pair % 3}", pair, subject)
@@ -405,11 +284,11 @@ def everybody_agrees(*, alike: bool, probabilities: bool) -> tuple[pd.DataFrame,
     return ratings_of(labels, GRADERS, stated), units
 
 
-def results_of(ratings: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
+def results_of(ratings, units):
     scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
     asked = {"slices": ["topic"], "groups": ["group"]}
     facts = StudyFacts(strata=("topic",))
-    return analyse(ratings, units, [scale], resamples=200, facts=facts, **asked).results
+    return analyse(ratings, units, [scale], resamples=50, facts=facts, **asked).results
 
 
 @pytest.mark.slow
@@ -430,22 +309,6 @@ def test_no_interval_is_a_single_number(alike, probabilities):
     assert (inside["high"] >= inside["estimate"] - 1e-9).all()
 
 
-@pytest.mark.slow
-def test_the_intervals_are_those_of_the_clusters_that_might_differ():
-    ratings, units = everybody_agrees(alike=False, probabilities=False)
-    results = results_of(ratings, units)
-    rows = results[(results["subset"] == "all|binary") & (results["at"] == "")]
-    found = rows.set_index(["statistic", "rater_a", "rater_b"])[["estimate", "low", "high"]]
-    share, affirmed = 1 - 0.025 ** (1 / PAIRS), (ratings["label"] == "y").mean()
-    apart = 2 * affirmed * (1 - affirmed)
-    for statistic, expected in (
-        ("observed_agreement", [1.0, 1 - share, 1.0]),
-        ("cohen_kappa", [1.0, 1 - share / apart, 1.0]),
-        ("human_ceiling_difference", [0.0, -share / apart, share / apart]),
-    ):
-        assert found.loc[(statistic, "humans", "bot")].tolist() == pytest.approx(expected)
-
-
 def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
     """By subject 60 pairs are labelled and 140 graded: people's sample says how sure that is."""
     ratings, units = everybody_agrees(alike=True, probabilities=False)
@@ -458,3 +321,125 @@ def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
         assert (rows["low"] == 0).all()
         upper = 1 - 0.025 ** (1 / clusters)
         assert rows["high"].to_numpy() == pytest.approx(np.full(len(rows), upper))
+
+
+SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
+
+
+@pytest.fixture
+def clustered(rng):
+    """Three raters with gaps on 60 units in 12 clusters of unequal size."""
+    truth = rng.integers(0, 4, 60)
+    clusters = np.sort(rng.integers(0, 12, 60))
+    clusters[:12] = np.arange(12)
+    labels = {name: noisy(rng, truth, 4, 0.6, missing=0.15) for name in "abc"}
+    return matrix_of(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
+
+
+def test_weights_are_what_repeating_the_clusters_gives(clustered):
+    coded = clustered.on_categories()
+    resamples = Resamples(np.ones(12), 25, np.random.default_rng(3))
+    tables = pair_tables(coded, [(0, 1)], resamples)
+    kappas = pair_statistics(coded)["weighted_kappa_quadratic"](tables)[:, 0]
+    panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
+    weights = np.vstack(list(resamples.blocks()))
+    assert weights.shape == (26, 12)
+    for row, weight in enumerate(weights):
+        drawn = np.repeat(np.arange(12), weight)
+        units = np.concatenate([np.flatnonzero(coded.clusters == k) for k in drawn])
+        codes = coded.codes[units].astype(float)
+        codes[codes < 0] = np.nan
+        both = ~np.isnan(codes[:, :2]).any(axis=1)
+        kappa = metrics.cohen_kappa_score(
+            codes[both, 0], codes[both, 1], labels=[0, 1, 2, 3], weights="quadratic"
+        )
+        assert kappas[row] == pytest.approx(kappa)
+        alpha = krippendorff.alpha(
+            reliability_data=codes.T, level_of_measurement="ordinal", value_domain=[0, 1, 2, 3]
+        )
+        assert panel["krippendorff_alpha_ordinal"][row] == pytest.approx(alpha)
+
+
+def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
+    truth = rng.integers(0, 3, 120)
+    scale = Scale("", ("1", "2", "3"))
+    labels = {name: noisy(rng, truth, 3, 0.7) for name in ("a", "b", "g")}
+    matrix = matrix_of(
+        labels, scale, graders=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
+    )
+    coded = matrix.on_categories()
+    resamples = Resamples(np.ones(30), 20, np.random.default_rng(5))
+    means, everywhere = KappaMeans(coded, resamples), np.ones(120, dtype=bool)
+    with_grader = means.with_rater([0, 1], 2, everywhere)["cohen_kappa"].values
+    difference = with_grader - means.among([0, 1])["cohen_kappa"].values
+    for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
+        drawn = np.repeat(np.arange(30), weight)
+        codes = np.concatenate([coded.codes[coded.clusters == k] for k in drawn])
+        kappa = {
+            (i, j): metrics.cohen_kappa_score(codes[:, i], codes[:, j], labels=[0, 1, 2])
+            for i, j in ((0, 2), (1, 2), (0, 1))
+        }
+        expected = (kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1]
+        assert difference[row] == pytest.approx(expected)
+
+
+def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
+    features = np.random.default_rng(1).integers(0, 9, (700, 12))
+    frequency = np.random.default_rng(3).integers(1, 4, 700)
+
+    def everything():
+        resamples = Resamples(frequency, 520, np.random.default_rng(9), jackknife=True)
+        return resamples.totals(features), np.vstack(list(resamples.blocks()))
+
+    whole = everything()
+    assert whole[1].shape == (521, 700)
+    # Threads for everything, nothing kept, pieces of a few rows and columns.
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._WORTH_THREADS", 0)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._KEEP_BYTES", 0)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._CACHED_CELLS", 1_000)
+    in_pieces = everything()
+    assert np.array_equal(whole[0], in_pieces[0])
+    assert np.array_equal(whole[1], in_pieces[1])
+
+
+def test_counts_are_multinomial_however_they_are_drawn():
+    """Few folded clusters by category, many by single draws: the same mean and variance."""
+    few = Resamples([900, 80, 20], 4000, np.random.default_rng(1))
+    many = Resamples([3, 2, 1], 4000, np.random.default_rng(2))
+    for resamples in (few, many):
+        total = resamples.frequency.sum()
+        drawn = np.vstack(list(resamples.blocks()))[1:].astype(float)
+        share = resamples.frequency / total
+        assert (drawn.sum(axis=1) == total).all()
+        assert drawn.mean(axis=0) == pytest.approx(total * share, rel=0.05)
+        assert drawn.var(axis=0) == pytest.approx(total * share * (1 - share), rel=0.1)
+
+
+@pytest.mark.parametrize(("raters", "q"), [(3, 5), (5, 5), (9, 8), (124, 10)])
+def test_count_patterns_are_the_counts_of_the_units(raters, q):
+    codes = np.random.default_rng(1).integers(-1, q, (400, raters)).astype(np.int8)
+    counts, times = count_patterns(codes, q)
+    each = np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1)
+    expected, frequency = np.unique(each, axis=0, return_counts=True)
+    found = dict(zip(map(tuple, counts.astype(int)), times, strict=True))
+    assert found == dict(zip(map(tuple, expected), frequency, strict=True))
+
+
+def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch):
+    """A share's standard error is known: the spread of groups must give it."""
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples.GROUPS", 500)
+    rng = np.random.default_rng(1)
+    n, size = 20_000, 3
+    lean = np.repeat(rng.random(n), size)  # units of a cluster are alike
+    affirmed = (rng.random(n * size) < lean).astype(np.int64)
+    cells = csr_array((np.ones(n * size, np.int64), (np.repeat(np.arange(n), size), affirmed)))
+    keys = np.arange(n, dtype=np.uint64)
+    groups = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 2, many=n - 1)
+    assert groups.is_pooled
+    drawn = groups.totals(np.array([[0], [1]]))[:, 0] / groups.totals(np.ones((2, 1)))[:, 0]
+    truth = affirmed.reshape(n, size).mean(axis=1).std(ddof=1) / np.sqrt(n)
+    assert drawn[1:].std() == pytest.approx(truth, rel=0.1)  # 500 groups: 3.2%, 1,000 draws: 2.2%
+    found = groups.interval(drawn, n)
+    assert found.note == "interval from 500 random groups of the 20,000 clusters"
+    again = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 3, many=n - 1)
+    assert (again._members != groups._members).nnz  # another seed, other groups

@@ -6,7 +6,6 @@ patterns that three people and a grader make of two categories, with derivatives
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, product
 
 import numpy as np
@@ -28,24 +27,18 @@ from evenhand.analysis.bootstrap.score import (
     table_sums,
     upper_bound,
 )
-from evenhand.analysis.verdicts.comparison import Comparator, Comparison, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import matrix_of
 from tests.peers import proportion, stats
 
-Pattern = tuple[int, ...]
-Counts = Mapping[Pattern, float]
-
-PATTERNS: list[Pattern] = list(product((0, 1), repeat=4))
+PATTERNS = list(product((0, 1), repeat=4))
 """Labels of three people, and last of the grader."""
 PEOPLE, GRADER = (0, 1, 2), 3
 ALPHA = 0.02
 DISTANCE = 1.0 - np.eye(2)
 
 
-# --- The second implementation -------------------------------------------------------------------
-
-
-def plain_kappa(weights: Counts, a: int, b: int) -> float:
+def plain_kappa(weights, a, b):
     """Cohen's kappa of two of the four, NaN where both always say the same one thing."""
     size = sum(weights.values())
     agree = sum(w for p, w in weights.items() if p[a] == p[b]) / size
@@ -55,15 +48,15 @@ def plain_kappa(weights: Counts, a: int, b: int) -> float:
     return (agree - by_chance) / (1 - by_chance) if 1 - by_chance > 1e-12 else math.nan
 
 
-def plain_with(weights: Counts) -> float:
+def plain_with(weights):
     return sum(plain_kappa(weights, person, GRADER) for person in PEOPLE) / 3
 
 
-def plain_among(weights: Counts) -> float:
+def plain_among(weights):
     return sum(plain_kappa(weights, a, b) for a, b in combinations(PEOPLE, 2)) / 3
 
 
-def without_each(counts: Counts, statistic: Callable[[Counts], float]) -> dict[Pattern, float]:
+def without_each(counts, statistic):
     """Each pattern's influence: what the statistic loses without one such unit, times the rest."""
     n = sum(counts.values())
     less = {p: statistic({**counts, p: counts[p] - 1}) for p in counts if counts[p] > 0}
@@ -74,18 +67,18 @@ def without_each(counts: Counts, statistic: Callable[[Counts], float]) -> dict[P
 class PlainNull:
     """Weights of the patterns that move from the data to where a value would be true."""
 
-    def __init__(self, counts: Counts, kept: float = 1.0) -> None:
+    def __init__(self, counts, kept=1.0):
         self.counts = {p: c for p, c in counts.items() if c > 0}
         self.n = sum(self.counts.values())
 
-        def tested(weights: Counts) -> float:  # the margin is a share of annotators' kappa, or none
+        def tested(weights):  # the margin is a share of annotators' kappa, or none
             return plain_with(weights) - kept * plain_among(weights)
 
         people = without_each(self.counts, plain_among)
         # What people reach is no doing of the grader, and counts as far as it is linear.
         self.people = {p[:3]: -kept * (plain_among(self.counts) + x) for p, x in people.items()}
         self.estimate = tested(self.counts)
-        weights: Counter[Pattern] = Counter(self.counts)
+        weights = Counter(self.counts)
         for seen, count in self.counts.items():
             for label in (0, 1):  # half a unit in all, shared by every label not seen
                 weights[(*seen[:3], label)] += 0.5 * count / (2 * self.n)
@@ -98,12 +91,12 @@ class PlainNull:
         spread = math.sqrt(sum(c / self.n * own[p] ** 2 for p, c in self.counts.items()))
         self.stretch = max(math.sqrt(squares / (self.n - 1)) / spread, 1.0) if spread > 1e-9 else 1
 
-    def value(self, weights: Counts) -> float:
+    def value(self, weights):
         size = sum(weights.values())
         fixed = sum(w * self.people[p[:3]] for p, w in weights.items()) / size
         return plain_with(weights) + fixed
 
-    def influence(self, weights: Counts, h: float = 1e-6) -> dict[Pattern, float]:
+    def influence(self, weights, h=1e-6):
         """By differences both ways, of every pattern whose weight may grow."""
         found = {}
         for p in [(*each, label) for each in self.people for label in (0, 1)]:
@@ -115,7 +108,7 @@ class PlainNull:
             found[p] = (ends[0] - ends[1]) / (2 * h)
         return found
 
-    def error_and_quantile(self, alpha: float) -> tuple[float, float]:
+    def error_and_quantile(self, alpha):
         x = self.influence(self.weights)
         weights = self.weights.items()
         second, third, fourth = (sum(w * x[p] ** k for p, w in weights) for k in (2, 3, 4))
@@ -130,7 +123,7 @@ class PlainNull:
         bent = z + skew * (z**2 - 1) / 6 + 0.15 * max(-skew, 0) * alike**2
         return math.sqrt(second / self.n) * self.stretch, stats.t.isf(alpha, freedom) / z * bent
 
-    def move(self, distance: float) -> None:
+    def move(self, distance):
         x = self.influence(self.weights)
         variance = max(sum(w * x[p] ** 2 for p, w in self.weights.items()), 1e-12)
         moved = {p: math.exp(min(max(distance / variance * x[p], -3), 3)) for p in self.weights}
@@ -157,15 +150,12 @@ def plain_lower(counts, alpha, step=0.25, steps=80, kept=1.0):
     return end if null.error_and_quantile(alpha)[0] < 1e-4 else end - 2.0
 
 
-# --- The product's, on the same studies ----------------------------------------------------------
-
-
-def grouped(n: int) -> Iterator[Counts]:
+def grouped(n):
     """All studies of n units, people taken as alike: who of them says yes goes round."""
     kinds = [(yes, label) for yes in range(4) for label in (0, 1)]
     for bars in combinations(range(n + 7), 7):
         ends = (-1, *bars, n + 7)
-        counts: Counter[Pattern] = Counter()
+        counts = Counter()
         for (yes, label), low, high in zip(kinds, ends[:-1], ends[1:], strict=True):
             for unit in range(high - low - 1):
                 said = [1] * yes + [0] * (3 - yes)
@@ -174,7 +164,7 @@ def grouped(n: int) -> Iterator[Counts]:
         yield counts
 
 
-def is_defined(counts: Counts) -> bool:
+def is_defined(counts):
     """Whether all six kappas are, in the data and without any unit."""
     seen = {p: c for p, c in counts.items() if c > 0}
     return sum(seen.values()) > 1 and all(
@@ -184,7 +174,7 @@ def is_defined(counts: Counts) -> bool:
     )
 
 
-def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
+def statistic_of(studies):
     """The product's statistic for several studies of one size at once."""
     tables = np.stack([_table(pattern) for pattern in PATTERNS])
     nulls = [PlainNull(each) for each in studies]
@@ -198,10 +188,8 @@ def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
     return statistic, Sample(estimate, float(n[0]), float(n[0]), stretch)
 
 
-def compared(counts: Counts) -> Comparison:
-    """The product's whole way, from labels on: each unit is a cluster of so many alike that people
-    share thirty.
-    """
+def compared(counts):
+    """The product's whole way, from labels on, each unit a cluster of several alike."""
     n = int(sum(counts.values()))
     copies = -(-30 // n)
     units = [p for p, count in sorted(counts.items()) for _ in range(int(count) * copies)]
@@ -215,7 +203,7 @@ def compared(counts: Counts) -> Comparison:
     return found
 
 
-def drawn(seed: int, studies: int, low: int, high: int) -> list[Counts]:
+def drawn(seed, studies, low, high):
     """Studies (synthetic) of which all kappas are defined, of every quality."""
     rng, found = np.random.default_rng(seed), []
     while len(found) < studies:
@@ -228,10 +216,9 @@ def drawn(seed: int, studies: int, low: int, high: int) -> list[Counts]:
     return found
 
 
-# --- Two implementations -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow), *range(5, 13)])
+@pytest.mark.parametrize(
+    "size", [2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 7, 9, 10, 11)), 6, 12]
+)
 def test_a_second_implementation_agrees(size):
     """All studies of up to four units, and some of each size up to twelve."""
     studies = grouped(size) if size <= 4 else drawn(size, 20, size, size)
@@ -257,13 +244,8 @@ def test_the_whole_way_from_labels_agrees():
         assert low == pytest.approx(plain_lower(counts, ALPHA, kept=kept), abs=2e-4)
 
 
-# --- Published intervals -------------------------------------------------------------------------
-
-
-def one_table(right: int, wrong: int) -> tuple[Kappas, Sample]:
-    """The share of units on which a grader is right, as kappa of labels half of which are yes and
-    errors alike on both sides: kappa is twice the share, minus 1.
-    """
+def one_table(right, wrong):
+    """A share that is right, as kappa of balanced labels: twice the share, minus 1."""
     n = right + wrong
     tables = np.zeros((4, 1, 2, 2))
     for at, cell in enumerate([(0, 0), (1, 1), (0, 1), (1, 0)]):
@@ -276,9 +258,8 @@ def one_table(right: int, wrong: int) -> tuple[Kappas, Sample]:
 @pytest.mark.parametrize("n", [30, 60, 100, 250, 1000])
 @pytest.mark.parametrize("share_wrong", [0.0, 0.02, 0.05, 0.1, 0.2])
 def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
-    """A share in disguise. The score interval (Wilson 1927) is taken at the null as well, but knows
-    of no skewness; Clopper & Pearson's (1934) never errs. Between the two, but for 0.55 of a unit,
-    as that part of whole numbers is kept back which power can spare.
+    """A share in disguise: between Wilson's score interval and Clopper & Pearson's exact one, but
+    for 0.55 of a unit, the part of whole numbers that power can spare.
     """
     wrong = round(n * share_wrong)
     table = one_table(n - wrong, wrong)
@@ -291,7 +272,7 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
 
 
 def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
-    for counts in drawn(4, 20, 30, 80):
+    for counts in drawn(4, 8, 30, 80):
         statistic, sample = statistic_of([counts])
         for alpha in (0.02, 0.1, 0.3):
             bound = lower_bound(statistic, sample, alpha)
@@ -300,32 +281,7 @@ def test_the_chance_is_by_the_level_of_the_bound_less_what_would_be_too_sure():
                 assert chance_above(statistic, sample, bound) == pytest.approx(fitting, abs=0.02)
 
 
-# --- Hard samples --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "size", [*range(1, 7), *(pytest.param(n, marks=pytest.mark.thorough) for n in range(7, 13))]
-)
-def test_every_small_study_has_bounds_on_either_side(size):
-    """All studies of so many units: kappa with people is bounded wherever it is defined."""
-    base = np.array([[each.get(p, 0) for p in PATTERNS] for each in grouped(size)], dtype=float)
-    people = base.reshape(-1, 8, 2).sum(axis=2).repeat(2, axis=1)
-    tables = np.stack([_table(p) for p in PATTERNS])
-    sums, none = table_sums(tables, DISTANCE), np.zeros(16)
-    estimate, _ = Kappas(sums, DISTANCE, none, base).at(base / size)
-    known = np.isfinite(estimate)
-    base, estimate = (base + 0.25 * people / size)[known], estimate[known]
-    statistic = Kappas(sums, DISTANCE, none, base)
-    sample = Sample(estimate, size, size, np.ones(len(estimate)))
-    low, high = (bound(statistic, sample, ALPHA) for bound in (lower_bound, upper_bound))
-    assert np.isfinite(low).all()
-    assert (low <= estimate + 1e-9).all()
-    assert (np.isnan(high) | (high >= estimate - 1e-9)).all()
-    chance = chance_above(statistic, sample, estimate - 0.1)
-    assert (np.isnan(chance) | ((chance >= 0) & (chance <= 1))).all()
-
-
-def _table(pattern: Pattern) -> np.ndarray:
+def _table(pattern):
     """A unit in the tables of each person and the grader."""
     table = np.zeros((3, 2, 2))
     for person in PEOPLE:
@@ -333,7 +289,7 @@ def _table(pattern: Pattern) -> np.ndarray:
     return table
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 30])
+@pytest.mark.parametrize("n", [2, 30])
 @pytest.mark.parametrize(
     "said",
     [
@@ -357,9 +313,7 @@ def test_hard_samples_end_in_a_bound_or_none(said, n):
 
 
 def test_where_nobody_erred_an_error_may_still_come():
-    """Thirty units on which all agree; and with one slip of a person, which says nothing of the
-    grader. As many errors as three in a hundred units go unseen in so few (the "rule of three").
-    """
+    """On thirty units, also with a slip of a person: about 3 in 30 may go unseen."""
     alike = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 15})
     slip = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 14, (1, 0, 0, 0): 1})
     for counts in (alike, slip):
@@ -368,16 +322,6 @@ def test_where_nobody_erred_an_error_may_still_come():
         assert found.difference - below < -0.15
 
 
-def test_more_of_the_same_never_lowers_a_bound():
-    for counts in [*drawn(5, 25, 10, 40), Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 15})]:
-        bounds = []
-        for factor in (1, 2, 4):
-            statistic, sample = statistic_of([{p: factor * c for p, c in counts.items()}])
-            bounds.append(float(lower_bound(statistic, sample, ALPHA)[0]))
-        assert bounds == sorted(bounds), counts
-
-
-# --- Bounds from clusters' influence --------------------------------------------------------------
 def test_influence_on_a_mean_is_each_values_distance():
     rng = np.random.default_rng(1)
     values = rng.normal(size=40)
@@ -393,21 +337,10 @@ def test_without_skewness_it_is_the_t_bound():
     assert reach(contributions) == pytest.approx(known)
 
 
-def test_a_long_tail_below_moves_the_lower_bound_further():
-    skewed = np.array([0.1] * 45 + [-0.9] * 5)
-    assert reach(skewed) > reach(-skewed) > 0
-
-
-def test_where_nothing_varies_there_is_no_bound():
-    assert math.isnan(reach(np.zeros(50)))
-    assert math.isnan(reach_over_people(math.nan, 0.1, 3, 50))
-    assert math.isnan(reach(np.array([1.0, math.nan, 2.0])))
-
-
 def test_a_skewed_mean_is_missed_as_often_as_stated():
     """A share of .1 among 60: the plain t bound misses far more often than one side allows."""
     rng = np.random.default_rng(2)
-    drawn = (rng.random((4000, 60)) < 0.9).astype(float)
+    drawn = (rng.random((1500, 60)) < 0.9).astype(float)
     varying = drawn[drawn.std(axis=1) > 0]
     lower = [each.mean() - reach(each - each.mean()) for each in varying]
     plain = varying.mean(axis=1) - 2.0 * varying.std(axis=1, ddof=1) / math.sqrt(60)

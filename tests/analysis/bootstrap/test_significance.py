@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from evenhand.analysis.bootstrap.significance import (
     PRIOR,
-    MaxT,
     Parts,
     benjamini_hochberg,
     benjamini_yekutieli,
@@ -25,9 +24,8 @@ from evenhand.analysis.bootstrap.significance import (
     sign_flip_above,
     stuart_maxwell,
 )
-from evenhand.analysis.types import Array
 from tests.known_values import known_values
-from tests.peers import contingency_tables, multitest, stats
+from tests.peers import contingency_tables, multitest
 
 
 def test_benjamini_and_hochbergs_15_p_values():
@@ -57,7 +55,7 @@ def test_what_was_not_tested_costs_the_others_nothing(correct):
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_mcnemar_is_that_of_statsmodels(b, c):
     assert sign_flip([1] * b + [-1] * c + [0] * 3) == mcnemar_exact(b, c)  # of single units
     if b + c == 0:
@@ -75,21 +73,15 @@ def test_fagerland_lydersen_and_laake_2013():
 
 
 @given(st.lists(st.integers(-4, 4), max_size=9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_sign_flips_are_all_counted(apart):
     ways = [abs(np.dot(signs, apart)) for signs in product((1, -1), repeat=len(apart))]
     seen = abs(sum(apart))
     assert sign_flip(apart) == pytest.approx(np.mean([way >= seen for way in ways]))
 
 
-def test_sign_flips_of_many_clusters_are_near_the_score_test(rng):
-    apart = rng.integers(-3, 5, 4000)
-    z = apart.sum() / np.sqrt((apart**2).sum())
-    assert sign_flip(apart) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=0.1)
-
-
 @given(st.lists(st.integers(0, 12), min_size=9, max_size=9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_single_units_as_clusters_are_stuart_and_maxwells_test(cells):
     table = np.array(cells).reshape(3, 3)
     first, second = (np.repeat(np.indices((3, 3))[axis].ravel(), cells) for axis in (0, 1))
@@ -109,16 +101,8 @@ def test_homogeneity_of_two_categories_is_obuchowskis_score(rng):
     assert np.isnan(clustered_homogeneity([[3, -1, -2]]).p)
 
 
-def test_agresti_2002_prime_minister():
-    """Categorical Data Analysis, 2nd ed., table 10.1: 1,600 voters asked twice, z = -4.17."""
-    found = stuart_maxwell([[794, 150], [86, 570]])
-    assert found.statistic == pytest.approx((86 - 150) ** 2 / (86 + 150))
-    assert round(np.sqrt(found.statistic), 2) == 4.17
-    assert found.degrees == 1
-
-
 @given(st.lists(st.integers(0, 12), min_size=16, max_size=16))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_stuart_maxwell_is_that_of_statsmodels(cells):
     table = np.array(cells, dtype=float).reshape(4, 4)
     apart = table - np.diag(np.diag(table))
@@ -163,14 +147,14 @@ def parts(outcome, part, cluster=None, mass=None, **more):
     weight = np.ones_like(values) if mass is None else np.array(mass, dtype=float)
     clusters = np.arange(n) if cluster is None else np.array(cluster)
     each_once = np.ones(n, dtype=np.int64)
-    return Parts(values, weight, np.array(part), clusters, more.pop("times", each_once), **more)  # type: ignore[arg-type]
+    return Parts(values, weight, np.array(part), clusters, more.pop("times", each_once), **more)
 
 
-def of(*columns: Parts) -> list[MaxT]:
+def of(*columns):
     return max_t(columns)
 
 
-def by_loops(outcome: Array, part: Array, cluster: Array, mass: Array) -> tuple[list, list]:
+def by_loops(outcome, part, cluster, mass):
     """P of whole clusters in parts, alone and adjusted, from every permutation of the clusters."""
     centred = mass * (outcome - (mass * outcome).sum() / mass.sum())
     names = sorted(set(cluster))
@@ -178,7 +162,7 @@ def by_loops(outcome: Array, part: Array, cluster: Array, mass: Array) -> tuple[
     totals = np.array([centred[cluster == name].sum() for name in names])
     own = [int(part[cluster == name][0]) for name in names]
 
-    def t(of_cluster: tuple[int, ...]) -> list[float]:
+    def t(of_cluster):
         labels, found = np.array(of_cluster), []
         common = (totals**2).sum() / (sizes**2).sum()
         means, spreads, masses = {}, {}, {}
@@ -253,20 +237,6 @@ def test_within_clusters_what_clusters_share_counts_for_nothing():
     (without,) = of(parts(outcome, part))
     assert within.adjusted.max() < 0.01
     assert without.adjusted.min() > 0.5
-
-
-def test_a_clusters_units_in_one_part_move_together():
-    """Of 8 clusters of 20 equal units, one of 4 in the first part is wrong: that is one error."""
-    part = np.repeat([0, 0, 0, 0, 1, 1, 1, 1], 20)
-    outcome = (np.arange(160) >= 20).astype(float)
-    (lumpy,) = of(parts(outcome, part, np.arange(160) // 20))
-    (single,) = of(parts(outcome, part))
-    assert lumpy.adjusted.min() > 0.5
-    assert single.adjusted.max() < 0.01
-    cut = part.copy()
-    cut[0] = 1  # one unit in another part does not make others change places within clusters
-    (nearly,) = of(parts(outcome, cut, np.arange(160) // 20))
-    assert nearly.adjusted.min() > 0.3
 
 
 @pytest.mark.parametrize("many", [0, 20_000])

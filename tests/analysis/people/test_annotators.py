@@ -4,17 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale
+from evenhand.analysis import Scale
 from evenhand.analysis.agreement.coefficients import kappas
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.people.annotators import Opposed, add_annotator_rows, opposed_in
+from evenhand.analysis.people.annotators import add_annotator_rows, opposed_in
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
 from evenhand.reporting.load import load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from tests.analysis.make import coded_of, rows_of
-from tests.analysis.simulated_labels import analysed
+from tests.analysis.make import analysed, coded_of, rows_of
 
 SCALE = Scale("r", ("0", "1"))
 OVERLAP = {"kind": "overlap", "number": 60}
@@ -28,17 +26,17 @@ def perceived(rng, items, annotators, noise):
     return people, (truth + noise * hard * rng.normal(0, 1, items) > 0).astype(int), hard
 
 
-def estimate(found: Analysis, statistic: str, b: str = "g00") -> float:
+def estimate(found, statistic, b="g00"):
     return float(rows_of(found, statistic, "humans", b, subset="all")["estimate"].iloc[0])
 
 
-def kappa_of(first: np.ndarray, second: np.ndarray) -> float:
+def kappa_of(first, second):
     table = np.zeros((2, 2))
     np.add.at(table, (first, second), 1.0)
     return float(kappas(table))
 
 
-def with_third_on_disagreement(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def with_third_on_disagreement(items, seed):
     people, grader, _ = perceived(np.random.default_rng(seed), items, 3, 1.5)
     people[people[:, 0] == people[:, 1], 2] = -1
     return people, grader
@@ -64,6 +62,7 @@ def test_overlap_declared_random_is_not_tested():
     assert not [note for note in found.notes if "a002" in note]
 
 
+@pytest.mark.slow
 def test_with_times_the_first_labels_count():
     rng = np.random.default_rng(3)
     full, grader, _ = perceived(rng, 300, 9, 1.5)
@@ -109,17 +108,6 @@ def test_no_verdict_where_hard_items_got_the_second_label():
     assert estimate(found, "people_kappa") == pytest.approx(between, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_second_labels_on_a_random_part_are_seldom_suspected():
-    suspected = 0
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        people, grader, _ = perceived(rng, 200, 2, 0.35)
-        people[rng.random(200) >= 0.4, 1] = -1
-        suspected += analysed(people, grader[:, None], SCALE).verdicts[0]["next"] == OVERLAP
-    assert suspected <= 6  # a level of .2: more in .004 of such tests
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.03])
 def test_nearly_complete_labels_are_all_counted(missing):
     rng = np.random.default_rng(9)
@@ -131,11 +119,10 @@ def test_nearly_complete_labels_are_all_counted(missing):
     assert not [note for note in found.notes if "left out" in note]
 
 
-# --- Annotators who label the other way round are named, and nobody else is -----------------------
 NAMES = ("ann", "ben", "cy", "dan", "eve", "fay")
 
 
-def opposed(codes: np.ndarray, q: int, level: Level = "ordinal") -> list[Opposed]:
+def opposed(codes, q, level="ordinal"):
     """Those who are named where people gave these codes (units, people)."""
     units, people = codes.shape
     names = NAMES[:people] if people <= 6 else [f"w{at}" for at in range(people)]
@@ -146,7 +133,7 @@ def opposed(codes: np.ndarray, q: int, level: Level = "ordinal") -> list[Opposed
     return opposed_in(rows)
 
 
-def people_of(true: np.ndarray, q: int, people: int, rng: np.random.Generator) -> np.ndarray:
+def people_of(true, q, people, rng):
     """Labels that are right, but for one in five."""
     shape = (len(true), people)
     return np.where(rng.random(shape) < 0.2, rng.integers(0, q, shape), true[:, None])
@@ -166,13 +153,6 @@ def test_whoever_labels_the_other_way_round_is_named(q, level, code, how):
     assert (found.annotator, found.others, found.how) == ("cy", "ann, ben, dan", how)
     assert found.is_sure
     assert found.given["estimate"] < 0.1 < 0.4 < found.recoded["estimate"]
-
-
-def test_a_scale_whose_top_is_usual_can_be_reversed():
-    rng = np.random.default_rng(2)
-    codes = people_of(rng.choice(5, 120, p=[0, 0.05, 0.1, 0.25, 0.6]), 5, 3, rng)
-    codes[:, 0] = 4 - codes[:, 0]
-    assert [each.annotator for each in opposed(codes, 5)] == ["ann"]
 
 
 def test_two_of_a_crowd_are_named_though_nobody_labels_everything():
@@ -196,7 +176,7 @@ def test_of_equal_sides_it_is_not_said_which(turned):
 def test_nobody_is_named_among_people_who_only_differ():
     """Neither noise, nor a harsh annotator, nor one who hardly ever says yes, nor few units."""
     rng = np.random.default_rng(5)
-    for seed in range(60):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         true = rng.integers(0, 5, 100)
         assert not opposed(rng.integers(0, 5, (100, 3)), 5)
@@ -217,22 +197,11 @@ def test_nobody_is_named_among_people_who_only_differ():
         assert not opposed(few, 5)
 
 
-def verdict(table: pd.DataFrame, *people: str) -> tuple[dict[str, object], str]:
+def verdict(table, *people):
     kinds = dict.fromkeys(people, "human") | {"gpt": "model"}
     dataset = load(table, ScaleOptions(kinds=kinds, categories=tuple("12345")))
-    found = dataset.changed(resamples=100).analyse()
+    found = dataset.changed(resamples=20).analyse()
     return dict(found.verdicts[0]), " ".join(found.notes)
-
-
-def test_the_verdict_names_them_and_not_the_rubric(shared_data):
-    table = pd.read_csv(shared_data / "reading" / "63b_reversed3.csv", dtype=str)
-    found, notes = verdict(table, "ann", "ben", "cy")
-    assert found["verdict"] == "inconclusive"
-    assert found["next"] == {"kind": "annotators", "number": 1}
-    told = "cy seems to label the other way round (kappa with the others -0.46, and 0.69"
-    assert told in str(found["sentence"])
-    assert "clearer" not in str(found["sentence"])
-    assert "cy seems to label the other way round: mean kappa with ann, ben is -0.46" in notes
 
 
 def test_no_grader_passes_beside_them():
@@ -249,11 +218,3 @@ def test_no_grader_passes_beside_them():
     found, notes = verdict(table.drop(columns="fay"), *NAMES[:5])
     assert found["verdict"] == "can_replace"
     assert "other way round" not in notes
-
-
-def test_that_nobody_labelled_twice_is_said(shared_data):
-    found = load(shared_data / "reading" / "01_once_each.csv").changed(resamples=50).analyse()
-    (verdict,) = found.verdicts
-    assert "No item has labels of two annotators" in verdict["sentence"]
-    assert verdict["next"] == OVERLAP
-    assert "labelled no item" not in verdict["sentence"]

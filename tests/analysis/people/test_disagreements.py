@@ -7,23 +7,14 @@ The validation of a stance grader, with the numbers of the published one as its 
 People's agreement under two wordings: each on its own units, beside a second implementation.
 """
 
-from collections.abc import Sequence
-
 import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import share_bounds
-from evenhand.analysis.people.disagreements import (
-    ALPHA,
-    DIFFERENCE,
-    FILLED,
-    MOST_COUNTED,
-    MOST_LISTED,
-    moved,
-)
+from evenhand.analysis.people.disagreements import ALPHA, DIFFERENCE, FILLED, MOST_COUNTED
 from evenhand.analysis.report.files import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
@@ -32,17 +23,16 @@ from tests.analysis.make import ratings_of, row_of, rows_of, with_confidence
 from tests.peers import proportion
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
-NOMINAL = Scale("", tuple("12345"))
 
 
-def found(columns: dict[str, str], scale: Scale = ORDINAL, p: str = "") -> Analysis:
+def found(columns, scale=ORDINAL, p=""):
     """Labels by rater, a letter a unit and a dash for none; raters that begin with m are models."""
     ratings = ratings_of(columns, ["m"], {"m": [int(n) / 10 for n in p]} if p else None)
     ratings["unit_id"] = "u" + ratings["unit_id"].str[1:].astype(int).astype(str)
     return analyse(ratings, None, [scale], resamples=10)
 
 
-def listed(analysis: Analysis) -> list[tuple[str, float]]:
+def listed(analysis):
     """Units with the size that their results row says; all of them have theirs."""
     results = analysis.results.set_index(list(analysis.results.columns[:6]))["estimate"]
     found = [each for each in analysis.disagreements if each.key]
@@ -53,7 +43,6 @@ def listed(analysis: Analysis) -> list[tuple[str, float]]:
 def test_the_widest_come_first_and_are_bounded():
     """Against 1 and 1 the grader's 5 is the whole scale; people's own distance is taken off."""
     analysis = found({"ann": "11112233", "ben": "11152233", "m": "54321222"})
-
     # u3: the grader's 2 is 1/4 from 1 and 3/4 from 5, on average 1/2; people are 1 apart: -1/2.
     assert listed(analysis) == [("u0", 1.0), ("u1", 0.75), ("u2", 0.5), ("u4", 0.25), ("u6", 0.25)]
     assert len(listed(analysis)) == MOST_COUNTED
@@ -63,14 +52,8 @@ def test_the_widest_come_first_and_are_bounded():
     assert (rows["statistic"] == "disagreement").sum() == MOST_COUNTED
 
 
-def test_a_long_list_ends():
-    n = MOST_LISTED + 9
-    assert len(found({"ann": "1" * n, "ben": "1" * n, "m": "5" * n}).disagreements) == MOST_LISTED
-
-
 def test_what_one_person_alone_labelled_comes_after_what_two_agree_on():
     analysis = found({"ann": "112", "ben": "-12", "m": "524"})
-
     assert listed(analysis) == [("u2", 0.5), ("u1", 0.25), ("u0", 1.0)]
 
 
@@ -83,15 +66,9 @@ def test_parts_are_what_the_units_table_says():
     assert list(parts.values()) == [{"subject": "s", "topic": "tax"}, {"topic": "war"}]
 
 
-def test_on_a_nominal_scale_every_other_category_is_as_far():
-    analysis = found({"ann": "111", "ben": "112", "m": "251"}, NOMINAL)
-    assert listed(analysis) == [("u0", 1.0), ("u1", 1.0)]
-
-
 def test_more_people_and_a_surer_probability_break_ties():
     """All three are 1 apart: u2 was labelled by two annotators; u1's probability is further off."""
     analysis = found({"ann": "111", "ben": "--1", "m": "555"}, p="689")
-
     assert [each.unit_id for each in analysis.disagreements] == ["u2", "u1", "u0"]
     assert analysis.disagreements[0].people == {"ann": "1", "ben": "1"}
 
@@ -116,7 +93,7 @@ def test_usage_becomes_rows_and_unknown_cost_stays_unknown():
 
 
 @pytest.fixture
-def results() -> pd.DataFrame:
+def results():
     """40 units; the grader leaves 10 unscored, has no row for 5, agrees on 20 of 25."""
     people = "1" * 40
     grader = "1" * 20 + "2" * 5 + "x" * 10 + "-" * 5
@@ -148,32 +125,16 @@ def test_full_coverage_has_a_lower_bound(results):
     assert share_bounds(np.zeros(40), np.ones(40)) == (0.0, 0.0, pytest.approx(1 - row["low"]))
 
 
-def test_pairs_that_are_lost_whole_count_as_one(rng):
-    lost = rng.random(200) < 0.1
-    whole = share_bounds(np.where(lost, 0.0, 4.0), np.full(200, 4.0))
-    once = share_bounds(np.where(lost, 0.0, 1.0), np.ones(200))
-    assert whole == pytest.approx(once, abs=0.002)
-    apart = share_bounds(rng.binomial(4, 1 - lost.mean(), 200) * 1.0, np.full(200, 4.0))
-    assert apart[2] - apart[1] < 0.7 * (whole[2] - whole[1])
-
-
 SIDES = Scale.from_rubric(load_rubric("stance"))
 
 
-@pytest.fixture
-def validation() -> pd.DataFrame:
-    """110 responses, 80 of them clear to three people who agree; the grader is right on 78 of the
-    80 and, having no such word, never says unclear. It is sure of .9 on the clear ones and of .76
-    on the others.
-    """
+def test_shares_agreement_and_confidence():
+    """80 of 110 responses are clear to people; the grader is right on 78, and never unclear."""
     people = ["3"] * 40 + ["1"] * 40 + ["U"] * 30
     grader = ["4"] * 39 + ["2"] * 40 + ["3"] + ["2"] * 30  # strength differs: it collapses away
     labels = {"ann": people, "ben": people, "cleo": people, "g": grader}
-    return with_confidence(labels, [0.9] * 80 + [0.76] * 30, SIDES.categories)
-
-
-def test_shares_agreement_and_confidence(validation):
-    results = analyse(validation, None, [SIDES], resamples=300).results
+    ratings = with_confidence(labels, [0.9] * 80 + [0.76] * 30, SIDES.categories)
+    results = analyse(ratings, None, [SIDES], resamples=20).results
     rows = results[results["subset"] == "all|collapsed"].set_index(["statistic", "rater_b", "at"])
     assert rows.loc[("clear_share", "", ""), "estimate"] == pytest.approx(80 / 110)
     assert rows.loc[("clear_agreement", "g", ""), "estimate"] == pytest.approx(78 / 80)
@@ -187,15 +148,9 @@ def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
     people, grader = ["3"] * 10 + ["1"] * 10, ["U"] * 5 + ["3"] * 5 + ["1"] * 10
     labels = {"ann": people, "ben": people, "g": grader}
     ratings = with_confidence(labels, [0.8] * 20, SIDES.categories)
-    results = analyse(ratings, None, [SIDES], resamples=100).results
+    results = analyse(ratings, None, [SIDES], resamples=20).results
     row = results.query("statistic == 'clear_agreement'").iloc[0]
     assert (row["estimate"], row["n_units"]) == (0.75, 20)
-
-
-def test_a_rubric_without_unclear_options_has_no_such_rows(validation):
-    plain = Scale("stance", SIDES.categories, affirmative=SIDES.affirmative)
-    results = analyse(validation, None, [plain], resamples=50).results
-    assert not results["subset"].str.endswith("|collapsed").any()
 
 
 KEYS = ("1", "2", "3", "4")
@@ -204,7 +159,7 @@ OLD, NEW = ([f"u{n:03}" for n in range(*span)] for span in ((40, 100), (100, 160
 TRIAL = {*OLD, *NEW}
 
 
-def labels_of(rng: np.random.Generator, units: Sequence[str], right: float) -> pd.DataFrame:
+def labels_of(rng, units, right):
     """Labels of three people who are right so often, and guess otherwise."""
     truth = rng.integers(0, 4, (len(units), 1))
     guess = rng.integers(0, 4, (len(units), 3))
@@ -213,7 +168,7 @@ def labels_of(rng: np.random.Generator, units: Sequence[str], right: float) -> p
     return table.assign(unit_id=np.array(units)[table["unit_id"].str[1:].astype(int)])
 
 
-def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> pd.DataFrame:
+def study(rng, before=0.5, after=0.9):
     """40 units before the trial, and 60 under each wording; a grader labelled some."""
     early, *arms = ([f"u{n:03}" for n in range(*span)] for span in ((40,), (40, 100), (100, 160)))
     arms_of = ((early, 0.1, "r"), (arms[0], before, "r"), (arms[1], after, "r-2"))
@@ -223,20 +178,20 @@ def study(rng: np.random.Generator, before: float = 0.5, after: float = 0.9) -> 
     return pd.concat([*parts, *grades], ignore_index=True)
 
 
-def analysed(ratings: pd.DataFrame, raters: int = 3, **facts: object) -> Analysis:
+def analysed(ratings, raters=3, **facts):
     tried = {"r-2": TriedWording("r", OLD, NEW, raters)}
     known = StudyFacts(rewordings=tried, **facts)
-    return analyse(ratings, None, SCALES, resamples=200, facts=known)
+    return analyse(ratings, None, SCALES, resamples=60, facts=known)
 
 
-def answer_of(analysis: Analysis) -> str:
+def answer_of(analysis):
     """The report's answer, with its figures between the words."""
     section = section_of(Source(analysis, ReportContext("x")), "another-wording")
     (answer,) = section.answers
     return "".join(map(str, answer.pieces))
 
 
-def alpha(ratings: pd.DataFrame, rubric: str) -> float:
+def alpha(ratings, rubric):
     own = ratings[(ratings["rater_kind"] == "human") & (ratings["rubric"] == rubric)]
     table = own[own["unit_id"].isin(TRIAL)].pivot_table(
         index="rater_id", columns="unit_id", values="label", aggfunc="first"
@@ -258,22 +213,13 @@ def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
     assert 0 < difference["low"] < difference["estimate"] < difference["high"]
 
 
-def test_labels_of_the_excluded_do_not_count(rng):
-    ratings = study(rng)
-    row = analysed(ratings, excluded={"cem": "asked to be"}).results.set_index(["statistic", "at"])
-    kept = ratings[ratings["rater_id"] != "cem"]
-    assert row.loc[(ALPHA, "r"), "estimate"] == pytest.approx(alpha(kept, "r"))
-
-
-def test_nothing_is_said_of_wordings_that_were_not_tried(rng):
-    found = analyse(study(rng), None, SCALES, resamples=200)
-    assert not found.results["statistic"].isin([ALPHA, DIFFERENCE]).any()
-    assert section_of(Source(found, ReportContext("x")), "another-wording") is None
-
-
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
-    [(0.5, 0.95, "Better: "), (0.95, 0.5, "Worse: "), (0.7, 0.72, "Inconclusive")],
+    [
+        (0.5, 0.95, "Better: "),
+        pytest.param(0.95, 0.5, "Worse: ", marks=pytest.mark.slow),
+        (0.7, 0.72, "Inconclusive"),
+    ],
 )
 def test_the_report_says_which_wording_people_agree_better_under(rng, before, after, outcome):
     text = answer_of(analysed(study(rng, before, after)))
@@ -281,6 +227,7 @@ def test_the_report_says_which_wording_people_agree_better_under(rng, before, af
     assert "under r-2 and" in text
 
 
+@pytest.mark.slow
 def test_nothing_is_decided_before_all_labels_are_in(rng):
     ratings = study(rng, 0.5, 0.95)
     text = answer_of(analysed(ratings, raters=4))
@@ -291,6 +238,7 @@ def test_nothing_is_decided_before_all_labels_are_in(rng):
     assert "So far 99%" in answer_of(analysed(ratings[~lacking]))
 
 
+@pytest.mark.slow
 def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     ratings = study(rng)
     stray = ratings[(ratings["unit_id"].isin(OLD)) & (ratings["rater_kind"] == "human")]
@@ -301,10 +249,3 @@ def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     with_them, without = (rows.reset_index(drop=True) for rows in own)
     assert len(without) == 4
     pd.testing.assert_frame_equal(with_them, without)
-
-
-def test_few_clusters_are_never_enough():
-    assert moved(0.2, 0.5, 0.8, 10, 25, 1).outcome == "inconclusive"
-    assert moved(0.2, 0.5, 0.8, 10, 25, 1).size == 60
-    assert moved(-0.1, 0.001, 0.1, 30, 60, 1).size is None
-    assert moved(np.nan, 0.0, np.nan, 30, 60, 1).size is None

@@ -3,36 +3,27 @@
 Differences between the sides of pairs: against sums written out, OLS, and studies with gaps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Bootstrap, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
-from evenhand.analysis.subjects.corrected_rates import RateSums, large_strata, stratified_ppi
-from evenhand.cli.main import main
+from evenhand.analysis import StudyFacts, analyse, ppi_plus_plus, rogan_gladen
+from evenhand.analysis.subjects.corrected_rates import large_strata
 from evenhand.errors import InputError
-from evenhand.study import open_study
-from evenhand.study.tables.formats import read_table
 from tests.analysis.make import YES, both_sides, ratings_of, study
 from tests.known_values import known_values
 from tests.peers import sm
 
 
-def rows_of(results: pd.DataFrame, statistic: str, grader: str = "g") -> pd.DataFrame:
+def rows_of(results, statistic, grader="g"):
     found = results[(results["statistic"] == statistic) & (results["rater_b"] == grader)]
     return found.set_index("at")
 
 
-def figures(
-    rng: np.random.Generator,
-    errors: Sequence[tuple[float, float]] | Mapping[str, Sequence[tuple[float, float]]],
-    resamples: int = 300,
-    **options: object,
-) -> pd.DataFrame:
+def figures(rng, errors, resamples=150, **options):
     """The results of a study whose grader `g`, or graders, have these errors."""
     graders = errors if isinstance(errors, Mapping) else {"g": errors}
     return analyse(*study(rng, graders, **options), [YES], resamples=resamples).results
@@ -41,7 +32,7 @@ def figures(
 def test_rates_from_counts_written_out(rng):
     """Every number again from the verdicts themselves."""
     ratings, units = study(rng, {"g": [(0.85, 0.7)] * 2}, people=3)
-    results = analyse(ratings, units, [YES], resamples=200).results
+    results = analyse(ratings, units, [YES], resamples=50).results
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
     wide = wide.loc[units["unit_id"]]
     grades = (wide["g"] == "y").to_numpy(float)
@@ -51,6 +42,9 @@ def test_rates_from_counts_written_out(rng):
     specificity = ((1 - grades) * (1 - people))[known].sum() / (1 - people)[known].sum()
     assert rows_of(results, "sensitivity").loc["", "estimate"] == pytest.approx(sensitivity)
     assert rows_of(results, "specificity").loc["", "estimate"] == pytest.approx(specificity)
+    scores = results[results["statistic"].eq("subject_score") & results["rater_a"].eq("humans")]
+    rates = rows_of(results, "rate_human", "")["estimate"]
+    assert rates.to_dict() == pytest.approx(scores.set_index("at")["estimate"].to_dict())
     j = sensitivity + specificity - 1
     assert rows_of(results, "youden_j").loc["", "estimate"] == pytest.approx(j)
     for subject in ("s0", "s1"):
@@ -67,72 +61,16 @@ def test_rates_from_counts_written_out(rng):
         weight = covariance / (raw * (1 - raw) * (1 + 150 / 250))
         found = rows_of(results, "rate_ppi").loc[subject, "estimate"]
         assert found == pytest.approx(theirs + weight * (elsewhere - on_sample))
-        bias = (on_sample + specificity - 1) / j - theirs
-        found = rows_of(results, "rogan_gladen_bias").loc[subject, "estimate"]
-        assert found == pytest.approx(bias)
 
 
-def test_peoples_rate_is_the_mean_over_people_in_every_row(rng):
-    """Rates, scores and prevalence of people are one figure; a tied unit counts half."""
-    ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, people=2)
-    results = analyse(ratings, units, [YES], resamples=100).results
-    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
-    votes = (wide[["h0", "h1"]] == "y").sum(axis=1)[wide["h0"].notna()]
-    assert (votes == 1).sum() > 10
-    found = rows_of(results, "rate_human", "")
-    assert found["estimate"].mean() == pytest.approx((votes / 2).mean())
-    people = results[results["rater_a"] == "humans"]
-    scores = people[people["statistic"] == "subject_score"].set_index("at")
-    assert found["estimate"].to_dict() == pytest.approx(scores["estimate"].to_dict())
-    prevalence = people[people["statistic"].eq("prevalence") & people["subset"].eq("all|binary")]
-    assert prevalence["estimate"].item() == pytest.approx((votes / 2).mean())
-
-
-@pytest.mark.slow
-def test_both_corrections_find_the_rate_that_the_count_misses(rng):
-    """True rates .4 and .6; a lenient grader counts .9 * .4 + .4 * .6 = .60 and .70."""
-    results = figures(rng, [(0.9, 0.6)] * 2, 400, pairs=3000, labelled=1000)
-    for subject, true in (("s0", 0.4), ("s1", 0.6)):
-        raw = rows_of(results, "rate_raw").loc[subject]
-        assert raw["low"] > true
-        for statistic in ("rate_rogan_gladen", "rate_ppi"):
-            row = rows_of(results, statistic).loc[subject]
-            assert row["low"] < true < row["high"]
-            assert row["estimate"] == pytest.approx(true, abs=0.04)
-        ppi, people = (
-            rows_of(results, *of).loc[subject] for of in (("rate_ppi",), ("rate_human", ""))
-        )
-        assert ppi["high"] - ppi["low"] < people["high"] - people["low"]
-
-
-def test_errors_that_differ_by_subject_are_found_out(rng):
+def test_errors_that_differ_by_subject_mislead_pooled_error_rates_only(rng):
     """A grader that is lenient to its own: pooled error rates mislead, and PPI++ does not."""
     errors = [(0.85, 0.85), (0.99, 0.45)]
     results = figures(rng, errors, 400, rates=(0.5, 0.5), pairs=3000, labelled=800)
-    bias = rows_of(results, "rogan_gladen_bias")
-    assert bias.loc["s1", "low"] > 0.05
     corrected = rows_of(results, "rate_rogan_gladen")
     assert corrected.loc["s1", "low"] > 0.5, "pooled error rates are wrong for this subject"
-    assert corrected["note"].str.startswith("errors differ by subject").all()
     ppi = rows_of(results, "rate_ppi").loc["s1"]
     assert ppi["low"] < 0.5 < ppi["high"]
-
-
-def test_errors_that_are_alike_raise_no_alarm(rng):
-    results = figures(rng, [(0.85, 0.8)] * 4, 400, rates=(0.3, 0.5, 0.6, 0.8))
-    assert not rows_of(results, "rate_rogan_gladen")["note"].str.contains("errors differ").any()
-
-
-def test_a_correction_may_change_the_order(rng):
-    """Raw .9 * .4 + .1 * .6 = .42 for s0, and .5 * .6 + .05 * .4 = .32 for s1; truly .4 and .6."""
-    errors = [(0.9, 0.9), (0.5, 0.95)]
-    results = figures(rng, errors, rates=(0.4, 0.6), pairs=2000, labelled=600)
-    raw = rows_of(results, "rate_raw")["estimate"]
-    assert raw["s0"] > raw["s1"]
-    assert rows_of(results, "rate_rank_set")["estimate"].to_dict() == {"s0": 2, "s1": 1}
-    # One pair of error rates for both subjects cannot turn two rates round.
-    corrected = rows_of(results, "rate_rogan_gladen")["estimate"]
-    assert corrected["s0"] > corrected["s1"]
 
 
 def test_a_grader_without_information_has_no_rogan_gladen_rate(rng):
@@ -144,7 +82,6 @@ def test_a_grader_without_information_has_no_rogan_gladen_rate(rng):
         refused = rows_of(results, "rate_rogan_gladen", grader)
         assert refused["estimate"].isna().all()
         assert set(refused["note"]) == {"grader_not_informative"}
-        assert rows_of(results, "rogan_gladen_bias", grader).empty
     # PPI++ leaves it out of account: people's own rate.
     people = rows_of(results, "rate_human", "")["estimate"]
     ppi = rows_of(results, "rate_ppi", "always")["estimate"]
@@ -156,7 +93,7 @@ def test_a_rate_beyond_its_range_says_so(rng):
     errors = [(0.7, 0.7), (1.0, 0.0)]
     ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=2000, labelled=500)
     only_first = ~((ratings["rater_kind"] == "human") & ratings["unit_id"].str.endswith("s1"))
-    results = analyse(ratings[only_first], units, [YES], resamples=200).results
+    results = analyse(ratings[only_first], units, [YES], resamples=50).results
     row = rows_of(results, "rate_rogan_gladen").loc["s1"]
     assert np.isnan(row["estimate"])
     assert row["note"].startswith("outside_zero_one")
@@ -166,13 +103,11 @@ def test_a_rate_beyond_its_range_says_so(rng):
 
 
 def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
-    """The published design: people label all that the grader grades. Nothing is to correct, and
-    rates, differences, ranks and parts are those of people, whatever the grader says.
-    """
+    """Rates, differences, ranks and parts are those of people, whatever the grader says."""
     graders = {"g": [(0.9, 0.8)] * 2, "worse": [(0.6, 0.4)] * 2}
     ratings, units = study(rng, graders, rates=(0.2, 0.8), pairs=80, labelled=80)
     units["topic"] = np.where(np.arange(len(units)) % 4 < 2, "x", "y")
-    results = analyse(ratings, units, [YES], resamples=100, slices=["topic"]).results
+    results = analyse(ratings, units, [YES], resamples=40, slices=["topic"]).results
     assert set(rows_of(results, "rate_rogan_gladen")["note"]) == {"no_unlabelled_units"}
     people = rows_of(results[results["subset"] == "all|binary"], "rate_human", "")
     for grader in graders:
@@ -189,13 +124,6 @@ def test_where_everything_is_labelled_peoples_own_rates_are_compared(rng):
         assert ranks["low"].to_dict() == ranks["high"].to_dict() == {"s0": 2, "s1": 1}
 
 
-def test_without_subjects_all_units_are_one(rng):
-    ratings, _ = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,))
-    results = analyse(ratings, None, [YES], resamples=100).results
-    assert set(rows_of(results, "rate_ppi").index) == {""}
-    assert rows_of(results, "rogan_gladen_bias").empty
-
-
 def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2})
     units["topic"] = np.where(np.arange(len(units)) < 400, "x", "y")
@@ -204,8 +132,7 @@ def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
         analyse(by_kind[kind], units, [YES], resamples=50, slices=["topic"]).results
         for kind in ("human", "model")
     )
-    rates = people["statistic"].str.startswith(("rate_", "sensitivity"))
-    assert not rates.any()
+    assert not people["statistic"].str.startswith(("rate_", "sensitivity")).any()
     found = alone[alone["statistic"].str.startswith(("rate_", "sensitivity"))]
     assert set(found["statistic"]) == {"rate_raw"}
     assert set(found["subset"]) == {"all|binary", "topic=x|binary", "topic=y|binary"}
@@ -215,7 +142,7 @@ def test_without_graders_there_is_no_rate_and_without_people_the_raw_one(rng):
         assert row["estimate"].item() == pytest.approx((own["label"] == "y").mean())
 
 
-def _of_three_shares(people: np.ndarray, grades: np.ndarray, rest: np.ndarray) -> float:
+def _of_three_shares(people, grades, rest):
     """The standard error of Rogan & Gladen's rate (1978) by the delta method: three shares."""
     sensitive, lenient, p = (each.mean() for each in (grades[people > 0], grades[people < 1], rest))
     rate = (p - lenient) / (sensitive - lenient)
@@ -225,10 +152,7 @@ def _of_three_shares(people: np.ndarray, grades: np.ndarray, rest: np.ndarray) -
 
 
 def test_both_parts_are_resampled(rng):
-    """The interval's width is the delta method's of three shares, not of two (independent units).
-
-    Four times as many units of the same rates: twice as narrow, in both parts.
-    """
+    """The interval's width is the delta method's of three shares, not of two."""
     ratings, units = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,), pairs=500, labelled=250)
     row = rows_of(analyse(ratings, units, [YES]).results, "rate_rogan_gladen").loc["s0"]
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label") == "y"
@@ -250,7 +174,7 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng):
     ratings, units = study(rng, graders, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
     parts = [
-        analyse(rows, units, [YES], resamples=100).results.set_index(
+        analyse(rows, units, [YES], resamples=40).results.set_index(
             ["statistic", "rater_a", "rater_b", "subset", "at"]
         )
         for rows in (ratings, ratings[ratings["unit_id"].isin(sample)])
@@ -283,9 +207,9 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
     of_people = ratings["rater_kind"] == "human"
     ratings.loc[flip & of_people, "label"] = "y"
     ratings = ratings.drop(columns="leaning")
-    plain = rows_of(analyse(ratings, units, [YES], resamples=300).results, "rate_ppi")
+    plain = rows_of(analyse(ratings, units, [YES], resamples=50).results, "rate_ppi")
     facts = StudyFacts(strata=("leaning", "not_there"))
-    results = analyse(ratings, units, [YES], resamples=300, facts=facts).results
+    results = analyse(ratings, units, [YES], resamples=50, facts=facts).results
     found = rows_of(results, "rate_ppi").loc["s0"]
     assert found["note"] == "in 2 strata; 300 of them labelled by annotators"
     # The sums written out: strata by their share of all units, one weight for both.
@@ -307,45 +231,20 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
 
 
 def test_small_strata_are_taken_together():
-    strata = np.repeat([0, 1, 2, 3], [60, 8, 60, 12])
-    labelled = np.arange(140) % 2 == 0
-    joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
-    # 8 and 12 units are too few, apart and together: a larger one joins them, the other is alone.
-    assert [joined[strata == stratum][0] for stratum in range(4)] == [0, 0, 1, 0]
-    small = np.repeat([0, 1, 2, 3, 4], [60, 20, 60, 20, 20])
-    labelled = np.arange(len(small)) % 2 == 0
-    joined = large_strata(small, [labelled, ~labelled], lambda units: int(units.sum()))
-    assert [joined[small == stratum][0] for stratum in range(5)] == [1, 0, 2, 0, 0]
-    labelled = np.arange(140) % 2 == 0
-    alone = large_strata(strata * 0, [labelled, ~labelled], lambda units: int(units.sum()))
-    assert set(alone) == {0}
-    nobody = large_strata(strata, [labelled & False, ~labelled], lambda units: int(units.sum()))
-    assert set(nobody) == {0}
+    """8 and 12 units are too few, apart and together: a larger one joins them."""
+    for sizes, any_labels, expected in (
+        ([60, 8, 60, 12], True, [0, 0, 1, 0]),
+        ([60, 20, 60, 20, 20], True, [1, 0, 2, 0, 0]),
+        ([140], True, [0]),
+        ([60, 8, 60, 12], False, [0, 0, 0, 0]),
+    ):
+        strata = np.repeat(np.arange(len(sizes)), sizes)
+        labelled = (np.arange(len(strata)) % 2 == 0) & any_labels
+        joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
+        assert [joined[strata == stratum][0] for stratum in range(len(sizes))] == expected
 
 
-def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
-    """ppi_py.ppi_mean_pointestimate (0.2.3) of each stratum at lambda .6, by shares 2:3:1, on units
-    counted here as (affirmed by both, people alone, the grader alone, neither; rest yes, rest no).
-    """
-    counts = [(20, 5, 10, 65, 60, 140), (50, 10, 5, 35, 120, 80), (8, 2, 1, 9, 25, 15)]
-    sums = []
-    for both, people, grader, neither, yes, no in counts:
-        labelled = both + people + grader + neither
-        sums.append([labelled, both + people, both + grader, both, yes + no, yes])
-    strata = RateSums(*np.array(sums, dtype=float).T[:, None, :])
-    each = strata.ppi(0.6)[0]
-    assert each == pytest.approx([0.25, 0.63, 0.605])
-    first = RateSums(*(part[:, :1] for part in strata[:6]))
-    rate, weight = stratified_ppi(first)
-    assert rate == pytest.approx(first.ppi(first.ppi_weight)[:, 0])
-    assert weight == pytest.approx(first.ppi_weight[:, 0])
-    # A stratum without the rest is no number rather than a wrong one.
-    empty = strata._replace(
-        rest=strata.rest * [1, 1, 0], rest_graded=strata.rest_graded * [1, 1, 0]
-    )
-    assert np.isnan(stratified_ppi(empty)[0]).all()
-
-
+@pytest.mark.slow
 def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     """With the errors that the grader makes there, not with those it makes elsewhere."""
     ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2}, people=2)
@@ -353,11 +252,13 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng):
     units["topic"] = np.where(number % 3 == 0, "tax", "war")
     units.loc[number > 390, "topic"] = "few"  # which people did not label
     units.loc[number < 5, "topic"] = "few"
-    results = analyse(ratings, units, [YES], resamples=100, slices=["topic"]).results
+    units.loc[(number > 380) & (number <= 390), "topic"] = "unseen"
+    units.loc[(number >= 5) & (number < 45), "topic"] = "seen"
+    results = analyse(ratings, units, [YES], resamples=40, slices=["topic"]).results
     for topic in ("tax", "war"):
         part = units[units["topic"] == topic]
         own = ratings[ratings["unit_id"].isin(part["unit_id"])]
-        alone = analyse(own, part, [YES], resamples=100).results
+        alone = analyse(own, part, [YES], resamples=40).results
         here = results[results["subset"] == f"topic={topic}|binary"]
         for statistic in ("rate_human", "rate_raw", "rate_ppi"):
             grader = "" if statistic == "rate_human" else "g"
@@ -367,15 +268,8 @@ def test_rates_in_a_part_are_those_of_the_part_alone(rng):
             assert (found["low"] < found["estimate"]).all()
             assert "labelled" not in found.loc["s0", "note"].replace("of them labelled", "")
     few = rows_of(results[results["subset"] == "topic=few|binary"], "rate_ppi").loc["s0"]
-    assert few["note"].endswith(
-        "fewer than 30 items are labelled; 5 of them labelled by annotators"
-    )
-
-
-def test_a_part_without_labels_says_so(rng):
-    ratings, units = study(rng, {"g": [(0.9, 0.7)] * 2})
-    units["topic"] = np.where(np.arange(len(units)) < 2 * 150, "seen", "unseen")
-    results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
+    said = "fewer than 30 items are labelled; 5 of them labelled by annotators"
+    assert few["note"].endswith(said)
     unseen = rows_of(results[results["subset"] == "topic=unseen|binary"], "rate_ppi")
     assert unseen["estimate"].isna().all()
     assert unseen["note"].str.contains("no_pairable_units").all()
@@ -385,23 +279,7 @@ def test_a_part_without_labels_says_so(rng):
     assert seen["note"].str.startswith("annotators labelled all of them").all()
 
 
-def test_rates_by_side_are_those_of_the_responses_on_that_side(rng):
-    """The whole is about pairs, a side about responses."""
-    ratings, units = both_sides(rng, {"g": [(0.9, 0.8)] * 2}, ((0.2, 0.4), (0.6, 0.7)))
-    scale = replace(YES, unit="response")
-    results = analyse(ratings, units, [scale], resamples=100).results
-    for side in "ab":
-        own, table = (each[each["unit_id"].str.endswith(side)] for each in (ratings, units))
-        alone = analyse(own, table.drop(columns="side"), [YES], resamples=100).results
-        here = results[results["subset"] == f"side={side}|binary"]
-        for statistic in ("rate_raw", "rate_ppi"):
-            found, expected = (rows_of(each, statistic) for each in (here, alone))
-            expected = expected[expected["subset"] == "all|binary"]
-            assert found["estimate"].to_dict() == pytest.approx(expected["estimate"].to_dict())
-            assert (found["n_units"] == 400).all()
-
-
-def from_counts(subjects: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def from_counts(subjects):
     """Ratings and units with these counts, by subject and part; units of a part are clusters."""
     kinds = {
         "people_and_grader": "yy", "people_alone": "yn", "grader_alone": "ny", "neither": "nn",
@@ -420,9 +298,7 @@ def from_counts(subjects: dict[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_each_part_is_ppi_pythons():
-    """What ppi_py 0.2.3 said of the same labels, written down: it brings a compiler along, so that
-    it is not installed with the tests.
-    """
+    """What ppi_py 0.2.3, which needs a compiler, said of the same labels."""
     case = known_values("ppi_python_parts")
     ratings, units = from_counts(case["subjects"])
     results = analyse(ratings, units, [YES], resamples=50, slices=["topic"]).results
@@ -436,57 +312,21 @@ def test_each_part_is_ppi_pythons():
             assert rate == pytest.approx(expected["rate_own_lambda"], abs=1e-3)
 
 
-@pytest.mark.slow
-def test_the_published_sets_columns_are_parts(shared_data, tmp_path, rng):
-    """From the file to the rates: a study of the published pairs, with labels made up here."""
-    folder, exported = str(tmp_path / "study"), tmp_path / "units.csv"
-    assert main(["new", folder, "--pairs", str(shared_data / "eval_set.csv")]) == 0
-    assert main(["export", folder, "--units", str(exported)]) == 0
-    with open_study(tmp_path / "study") as created:
-        slices = created.config.analysis.slices
-    assert set(slices) >= {"template_category", "main_category"}
-    pairs = read_table(exported).drop_duplicates("cluster_id")
-    pairs["topic_group"] = pairs["topic_name"].str[0]  # of 60 topics, too many to slice by
-    units = pd.concat(
-        pairs.assign(unit_id=pairs["cluster_id"] + f"|{subject}", subject=subject)
-        for subject in ("s0", "s1")
-    )
-    said = {"g": ("model", units), "h": ("human", units[units["cluster_id"] <= "p0120"])}
-    ratings = pd.concat(
-        pd.DataFrame(
-            {"unit_id": own["unit_id"], "rater_id": rater, "rater_kind": kind, "rubric": "R",
-             "label": rng.choice(["y", "n"], len(own))}
-        )
-        for rater, (kind, own) in said.items()
-    )  # fmt: skip
-    columns = [*slices, "partisan", "topic_group"]
-    results = analyse(ratings, units, [YES], resamples=20, slices=columns).results
-    for column in columns:
-        rates = rows_of(results[results["subset"].str.startswith(f"{column}=")], "rate_raw")
-        own = set(rates["subset"].str.removeprefix(f"{column}=").str.removesuffix("|binary"))
-        assert own == set(pairs[column].astype(str))
-        assert rates.groupby("at")["n_units"].sum().to_dict() == {"s0": 250, "s1": 250}
-
-
 SCALE = replace(YES, unit="response")
 STATISTIC = "rate_side_difference_ppi"
 
 
-def sided(
-    rng: np.random.Generator,
-    rates: tuple[tuple[float, ...], tuple[float, ...]] = ((0.6, 0.4), (0.3, 0.4)),
-    **options: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def sided(rng, rates=((0.6, 0.4), (0.3, 0.4)), **options):
     """Ratings and units of answers to both sides of pairs, with the rates of either side's."""
     return both_sides(rng, {"g": [(0.9, 0.8)] * len(rates[0])}, rates, **options)
 
 
-def found_in(ratings: pd.DataFrame, units: pd.DataFrame, **options: object) -> pd.DataFrame:
-    results = analyse(ratings, units, [SCALE], **{"resamples": 400, **options}).results
+def found_in(ratings, units, **options):
+    results = analyse(ratings, units, [SCALE], **{"resamples": 200, **options}).results
     return results[results["statistic"] == STATISTIC].set_index("at")
 
 
-def apart(ratings: pd.DataFrame, units: pd.DataFrame, rater: str, subject: str) -> pd.Series:
+def apart(ratings, units, rater, subject):
     """A rater's verdict on side a minus that on side b, by pair; NaN where one is missing."""
     own = ratings[ratings["rater_id"] == rater].merge(units, on="unit_id")
     own = own[own["subject"] == subject]
@@ -522,19 +362,6 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
 
 
-def test_pairs_drop_out_of_a_difference(rng):
-    """Where both answers to a pair are nearly the same, it is surer than either side's rate."""
-    ratings, units = sided(rng, rates=((0.5,), (0.5,)))
-    first = ratings[ratings["unit_id"].str.endswith("a")]
-    second = first.assign(unit_id=first["unit_id"].str[:-1] + "b")
-    results = analyse(pd.concat([first, second]), units, [SCALE], resamples=400).results
-    (row,) = results[results["statistic"] == STATISTIC].to_dict("records")
-    rates = results[(results["statistic"] == "rate_ppi") & results["subset"].str.contains("side=")]
-    assert row["estimate"] == 0
-    assert row["low"] < 0 < row["high"]
-    assert row["high"] - row["low"] < 0.5 * (rates["high"] - rates["low"]).min()
-
-
 def test_leanings_say_which_side_is_first(rng):
     ratings, units = sided(rng)
     number = units["cluster_id"].str[1:].astype(int)
@@ -556,6 +383,7 @@ def test_leanings_say_which_side_is_first(rng):
     assert raw["leaning=left|binary", "s0"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_what_has_one_side_only_is_left_out_and_said(rng):
     ratings, units = sided(rng, rates=((0.6, 0.4, 0.5), (0.3, 0.4, 0.5)))
     unit = ratings["unit_id"]
@@ -579,7 +407,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng):
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_sides_that_never_differ_have_bounds(rate, rng):
-    ratings, units = sided(rng, rates=((rate,) * 2,) * 2, labelled=20)
+    ratings, units = sided(rng, rates=((rate,) * 2,) * 2, labelled=20, pairs=60)
     ratings["label"] = "y" if rate else "n"
     found = found_in(ratings, units, resamples=50)
     assert (found["estimate"] == 0).all()
@@ -588,28 +416,19 @@ def test_sides_that_never_differ_have_bounds(rate, rng):
     assert found["note"].str.startswith("fewer than 30 items are labelled").all()
 
 
-def test_one_side_of_every_pair_has_no_row(rng):
-    ratings, units = sided(rng)
-    first = ratings["unit_id"].str.endswith("|a")
-    assert found_in(ratings[first], units, resamples=50).empty
-
-
-@pytest.mark.parametrize("labelled", [6, 40])
+@pytest.mark.parametrize("labelled", [4, 6, 40])
 def test_pairs_that_all_go_one_way_leave_room(labelled, rng):
-    """As much as that many labelled pairs leave, not the graded ones."""
-    found = found_in(*sided(rng, rates=((1.0, 0.5, 0.0), (0.0, 0.5, 1.0)), labelled=labelled))
+    """As much as that many labelled pairs leave, not the graded ones; four leave all."""
+    rates = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
+    found = found_in(*sided(rng, rates=rates, labelled=labelled, pairs=100))
+    assert found.loc["s0", "estimate"] > 0.9 > -0.9 > found.loc["s2", "estimate"]
+    if labelled == 4:
+        assert found[["low", "high"]].isna().all(axis=None)
+        assert found["note"].str.startswith("too_few_clusters; ").all()
+        return
     most = 1 - 2 * (1 - 0.025 ** (1 / labelled))
-    assert found.loc["s0", "estimate"] > 0.9
     assert found.loc["s0", "low"] <= most
-    assert found.loc["s2", "estimate"] < -0.9
     assert found.loc["s2", "high"] >= -most
-
-
-def test_too_few_labelled_pairs_have_no_interval(rng):
-    found = found_in(*sided(rng, rates=((1.0, 0.5), (0.0, 0.5)), labelled=4))
-    assert found["estimate"].notna().all()
-    assert found[["low", "high"]].isna().all(axis=None)
-    assert found["note"].str.startswith("too_few_clusters; ").all()
 
 
 def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
@@ -622,12 +441,8 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
 
 
-def scored(
-    rng: np.random.Generator, pairs: int = 200, labelled: int = 80
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores from 1 to 5 of two people and of a grader that errs upwards, on answers of two
-    subjects to both sides of pairs.
-    """
+def scored(rng, pairs=200, labelled=80):
+    """Scores from 1 to 5 of two people and a grader that errs upwards, on both sides of pairs."""
     index = pd.MultiIndex.from_product([range(pairs), ["s0", "s1"], ["a", "b"]])
     units = index.to_frame(index=False, name=["pair", "subject", "side"])
     units["cluster_id"] = "p" + units["pair"].astype(str)
@@ -658,7 +473,7 @@ def test_means_are_ppi_of_scores_and_differences_of_a_regression(rng):
     )
     wide = units.join(wide, on="unit_id").assign(h=lambda each: each[["h0", "h1"]].mean(axis=1))
 
-    def powered(y: pd.Series, f: pd.Series) -> tuple[float, np.ndarray]:
+    def powered(y, f):
         y, f, known = y.to_numpy(), f.to_numpy(), y.notna().to_numpy()
         n, more = known.sum(), (~known).sum()
         weight = np.cov(y[known], f[known], ddof=0)[0, 1] / np.var(f, ddof=1) / (1 + n / more)
@@ -696,7 +511,7 @@ def test_shares_of_classes_have_one_weight_and_sum_to_one(rng):
     """As ppi_py 0.2 has the mean of indicators: one weight, of traces of covariances."""
     ratings, units = scored(rng)
     scale = replace(YES, categories=tuple("12345"), affirmative=frozenset(), unit="response")
-    found = analyse(ratings, units, [scale], resamples=100, slices=["topic"]).results
+    found = analyse(ratings, units, [scale], resamples=40, slices=["topic"]).results
     found = found[found["statistic"] == "prevalence_ppi"].set_index(["subset", "at"])
     sums = found["estimate"].groupby("subset").sum()
     assert set(sums.index) > {"all", "subject=s0", "topic=tax", "side=b"}
@@ -714,7 +529,7 @@ def test_shares_of_classes_have_one_weight_and_sum_to_one(rng):
     assert (found["estimate"] <= found["high"]).all()
 
 
-@pytest.mark.parametrize("score", ["1", "3", "5"])
+@pytest.mark.parametrize("score", ["1", "3"])
 def test_scores_that_never_differ_leave_room(score, rng):
     ratings, units = scored(rng, pairs=40, labelled=20)
     scale = replace(YES, categories=tuple("12345"), affirmative=frozenset(), level="ordinal")
@@ -727,54 +542,28 @@ def test_scores_that_never_differ_leave_room(score, rng):
         assert (rows["low"] < rows["high"]).all()
 
 
-# --- Corrections of plain columns: the published example, and formulas written out ----------------
-# 70 true positives, 20 false ones, 10 false negatives, 100 true ones; 480 of 1,000 elsewhere.
-PEOPLE, GRADER = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
-REST = np.repeat([1, 0], [480, 520])
+EXAMPLE = known_values("prevalence_correction")
+COUNTS = EXAMPLE["data"]
+CELLS = [COUNTS[name] for name in ("TP", "FP", "FN", "TN")]
+PEOPLE, GRADER = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], CELLS, axis=0).T
+REST = np.arange(COUNTS["unlabeled_n"]) < COUNTS["unlabeled_positive"]
 
 
 def test_the_reference_values():
-    case = known_values("prevalence_correction")
-    counts, expected = case["data"], case["expected"]
-    cells = [counts[name] for name in ("TP", "FP", "FN", "TN")]
-    people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], cells, axis=0).T
-    n, affirmed = counts["unlabeled_n"], counts["unlabeled_positive"]
-    rest = np.repeat([1, 0], [affirmed, n - affirmed])
-
-    found, known = rogan_gladen(people, grader, rest), expected["rogan_gladen"]
+    """Resampled intervals, too; holding the unlabelled rate fixed they would be [.371, .513]."""
+    expected = EXAMPLE["expected"]
+    found, known = rogan_gladen(PEOPLE, GRADER, REST), expected["rogan_gladen"]
     assert found.estimate == pytest.approx(known["estimate"], abs=known["tolerance"])
     assert [found.low, found.high] == pytest.approx(known["delta_method_interval"], abs=0.006)
-
-    ppi = ppi_plus_plus(people, grader, rest, weight=1, method="normal")
-    known = expected["ppi_lambda_1"]
-    bounds = [ppi.estimate, ppi.low, ppi.high]
-    assert bounds == pytest.approx(known["estimate_low_high"], abs=known["tolerance"])
-    tuned = ppi_plus_plus(people, grader, rest, method="normal")
-    known = expected["ppi_plus_plus"]
-    close = {"abs": known["tolerance"]}
-    assert tuned.weight == pytest.approx(known["lambda"], **close)
-    bounds = [tuned.estimate, tuned.low, tuned.high]
-    assert bounds == pytest.approx(known["estimate_low_high"], **close)
-
-
-def test_by_hand():
-    """Rate .48, sensitivity 70/80, specificity 100/120: (.48 + .8333 - 1) / .70833 = .44235."""
-    found = rogan_gladen(PEOPLE, GRADER, REST)
-    assert (found.sensitivity, found.specificity) == pytest.approx((70 / 80, 100 / 120))
-    assert found.estimate == pytest.approx((0.48 - 20 / 120) / (70 / 80 - 20 / 120))
-    # The weight: cov .35 - .4 * .45 over 1.2 * (.475 * .525), the variance of all 1,200 grades.
-    tuned = ppi_plus_plus(PEOPLE, GRADER, REST)
-    assert tuned.weight == pytest.approx((0.35 - 0.4 * 0.45) / (1.2 * 0.475 * 0.525))
-    assert tuned.estimate == pytest.approx(0.4 + tuned.weight * (0.48 - 0.45))
-
-
-def test_the_bootstrap_resamples_both_parts():
-    """About [.358, .526] is right here; holding the unlabelled rate fixed gives [.371, .513]."""
-    found = rogan_gladen(PEOPLE, GRADER, REST)
-    assert (found.low, found.high) == pytest.approx((0.358, 0.526), abs=0.006)
-    normal = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
+    ppi = ppi_plus_plus(PEOPLE, GRADER, REST, weight=1, method="normal")
+    tuned = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
+    for of, name in ((ppi, "ppi_lambda_1"), (tuned, "ppi_plus_plus")):
+        known = expected[name]
+        bounds = [of.estimate, of.low, of.high]
+        assert bounds == pytest.approx(known["estimate_low_high"], abs=known["tolerance"])
+    assert tuned.weight == pytest.approx(known["lambda"], abs=known["tolerance"])
     drawn = ppi_plus_plus(PEOPLE, GRADER, REST)
-    assert (drawn.low, drawn.high) == pytest.approx((normal.low, normal.high), abs=0.006)
+    assert (drawn.low, drawn.high) == pytest.approx((tuned.low, tuned.high), abs=0.006)
 
 
 def test_clusters_widen_what_goes_together():
@@ -798,16 +587,6 @@ def test_a_tie_among_people_counts_half_on_either_side():
         assert getattr(tied, name) == getattr(split, name)
 
 
-def test_people_alone_where_the_grader_never_varies():
-    found = ppi_plus_plus(PEOPLE, np.ones(200), np.ones(1000), method="normal")
-    assert (found.estimate, found.weight) == (0.4, 0.0)
-
-
-def test_a_weight_is_never_negative():
-    """A grader that turns people's verdicts round is left out, not drawn on upside down."""
-    assert ppi_plus_plus(PEOPLE, 1 - GRADER, 1 - REST).weight == 0.0
-
-
 @pytest.mark.parametrize(
     ("grades", "rest", "note"),
     [
@@ -822,15 +601,15 @@ def test_rogan_gladen_has_nothing_to_divide_by(grades, rest, note):
     assert found.note == note
 
 
-def test_people_of_one_mind_leave_an_error_rate_unknown():
+def test_degenerate_columns():
     assert rogan_gladen(np.ones(200), GRADER, REST).note == "no_variation"
+    found = rogan_gladen(PEOPLE, GRADER, np.zeros(1000))
+    assert (found.estimate, found.low) == (0.0, 0.0), "a corrected rate stays a rate"
     assert ppi_plus_plus(np.ones(200), GRADER, REST).estimate == 1.0
     assert ppi_plus_plus(PEOPLE, GRADER, []).note == "no_unlabelled_units"
-
-
-def test_a_corrected_rate_stays_a_rate():
-    found = rogan_gladen(PEOPLE, GRADER, np.zeros(1000))
-    assert (found.estimate, found.low) == (0.0, 0.0)
+    constant = ppi_plus_plus(PEOPLE, np.ones(200), np.ones(1000), method="normal")
+    assert (constant.estimate, constant.weight) == (0.4, 0.0)
+    assert ppi_plus_plus(PEOPLE, 1 - GRADER, 1 - REST).weight == 0.0, "it is never negative"
 
 
 @pytest.mark.parametrize(
@@ -851,7 +630,7 @@ def test_bad_input(change, says):
     functions = [ppi_plus_plus] if of_one else [rogan_gladen, ppi_plus_plus]
     for function in functions:
         with pytest.raises(InputError, match=says):
-            function(**given)  # type: ignore[arg-type]
+            function(**given)
 
 
 def test_a_sample_in_which_nobody_affirmed_has_an_interval():
@@ -864,20 +643,6 @@ def test_a_sample_in_which_nobody_affirmed_has_an_interval():
     assert everybody.low == pytest.approx(0.025 ** (1 / 50))
     # Nobody affirmed: there is no sensitivity to correct by.
     assert rogan_gladen(nobody, few, np.ones(100)).note == "no_variation"
-
-
-def test_few_cases_are_wilsons_and_many_are_the_resamples():
-    rest = np.repeat([1, 0], [30, 970])
-    people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [2, 1, 47], axis=0).T
-    found = ppi_plus_plus(people, grader, rest, bootstrap=Bootstrap(1000))
-    plain = ppi_plus_plus(people, grader, rest, method="normal")
-    assert 0 < found.low < found.estimate < found.high
-    # The normal interval reaches below 0 and is cut there; Wilson's is not symmetrical.
-    assert plain.low == 0.0
-    assert found.high - found.estimate > 1.2 * (found.estimate - found.low)
-    known = ppi_plus_plus(PEOPLE, GRADER, REST, bootstrap=Bootstrap(4000))
-    normal = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
-    assert (known.low, known.high) == pytest.approx((normal.low, normal.high), abs=0.004)
 
 
 def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted():

@@ -27,8 +27,13 @@ from tests.analysis.make import YES, ratings_of, rows_of, study
 from tests.peers import stats
 
 
-def _response_study() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two subjects, two pairs, both sides; one human and two graders, written out."""
+def test_the_pair_rule():
+    """A pair is affirmative where the mean of its two responses reaches .5; one label of two does.
+
+    ann: s1 (1+0)/2 yes, (1+1)/2 yes -> 1; s2 0 no, (0+1)/2 yes -> 1/2.
+    hard: s1 0 no, 1/2 yes -> 1/2; s2 1/2 yes, and p2 lacks a label -> 1.
+    prob: s1 .55 yes, .45 no -> 1/2; s2 .45 no, .45 no -> 0.
+    """
     keys = [(pair, s, side) for pair in ("p1", "p2") for s in ("s1", "s2") for side in "ab"]
     units = pd.DataFrame(keys, columns=["cluster_id", "subject", "side"])
     units.insert(0, "unit_id", [f"u{n:05d}" for n in range(8)])
@@ -39,17 +44,7 @@ def _response_study() -> tuple[pd.DataFrame, pd.DataFrame]:
         "hard": ["n", "n", "y", "n", "y", "n", "", "y"],
         "prob": ["y" if each >= 0.5 else "n" for each in p],
     }
-    return ratings_of(labels, ["hard", "prob"], {"prob": p}), units
-
-
-def test_the_pair_rule():
-    """A pair is affirmative where the mean of its two responses reaches .5; one label of two does.
-
-    ann: s1 (1+0)/2 yes, (1+1)/2 yes -> 1; s2 0 no, (0+1)/2 yes -> 1/2.
-    hard: s1 0 no, 1/2 yes -> 1/2; s2 1/2 yes, and p2 lacks a label -> 1.
-    prob: s1 .55 yes, .45 no -> 1/2; s2 .45 no, .45 no -> 0.
-    """
-    ratings, units = _response_study()
+    ratings = ratings_of(labels, ["hard", "prob"], {"prob": p})
     scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="response")
     results = analyse(ratings, units, [scale], resamples=50).results
     scores = rows_of(results, "subject_score").set_index(["rater_a", "at"])
@@ -84,7 +79,7 @@ def test_scores_are_compared_on_the_units_that_both_scored(rng):
     table["cluster_id"] = [f"p{n % 40}" for n in range(160)]
     table["subject"] = [f"s{n // 40}" for n in range(160)]
     scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
-    results = analyse(ratings, table, [scale], resamples=300).results
+    results = analyse(ratings, table, [scale], resamples=100).results
     found = results[results["statistic"].isin(["spearman", "kendall", "pearson"])]
     assert found["estimate"].tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert set(found["n_units"]) == {80}
@@ -138,7 +133,7 @@ def test_ranks_are_those_of_scipy(rng):
     )
 
 
-@pytest.mark.parametrize("subjects", [2, 3, 5, 20])
+@pytest.mark.parametrize("subjects", [2, 5, 10])
 def test_bounds_that_hold_together_are_tukeys(rng, subjects):
     """Independent rates of equal variance: the largest difference is the studentized range."""
     drawn = 0.5 + 0.01 * rng.normal(size=(40_000, subjects))
@@ -147,15 +142,6 @@ def test_bounds_that_hold_together_are_tukeys(rng, subjects):
     tukey = stats.studentized_range.ppf(0.95, subjects, np.inf) / np.sqrt(2.0)
     reach = (found.high - found.low) / 2 / (0.01 * np.sqrt(2.0))
     assert reach.mean() == pytest.approx(tukey, rel=0.01)
-
-
-def test_pairs_computed_in_parts_are_the_same(rng, monkeypatch):
-    rates = np.clip(0.3 + 0.05 * rng.normal(size=(201, 6)), 0.0, 1.0)
-    rates[3, 2] = np.nan
-    whole = all_differences(rates, np.arange(20, 26))
-    monkeypatch.setattr(scores, "_TOGETHER", 4)
-    for part, same in zip(all_differences(rates, np.arange(20, 26)), whole, strict=True):
-        assert part == pytest.approx(same)
 
 
 def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(rng):
@@ -177,13 +163,14 @@ def test_possible_ranks_are_those_of_all_orders_that_are_not_excluded(rng):
         assert (1 + allowed.max(axis=0) == lowest).all()
 
 
-def of(results: pd.DataFrame, statistic: str) -> pd.DataFrame:
+def of(results, statistic):
     return rows_of(results, statistic).set_index("at")
 
 
+@pytest.mark.slow
 def test_rows_of_a_study(rng):
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=(0.3, 0.3, 0.8))
-    results = analyse(ratings, units, [YES], resamples=400).results
+    results = analyse(ratings, units, [YES], resamples=150).results
     rates, apart = of(results, "rate_ppi"), of(results, "rate_difference_ppi")
     assert list(apart.index) == ["s0>s1", "s0>s2", "s1>s2"]
     for at, row in apart.iterrows():
@@ -197,7 +184,7 @@ def test_rows_of_a_study(rng):
     assert ranks[["low", "high"]].to_numpy().tolist() == [[2, 3], [2, 3], [1, 1]]
     both = [YES, type(YES)("Q", YES.categories, affirmative=YES.affirmative, unit="pair")]
     other = ratings.assign(rubric="Q")
-    twice = analyse(pd.concat([ratings, other]), units, both, resamples=400).results
+    twice = analyse(pd.concat([ratings, other]), units, both, resamples=150).results
     wider = of(twice[twice["rubric"] == "R"], "rate_difference_ppi")
     assert (wider["high"] - wider["low"] > apart["high"] - apart["low"]).all()
 
@@ -211,34 +198,12 @@ def test_a_difference_within_prompts_is_surer_than_either_rate(rng):
     alike = wide[wide["subject"] == "s0"]
     other = alike.assign(unit_id=alike["pair"] + "|s1")
     results = analyse(
-        pd.concat([alike, other])[ratings.columns], units, [YES], resamples=400
+        pd.concat([alike, other])[ratings.columns], units, [YES], resamples=150
     ).results
     (apart,) = of(results, "rate_difference_ppi").to_dict("records")
     rates = of(results, "rate_ppi")
     assert apart["high"] - apart["low"] < 0.2 * (rates["high"] - rates["low"]).min()
     assert apart["low"] < 0 < apart["high"]  # and yet no single number
-
-
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_rates_that_never_vary_have_bounds(rate, rng):
-    ratings, units = study(rng, {"g": [(1.0, 1.0)] * 3}, rates=(rate,) * 3, labelled=10)
-    results = analyse(ratings, units, [YES], resamples=50).results
-    apart = of(results, "rate_difference_ppi")
-    assert (apart["estimate"] == 0).all()
-    assert (apart["low"] < 0).all()
-    assert (apart["high"] > 0).all()
-    assert of(results, "rate_rank_set")[["low", "high"]].to_numpy().tolist() == [[1, 3]] * 3
-
-
-def test_who_is_labelled_once_or_never(rng):
-    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=(0.3, 0.5, 0.7))
-    human = ratings["rater_kind"] == "human"
-    last, once = ratings["unit_id"].str.endswith("s2"), ratings["unit_id"] == "p0000|s1"
-    kept = ratings[~human | ~(last | ratings["unit_id"].str.endswith("s1")) | once]
-    results = analyse(kept, units, [YES], resamples=100).results
-    (apart,) = of(results, "rate_difference_ppi").to_dict("records")
-    assert (apart["low"], apart["high"]) == (-1.0, 1.0)  # one cluster tells nothing
-    assert set(of(results, "rate_rank_set").index) == {"s0", "s1"}
 
 
 def test_of_many_subjects_only_the_ranks_are_listed(rng, monkeypatch):

@@ -1,9 +1,6 @@
-"""The threshold sweep against trying every threshold, resample by resample, and its interval.
+"""Thresholds: the sweep against trying every one, its interval, what is recommended and held out.
 
-Folds keep clusters whole.
-Thresholds judged on clusters that they were not tuned on.
-
-What is recommended, and whether the interval of a tuned threshold is honest (synthetic).
+The quality of probabilities: known values, and scikit-learn as second implementation.
 """
 
 from dataclasses import replace
@@ -11,17 +8,23 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import settings as trials
+from hypothesis import strategies as st
 
-from benchmarks import calibration as benchmark
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale, analyse, score_probabilities
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.encoding import combine_readings, encode, pair_verdicts
-from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds.rows import (
     clusters_labelled,
+    equal_mass_bins,
+    isotonic_curve,
     judged_out_of_sample,
+    recalibrated,
+    reliability_curve,
+    squared_calibration_error,
     thresholds_in_force,
 )
 from evenhand.analysis.thresholds.sweep import (
@@ -38,10 +41,11 @@ from evenhand.analysis.thresholds.sweep import (
 )
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
-from tests.peers import metrics, model_selection
+from tests.known_values import known_values
+from tests.peers import isotonic, metrics, model_selection
 
 
-def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
+def _objective(y, verdict, name):
     """The second implementation: scikit-learn."""
     if name == "kappa":
         return float(metrics.cohen_kappa_score(y, verdict, labels=[0, 1]))
@@ -72,14 +76,6 @@ def test_sweep_is_exact_in_every_resample(rng, name):
         assert each[found.threshold[row]] == pytest.approx(found.tuned[row])
         course = [each[at] for at in found.curve.thresholds]
         assert found.curve.values[row] == pytest.approx(course)
-
-
-def test_the_default_is_kept_where_it_is_as_good_as_any():
-    p, y = np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([0, 0, 1, 1] * 5, dtype=np.int8)
-    resamples = Resamples(np.ones(20), 50, np.random.default_rng(1))
-    found = sweep(p, y, np.arange(20), resamples, 0.5)["kappa"]
-    assert found.threshold[0] == 0.5
-    assert found.tuned[0] == 1.0
 
 
 def test_the_interval_holds_every_threshold_with_the_same_verdicts():
@@ -136,7 +132,7 @@ def test_a_single_cluster_cannot_be_held_out():
     assert held_out_verdicts(np.linspace(0, 1, 20), np.ones(20, dtype=np.int8), one, 0.5) == {}
 
 
-def _interval(low: float, high: float) -> Interval:
+def _interval(low, high):
     return Interval((low + high) / 2, low, high)
 
 
@@ -181,47 +177,12 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng):
     assert found.advice.threshold == 0.5
 
 
-@pytest.mark.slow
-def test_the_optimum_of_the_population_is_where_sampling_puts_it():
-    """0.1 by construction, and by the kappa of a million units (not where half are affirmed)."""
-    population = benchmark.Population("large", 2.0, 0.4, 1_000_000)
-    p, y, clusters = benchmark.simulate(population, np.random.default_rng(2))
-    resamples = Resamples(np.ones(len(p)), 1, np.random.default_rng(3))
-    at = np.quantile(p, np.linspace(0, 1, 200))
-    coarse = at[np.maximum(np.searchsorted(at, p, side="right") - 1, 0)]
-    found = sweep(coarse, y, clusters, resamples, 0.5)["kappa"].threshold[0]
-    assert found == pytest.approx(0.1, abs=0.02)
-    near = np.abs(p - 0.1) < 0.005
-    assert abs(y[near].mean() - 0.5) > 0.02
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
-def test_the_interval_holds_the_optimum(name):
-    """40 of the benchmark's studies; it has 500 of each kind."""
-    population = next(of for of in benchmark.POPULATIONS if of.name == name)
-    found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
-    assert found.held >= 37
-    assert found.advice["tuned"] >= 38
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
-def test_a_grader_without_information_is_never_tuned(objective):
-    nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
-    found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
-    assert found.advice["default"] + found.advice["not_identifiable"] >= 29
-
-
-# --- The rows of tuned thresholds, and thresholds in force ----------------------------------------
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
 @pytest.fixture(scope="module")
-def tuned() -> pd.DataFrame:
-    """A grader whose probabilities say yes from .1 up, two annotators, a grader with hard
-    labels.
-    """
+def tuned():
+    """A grader whose probabilities say yes from .1 up, one with hard labels, two annotators."""
     rng = np.random.default_rng(20)
     truth = rng.random(300) < 0.4
     p = np.where(truth, rng.uniform(0.1, 1.0, 300), rng.uniform(0.0, 0.12, 300))
@@ -233,7 +194,7 @@ def tuned() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def results(tuned: pd.DataFrame) -> pd.DataFrame:
+def results(tuned):
     return analyse(tuned, None, [YES], resamples=300).results
 
 
@@ -247,7 +208,6 @@ def test_threshold_rows(tuned, results):
     tied = tuned[tuned["rater_kind"] == "human"].groupby("unit_id")["label"].nunique().gt(1).sum()
     assert f"{tied} tied items left out" in rows.loc[("humans", "kappa"), "note"]
     assert rows.loc[("humans", "kappa"), "n_units"] == 300 - tied
-
     at = rows_of(results, "cohen_kappa_at_threshold").set_index(["rater_a", "at"])
     labels = tuned.pivot(index="unit_id", columns="rater_id", values="label")
     p = tuned[tuned["rater_id"] == "prob"].set_index("unit_id")["p_positive"]
@@ -261,25 +221,12 @@ def test_threshold_rows(tuned, results):
 
 
 @pytest.mark.slow
-def test_tuning_is_judged_held_out(results):
+def test_tuning_is_judged_held_out_and_recommended(tuned, results):
     """Against `hard` the right threshold is far from .5; any nine tenths of the data show it."""
     gain = rows_of(results, "threshold_held_out_gain").set_index(["rater_a", "at"])
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
     assert row["note"] == "the tuned threshold wins on held-out items"
-
-
-@pytest.mark.slow
-def test_a_reference_without_variation_has_no_threshold(tuned):
-    tuned = tuned.assign(label=tuned["label"].mask(tuned["rater_id"] == "hard", "y"))
-    results = analyse(tuned, None, [YES], resamples=50).results
-    rows = rows_of(results, "threshold", "hard")
-    assert rows["estimate"].isna().all()
-    assert (rows["note"] == "no_variation").all()
-
-
-@pytest.mark.slow
-def test_the_recommendation_stands_in_a_row(tuned, results):
     rows = rows_of(results, "threshold_recommended").set_index(["rater_a", "at"])
     row = rows.loc[("hard", "kappa")]
     assert row["note"] == "tuned; wins on held-out items"
@@ -315,7 +262,7 @@ def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned, results):
 
 
 def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
-    results = analyse(tuned, None, [YES], resamples=100).results
+    results = analyse(tuned, None, [YES], resamples=30).results
     curve = rows_of(results, "threshold_curve_kappa").set_index("at")
     assert set(curve["rater_a"]) == {"humans"}
     assert 10 < len(curve) <= 47
@@ -324,28 +271,19 @@ def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
         assert curve.loc["0.5", column] == pytest.approx(at.loc["0.5", column])
 
 
-def test_one_person_is_a_reference_and_named(tuned):
-    results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
-    rows = rows_of(results, "threshold", "humans")
-    assert (rows["n_units"] == 300).all()
-    assert rows["note"].str.contains("against the one annotator, ann").all()
-
-
 PAIRS = tuple(f"p{n:02d}" for n in range(60))
 TUNED_ON = frozenset(PAIRS[:40])
 
 
-def tuned_scale(threshold: float = 0.12, **about: object) -> Scale:
+def tuned_scale(threshold=0.12, **about):
     """The grader `g` with a threshold tuned on 40 of 60 pairs."""
     tuning = {"clusters": TUNED_ON, "objective": "kappa", "reference": "humans", "instead_of": 0.5}
     return replace(YES, thresholds={"g": threshold}, tunings={"g": Tuning(**(tuning | about))})
 
 
 @pytest.fixture
-def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """60 pairs of two responses: two annotators, a grader whose best threshold is about .1, and one
-    with hard labels that both people's labels have nothing to do with.
-    """
+def tables(rng):
+    """60 pairs of responses: two annotators, a grader whose best threshold is .1, a random one."""
     units = pd.DataFrame(
         [
             {"unit_id": f"{pair}|m|{side}", "cluster_id": pair, "subject": "m", "side": side}
@@ -363,7 +301,7 @@ def tables(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     return ratings.assign(rubric="tone", unit_id=names), units
 
 
-def matrix(tables: tuple[pd.DataFrame, pd.DataFrame], scale: Scale) -> LabelMatrix:
+def matrix(tables, scale):
     ratings, units = tables
     return encode(combine_readings(validate_ratings(ratings), scale), scale, units)
 
@@ -377,7 +315,6 @@ def test_verdicts_are_held_out_where_the_threshold_was_tuned_and_only_there(tabl
     assert (judged.thresholds[seen, g] != 0.12).any()
     assert (np.delete(judged.thresholds, g, 1) == np.delete(labels.thresholds, g, 1)).all()
     assert (judged.codes == labels.codes).all()
-
     # By hand: people's majority on the 40 pairs, each fold without its own.
     people = labels.verdicts[:, :2].sum(axis=1)
     majority = np.where(seen & (people != 1), people == 2, -1).astype(np.int8)
@@ -411,14 +348,6 @@ def test_labels_that_came_later_have_no_say_either(tables):
         judged_out_of_sample(matrix((each, units), tuned_scale())) for each in (ratings, turned)
     )
     assert (before.thresholds == after.thresholds).all()
-
-
-def test_both_responses_of_a_pair_are_judged_alike(tables):
-    labels = judged_out_of_sample(matrix(tables, tuned_scale()))
-    g = labels.raters.index("g")
-    a, b = (labels.thresholds[labels.side == side, g] for side in (0, 1))
-    assert (a == b).all()
-    assert (pair_verdicts(labels).thresholds[:, g] == a).all()
 
 
 def test_a_threshold_tuned_to_a_rater_is_held_out_to_that_rater(tables):
@@ -467,31 +396,6 @@ def test_every_threshold_says_where_it_comes_from(tables):
 
 
 @pytest.mark.slow
-def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables):
-    """The sensitivity line differs in its intervals only."""
-    settings = {"resamples": 100, "sensitivity_cluster": "topic"}
-    rows = analyse(*tables, [tuned_scale()], **settings).results
-    mine = rows[(rows["rater_b"] == "g") & (rows["subset"] == "all|binary")]
-    mine = rows_of(mine, "human_ceiling_difference").set_index("at")
-    assert mine.loc["", "estimate"] == mine.loc["cluster=topic", "estimate"]
-    assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
-
-
-@pytest.mark.slow
-def test_slices_are_judged_out_of_sample_too(tables):
-    """Where all pairs were tuned on, the slices' figures are not those in sample."""
-    everywhere = tuned_scale(clusters=frozenset(PAIRS))
-    found = []
-    for scale in (everywhere, replace(everywhere, tunings={})):
-        rows = analyse(*tables, [scale], resamples=50, slices=["topic"]).results
-        mine = rows[(rows["rater_b"] == "g") & rows["subset"].str.fullmatch(r"topic=\d\|binary")]
-        mine = mine[mine["statistic"].isin(["cohen_kappa", "observed_agreement"])]
-        found.append(mine.set_index(["statistic", "subset"])["estimate"])
-    assert len(found[0]) > 3
-    assert (found[0] - found[1]).abs().max() > 0
-
-
-@pytest.mark.slow
 def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
     """So that writing it neither betters nor worsens the verdict that advised it."""
     ratings, units = tables
@@ -517,3 +421,185 @@ def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables):
     plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
     own = before[before["statistic"].eq("bias_slice")]
     assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()
+
+
+def test_known_values():
+    known = known_values("calibration_small")
+    y = np.array(known["data"]["y"], dtype=float)
+    p = np.array(known["data"]["p"])
+    expected = known["expected"]
+    assert np.mean((p - y) ** 2) == pytest.approx(expected["brier"], abs=1e-12)
+    fitted = np.interp(p, *isotonic_curve(p, y))
+    assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
+
+
+def test_recalibration_is_that_of_scikit_learn(rng):
+    """Fold by fold, ties and probabilities outside the fitted range among them."""
+    p = rng.random(200).round(2)
+    y = (rng.random(200) < p**2).astype(float)
+    clusters = np.repeat(np.arange(50), 4)
+    found = recalibrated(p, y, clusters)
+    fold = folds(clusters)
+    for each in range(10):
+        test = fold == each
+        theirs = isotonic.IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])
+        assert found[test] == pytest.approx(theirs.predict(p[test]))
+    assert model_selection.GroupKFold(10).get_n_splits() == fold.max() + 1
+
+
+def _ratings(rng, p, **columns):
+    people = np.where(rng.random(len(p)) < p**2, "y", "n")
+    labels = dict.fromkeys(("ann", "ben", "cem"), people) | {"g": np.where(p >= 0.5, "y", "n")}
+    return ratings_of(labels, positive={"g": p}).assign(**columns)
+
+
+def test_rows_agree_with_scikit_learn(rng):
+    p = rng.random(300)
+    ratings = _ratings(rng, p, prob_method="logprobs")
+    y = (ratings[ratings["rater_id"] == "ann"]["label"] == "y").to_numpy()
+    results = analyse(ratings, None, [YES], resamples=100).results
+    rows = results[results["rater_b"] == "g"].set_index(["statistic", "at"])
+    brier = rows.loc[("brier", "")]
+    assert brier["estimate"] == pytest.approx(metrics.brier_score_loss(y, p))
+    assert "logprobs" in brier["note"]
+    curve = rows.xs("reliability", level="statistic")
+    stated = curve.index.astype(float).to_numpy()
+    theirs = isotonic.IsotonicRegression().fit(p, y).predict(stated)
+    assert curve["estimate"].to_numpy() == pytest.approx(theirs)
+    band = rows.xs("reliability_probability", level="statistic")
+    assert band["estimate"].to_numpy() == pytest.approx(stated)
+    # Said p where it is p squared: between the ends the curve lies below what is calibrated.
+    below = curve["estimate"].to_numpy() < band["low"].to_numpy()
+    assert below[(stated > 0.3) & (stated < 0.7)].any()
+    assert not (curve["estimate"].to_numpy() > band["high"].to_numpy()).any()
+    steps = curve.groupby("estimate")["n_units"].first()
+    assert steps.sum() == 300
+    # A curve mends that, on pairs that it was not fitted on.
+    assert rows.loc[("brier_recalibrated", ""), "high"] < brier["high"]
+    plain = score_probabilities(p.tolist(), y.tolist())
+    assert plain.brier == pytest.approx(brier["estimate"])
+    assert plain.ece == pytest.approx(rows.loc[("ece", ""), "estimate"])
+    assert plain.ece > 0
+    after = rows.loc[("brier_recalibrated", ""), "estimate"]
+    assert plain.brier_recalibrated == pytest.approx(after)
+
+
+def test_people_who_say_one_thing_have_a_brier_score(rng):
+    ratings = _ratings(rng, np.full(60, 0.75))
+    ratings.loc[ratings["rater_kind"] == "human", "label"] = "y"
+    rows = analyse(ratings, None, [YES], resamples=50).results.set_index("statistic")
+    assert rows.loc["brier", "estimate"] == pytest.approx(0.0625)
+
+
+@pytest.mark.slow
+def test_several_ways_to_a_probability_are_never_pooled(rng):
+    p = rng.random(80)
+    ratings = _ratings(rng, p, prob_method="logprobs")
+    drawn = ratings[ratings["rater_kind"] == "model"].assign(prob_method="draws", draw=1)
+    both = pd.concat([ratings.assign(draw=0), drawn], ignore_index=True)
+    found = analyse(both, None, [YES], resamples=50)
+    graders = found.results[found.results["statistic"] == "brier"]["rater_b"].tolist()
+    assert graders == ["g (draws)", "g (logprobs)"]
+    said = "tone: g gave probabilities by draws and logprobs. These are analysed separately."
+    assert said in found.notes
+
+
+def test_a_draw_count_too_small_for_the_threshold_is_said(rng):
+    p = rng.random(80)
+    ratings = _ratings(rng, p)
+    people = ratings[ratings["rater_kind"] == "human"].assign(draw=0, prob_method="")
+    said = [(rng.random(5) < stated).astype(float) for stated in p]
+    draws = pd.concat(
+        ratings_of({"g": np.where(each, "y", "n")}, positive={"g": each}).assign(draw=k)
+        for k, each in enumerate(np.transpose(said))
+    ).assign(prob_method="draws")
+    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"g": 0.1})
+    ratings = pd.concat([people, draws], ignore_index=True)
+    results = analyse(ratings, None, [scale], resamples=50).results
+    notes = rows_of(results, "threshold_recommended")["note"]
+    said = "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws"
+    assert notes.str.contains(said, regex=False).all()
+
+
+def _kumar_liang_ma(p, y, place):
+    """Kumar, Liang & Ma (2019), section 4: mean of (share - probability)^2 - share (1 - share) /
+    (n - 1) over the bins."""
+    total = 0.0
+    for each in np.unique(place):
+        own, n = place == each, int((place == each).sum())
+        share = y[own].mean()
+        total += n * ((share - p[own].mean()) ** 2 - share * (1 - share) / (n - 1))
+    return total / len(p)
+
+
+def _drawn(rng, clusters, shift, subjects=1):
+    """Probabilities, and verdicts as if they were off by `shift` logits; units of a cluster share
+    a third of their luck."""
+    p = rng.uniform(0.02, 0.98, (clusters, subjects))
+    true = 1 / (1 + np.exp(-np.log(p / (1 - p)) - shift))
+    own = rng.random((clusters, subjects))
+    shared = rng.random((clusters, subjects)) < np.sqrt(1 / 3)
+    luck = np.where(shared & (subjects > 1), rng.random((clusters, 1)), own)
+    of = np.repeat(np.arange(clusters), subjects)
+    return p.ravel(), (luck < true).astype(float).ravel(), of
+
+
+def _root_mean_square(shift):
+    p = np.linspace(0.02, 0.98, 10_001)
+    return float(np.sqrt(np.mean((1 / (1 + np.exp(-np.log(p / (1 - p)) - shift)) - p) ** 2)))
+
+
+def test_one_probability_a_bin_is_the_authors_formula(rng):
+    p = rng.choice([0.1, 0.3, 0.6, 0.9], 200)
+    y = (rng.random(200) < p**2).astype(float)
+    found = squared_calibration_error(p, y, np.arange(200), bins=60)
+    assert found == pytest.approx(_kumar_liang_ma(p, y, equal_mass_bins(p, 60)))
+
+
+def test_units_of_a_cluster_that_go_together_are_one(rng):
+    given = _drawn(rng, 60, 0.5)
+    once = squared_calibration_error(*given, bins=5)
+    thrice = squared_calibration_error(*(np.repeat(each, 3) for each in given), bins=5)
+    assert thrice == pytest.approx(once)
+
+
+@pytest.mark.parametrize(("shift", "subjects"), [(0.0, 1), (0.0, 4), (1.0, 1), (1.0, 4)])
+def test_the_squared_error_is_unbiased(rng, shift, subjects):
+    drawn = (_drawn(rng, 100, shift, subjects) for _ in range(150))
+    squared = [squared_calibration_error(*each) for each in drawn]
+    error = np.std(squared) / np.sqrt(150)
+    # Bins take a little of the true distance away: shares and probabilities vary within them.
+    assert np.mean(squared) == pytest.approx(_root_mean_square(shift) ** 2, abs=4 * error + 0.001)
+
+
+def test_a_single_cluster_and_perfect_probabilities_have_no_error():
+    one, sure = score_probabilities([0.3], [True]), [0.0, 1.0] * 20
+    assert one.ece == 0.0
+    assert np.isnan(one.brier_recalibrated)
+    assert score_probabilities(sure, sure).ece == 0.0
+
+
+@given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=40))
+@trials(max_examples=25, deadline=None)
+def test_the_curve_is_scikit_learns(pairs):
+    p, y = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
+    theirs = isotonic.IsotonicRegression().fit(p, y).predict(p)
+    assert np.interp(p, *isotonic_curve(p, y)) == pytest.approx(theirs, abs=1e-12)
+
+
+def _outside(rng, subjects, together, distort):
+    """Share of the points that lie outside the band, over 40 studies of 60 clusters."""
+    shares = []
+    for _ in range(40):
+        p = rng.uniform(0.05, 0.95, (60, subjects))
+        luck = rng.random((60, 1 if together else subjects)) * np.ones((60, subjects))
+        y = (luck < p**distort).astype(float)
+        curve = reliability_curve(p.ravel(), y.ravel(), np.repeat(np.arange(60), subjects))
+        shares.append(((curve.share < curve.low) | (curve.share > curve.high)).mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.slow
+def test_the_band_holds_calibrated_graders_and_no_others(rng):
+    assert _outside(rng, 1, together=False, distort=1.0) < 0.13
+    assert _outside(rng, 1, together=False, distort=3.0) > 0.35

@@ -4,14 +4,11 @@ A grader that fails in a part of the sample does not pass, and the sentence name
 plainly wrong with a grader is said, and whose labels it repeats.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import RESULTS_KEY, Analysis, Scale, Verdict, analyse
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis import RESULTS_KEY, Scale, analyse
 from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.verdicts.comparison import _furthest
@@ -26,6 +23,7 @@ from tests.analysis.make import (
     row_of,
     verdict_on,
 )
+from tests.cases import one_in
 
 TWO = Scale("tone", ("1", "2"))
 BINARY = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
@@ -34,13 +32,11 @@ ABC = Scale("best", ("A", "B", "C"))
 
 
 def beside_people(rng, grader, n=400, people=3, **settings):
-    """The verdict on a grader that is right with this probability, or gives these labels, beside
-    people who are right with .85.
-    """
+    """The verdict on a grader that is so often right, or these labels, beside people at .85."""
     truth = (rng.random(n) < 0.3).astype(int)
     labels = people_of(rng, truth, 0.85, people)
     labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
-    found = analyse_labels(labels, TWO, resamples=400, **settings)
+    found = analyse_labels(labels, TWO, **settings)
     keys = set(found.results[list(RESULTS_KEY)].itertuples(index=False, name=None))
     (verdict,) = found.verdicts
     assert {tuple(key) for key in verdict["evidence"]} <= keys
@@ -71,9 +67,7 @@ def test_a_verdict_on_random_labels(rng, study, code, reason, words):
     assert reason is None or verdict["reason"] == reason.format(**verdict)
 
 
-@pytest.mark.parametrize("n", [20, 60, 400])
-@pytest.mark.parametrize("label", ["1", "2"])
-@pytest.mark.parametrize("people", [1, 2, 3])
+@pytest.mark.parametrize(("n", "label", "people"), one_in(4, [20, 60, 400], "12", [1, 2, 3]))
 def test_a_constant_grader_never_passes(rng, n, label, people):
     verdict = beside_people(rng, [label] * n, n, people, margin=1.5)
     assert verdict["verdict"] == ("do_not_use" if n >= 60 else "inconclusive")
@@ -82,7 +76,7 @@ def test_a_constant_grader_never_passes(rng, n, label, people):
 def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
     assert beside_people(rng, 0.0, margin=1.5)["verdict"] != "can_replace"
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    assert verdict_on(people, TWO, resamples=400, margin=1.0)["verdict"] != "can_replace"
+    assert verdict_on(people, TWO, margin=1.0)["verdict"] != "can_replace"
 
 
 @pytest.mark.parametrize("people", ["ann", "ann ben"])
@@ -90,7 +84,7 @@ def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
 def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
     """With few units, or few of the rarer kind, a grader that knows both may give one label."""
     labels = dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}
-    verdict = verdict_on(labels, TWO, resamples=100)
+    verdict = verdict_on(labels, TWO)
     assert_verdict(verdict, "inconclusive")
     assert "no realistic number" not in verdict["sentence"].lower()
 
@@ -99,7 +93,7 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
     ratings = ratings_of({"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20})
     units = ratings[["unit_id"]].drop_duplicates()
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
-    (verdict,) = analyse(ratings, units, [TWO], resamples=200).verdicts
+    (verdict,) = analyse(ratings, units, [TWO], resamples=20).verdicts
     # A grader at the margin errs in 1 of 20, so that ten without an error are what it mostly shows.
     words = "Its kappa with annotators could be more than the margin below human agreement"
     assert_verdict(verdict, "inconclusive", words)
@@ -107,7 +101,7 @@ def test_perfect_agreement_on_few_clusters_is_not_enough():
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold():
-    alone = verdict_on({"g": "12" * 40}, TWO, resamples=100)
+    alone = verdict_on({"g": "12" * 40}, TWO)
     assert_verdict(alone, "inconclusive", "No annotator has labelled")
     constant = verdict_on({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, TWO)
     assert_verdict(constant, "inconclusive")
@@ -128,7 +122,7 @@ def test_coverage(rng, absent, unscored, code, words):
     truth = rng.integers(0, 2, 400)
     labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.97)}
     labels["g"][:unscored] = ["-" if absent else ""] * unscored
-    verdict = verdict_on(labels, TWO, resamples=200)
+    verdict = verdict_on(labels, TWO)
     assert_verdict(verdict, code, words)
     assert ("absent" in verdict["sentence"]) == absent
 
@@ -139,7 +133,7 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     labels = people_of(rng, truth, 0.85) | {"g": noisy(rng, truth, 2, 0.9)}
     stated = {"g": [0.1 * int(label) for label in labels["g"]]}
     ratings = ratings_of(labels, positive=stated)
-    (verdict,) = analyse(ratings, None, [BINARY], resamples=400).verdicts
+    (verdict,) = analyse(ratings, None, [BINARY], resamples=20).verdicts
     words = "This does not hold for its binary labels (difference -"
     assert_verdict(verdict, "can_replace", words)
     assert verdict["holds_for"] == "labels"
@@ -148,44 +142,16 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
 
 @pytest.mark.parametrize("look", [0, 15])
 def test_no_sentence_has_a_bound_that_does_not_exist(rng, look):
-    """A constant label with probabilities that another threshold may read better, at a look for
-    which no level is left, or hardly any.
-    """
+    """A constant label with probabilities, at a look for which hardly any level is left."""
     truth = rng.random(36) < 0.4
     people = {f"h{k}": np.where(truth ^ (rng.random(36) < 0.06), "2", "1") for k in range(3)}
     p = np.clip(0.1 + 0.25 * truth + rng.normal(0, 0.1, 36), 0, 0.49)
     ratings = ratings_of({**people, "g": "1" * 36}, positive={"g": p})
     facts = StudyFacts(looks={"tone": look})
-    (verdict,) = analyse(ratings, None, [BINARY], resamples=200, facts=facts).verdicts
+    (verdict,) = analyse(ratings, None, [BINARY], resamples=20, facts=facts).verdicts
     assert_verdict(verdict, "inconclusive")
     assert not [each for each in ("—", "100% CI") if each in verdict["sentence"]]
     assert ("make a report when you want a verdict" in verdict["sentence"]) == (look == 0)
-
-
-def test_a_difference_of_nothing_has_no_side():
-    """Each of the three is wrong on ten units of their own, so all kappas are alike."""
-
-    def wrong_from(start: int) -> str:
-        flipped = {*range(start, start + 5), *range(start + 50, start + 55)}
-        return "".join("12"[(unit >= 50) ^ (unit in flipped)] for unit in range(100))
-
-    labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
-    assert "difference 0.00," in verdict_on(labels, TWO, resamples=200)["sentence"]
-
-
-def test_people_who_may_hardly_agree_are_asked_for_more_labels(rng):
-    labels = people_of(rng, rng.integers(0, 2, 40), 0.5) | {"g": "12" * 20}
-    verdict = verdict_on(labels, TWO, resamples=100)
-    assert_verdict(verdict, "inconclusive", "Human agreement may be too low")
-    assert verdict["more_clusters"] > 0
-
-
-@pytest.mark.slow
-def test_nobody_is_told_off_beside_people_who_hardly_agree(rng):
-    labels = people_of(rng, rng.integers(0, 2, 900), 0.2)
-    labels["g"] = noisy(rng, rng.integers(0, 2, 900), 2, 0.5)
-    verdict = verdict_on(labels, TWO, resamples=100, margin=0.01)
-    assert_verdict(verdict, "inconclusive", "is too low to evaluate any grader")
 
 
 @pytest.mark.parametrize(("ordered", "least"), [("linear", "0.17"), ("quadratic", "0.31")])
@@ -193,20 +159,8 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
     labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
     scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
-    verdict = verdict_on(labels, scale, resamples=10, ordered=ordered)
+    verdict = verdict_on(labels, scale, ordered=ordered)
     assert f"{least} is needed" in verdict["sentence"]
-
-
-# --- Parts of the sample -------------------------------------------------------------------------
-
-
-def in_parts(labels: dict, column: str, parts: object, **more: object) -> Verdict:
-    """The verdict on `g` where each unit has its part in this column."""
-    ratings = ratings_of(labels)
-    names = ratings["unit_id"].drop_duplicates()
-    units = pd.DataFrame({"unit_id": names, "cluster_id": names, column: parts})
-    (verdict,) = analyse(ratings, units, [TWO], **more).verdicts
-    return verdict
 
 
 PARTS = {
@@ -237,8 +191,10 @@ def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     labels = people_of(rng, truth, 0.85)
     labels["g"] = noisy(rng, np.where(np.arange(n) < inverted, 1 - truth, truth), 2, 0.93)
     where = np.where(np.arange(n) < rare, "rare", "usual")
-    asked = {"resamples": 200, "slices": ("slice",), **settings}
-    verdict = in_parts(labels, "slice", where, **asked)
+    asked = {"resamples": 20, "slices": ("slice",), **settings}
+    names = [f"u{unit:05d}" for unit in range(n)]
+    units = pd.DataFrame({"unit_id": names, "cluster_id": names, "slice": where})
+    (verdict,) = analyse(ratings_of(labels), units, [TWO], **asked).verdicts
     assert_verdict(verdict, code, *words)
     if "would probably fail" in verdict["reason"]:  # never without its cause
         assert verdict["reason"].startswith("falls short for slice=rare; ")
@@ -248,56 +204,24 @@ def test_a_grader_that_is_inverted_on_the_first_units(rng, part):
     assert code != "inconclusive" or not verdict["promising"]
 
 
-@pytest.mark.thorough
-def test_good_grader_are_seldom_said_to_fail_in_a_part():
-    """Synthetic: 8 parts of 40 units, as good as people; a false alarm in 2.5% at most."""
-    alarms = 0
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        truth = (rng.random(320) < 0.3).astype(int)
-        labels = people_of(rng, truth, 0.7) | {"g": noisy(rng, truth, 2, 0.7)}
-        parts = [f"p{n % 8}" for n in range(320)]
-        verdict = in_parts(labels, "part", parts, resamples=10, slices=("part",))
-        alarms += "not for part" in verdict["sentence"]
-    assert alarms <= 4  # more than 4 of 40 at 2.5% happen once in 300
-
-
-def test_good_on_one_side_only(rng):
-    n, truth = 300, rng.integers(0, 2, 300)
-    labels = people_of(rng, truth, 0.85)
-    seen = np.where(np.arange(n) % 2 == 0, truth, rng.integers(0, 2, n))
-    ratings = ratings_of(labels | {"g": noisy(rng, seen, 2, 0.97)})
-    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "side": list("ab") * (n // 2)})
-    units["cluster_id"] = [f"p{k // 2}" for k in range(n)]
-    (verdict,) = analyse(ratings, units, [TWO], resamples=100).verdicts
-    assert "within the margin in side=a" in verdict["sentence"]
-    assert verdict["verdict"] != "can_replace"
-
-
-# --- Plain faults, and copies --------------------------------------------------------------------
-
-
 @pytest.fixture
-def truth(rng: np.random.Generator) -> np.ndarray:
+def truth(rng):
     return rng.integers(0, 5, 300)
 
 
 @pytest.fixture
-def people(rng: np.random.Generator, truth: np.ndarray) -> dict[str, list[str]]:
+def people(rng, truth):
     """Three people on a scale of five."""
     return people_of(rng, truth, 0.8, q=5)
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
-    [
-        (lambda truth: 4 - truth, "looks inverted"),
-        (lambda truth: np.minimum(truth + 2, 4), ""),
-    ],
+    [(lambda truth: 4 - truth, "looks inverted"), (lambda truth: np.minimum(truth + 2, 4), "")],
 )
 def test_plain_faults(truth, people, seen, words):
     grader = [FIVE.categories[code] for code in seen(truth)]
-    verdict = verdict_on(people | {"g": grader}, FIVE, resamples=100)
+    verdict = verdict_on(people | {"g": grader}, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert words in verdict["sentence"]
 
@@ -309,7 +233,7 @@ def test_one_category_too_high(rng):
         for at in rng.integers(0, 300, 30):
             each[at] = FIVE.categories[rng.integers(1, 3)]
     labels["g"] = [FIVE.categories[t + 1] for t in truth]
-    verdict = verdict_on(labels, FIVE, resamples=100)
+    verdict = verdict_on(labels, FIVE)
     assert verdict["verdict"] in ("do_not_use", "only_with_correction")
     assert "one category too high" in verdict["sentence"]
 
@@ -318,12 +242,12 @@ def test_exchanged_categories(rng):
     truth = rng.integers(0, 3, 300)
     given = people_of(rng, truth, 0.8, q=3) | {"g": np.array(["2", "1", "3"])[truth]}
     labels = {who: ["ABC"[int(label) - 1] for label in own] for who, own in given.items()}
-    verdict = verdict_on(labels, ABC, resamples=100)
+    verdict = verdict_on(labels, ABC)
     assert "exchange categories: read A as B, B as A" in verdict["sentence"]
 
 
 def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
-    found = analyse_labels(people | {"g": people["h1"]}, FIVE, resamples=100)
+    found = analyse_labels(people | {"g": people["h1"]}, FIVE)
     (verdict,) = found.verdicts
     assert "Its labels are those of h1 on 100% of items" in verdict["sentence"]
     assert ", two annotators)" in verdict["sentence"]
@@ -333,49 +257,36 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
 
 def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
-    verdict = verdict_on(labels, FIVE, resamples=100)
+    verdict = verdict_on(labels, FIVE)
     assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 
 def test_two_graders_with_the_same_labels(truth, people):
     grader = [FIVE.categories[code] for code in truth]
-    found = analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"], resamples=100)
+    found = analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"])
     one, other = found.verdicts
     assert "Every label is the same as that of g." in other["sentence"]
     assert one["verdict"] == other["verdict"]
 
 
-def test_two_who_are_nearly_always_right_are_no_copies(rng, truth):
-    labels = people_of(rng, truth, 0.97, q=5) | {"g": noisy(rng, truth, 5, 0.99)}
-    assert "labels are those of" not in verdict_on(labels, FIVE, resamples=100)["sentence"]
-
-
 def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
     labels = people | {"h3": people["h1"], "g": people["h1"]}
-    found = analyse_labels(labels, FIVE, resamples=100)
+    found = analyse_labels(labels, FIVE)
     (note,) = found.notes
     assert note.startswith("tone: h1 and h3 gave the same label on every item that they share.")
     assert "labels are those of" not in found.verdicts[0]["sentence"]
 
 
-@pytest.mark.parametrize(("units", "rarer"), [(300, 4), (29, 29)])
-def test_people_who_are_alike_by_the_nature_of_it_are_not_named(units, rarer):
-    same = ["3", *["2"] * (rarer - 1), *["1"] * (units - rarer)]
-    labels = {"h0": same, "h1": same, "h2": ["1"] * units, "g": same}
-    assert not analyse_labels(labels, FIVE, resamples=100).notes
-
-
-# --- What answers that a grader did not give could change -----------------------------------------
 @pytest.fixture
-def labels(rng: np.random.Generator) -> dict[str, list[str]]:
+def labels(rng):
     """Three annotators and a grader that is right a little less often than they."""
     truth = rng.integers(0, 2, 400)
     people = people_of(rng, truth, 0.93)
     return {**people, "g": noisy(rng, truth, 2, 0.91), "truth": [str(n + 1) for n in truth]}
 
 
-def without_half_of_its_errors(labels: Mapping[str, list[str]]) -> list[str]:
+def without_half_of_its_errors(labels):
     """The grader's labels, every other wrong one left out."""
     pairs = zip(labels["g"], labels["truth"], strict=True)
     wrong = [n for n, (own, true) in enumerate(pairs) if own != true]
@@ -383,10 +294,10 @@ def without_half_of_its_errors(labels: Mapping[str, list[str]]) -> list[str]:
     return ["" if n in left_out else own for n, own in enumerate(labels["g"])]
 
 
-def judged(labels: Mapping[str, list[str]], **more: object) -> Analysis:
+def judged(labels, **more):
     graders = [name for name in labels if name.startswith("g")]
     given = {name: own for name, own in labels.items() if name != "truth"}
-    return analyse_labels(given, TWO, graders, resamples=100, **more)
+    return analyse_labels(given, TWO, graders, **more)
 
 
 def test_a_pass_that_rests_on_missing_answers_says_so(labels):
@@ -420,27 +331,12 @@ def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
     assert "missing answer" not in given.verdicts[0]["sentence"]
 
 
-def test_a_pass_that_survives_says_so(labels):
-    found = judged({**labels, "g": ["", *labels["truth"][1:]]})
-    (verdict,) = found.verdicts
-    words = "It would pass even if every missing label were wrong (difference"
-    assert words in verdict["sentence"]
-    assert verdict["reason"] == "within the margin of 0.10"
-
-
-def test_it_spends_no_level(labels):
-    found = judged({**labels, "g": without_half_of_its_errors(labels)})
-    for statistic in (NON_INFERIORITY, IF_WRONG):
-        (level,) = {row["deciding"] for row in found.rows if row["statistic"] == statistic}
-        assert (level.comparisons, level.alpha) == (1, level_of_look(1))
-
-
 def test_it_is_there_at_a_threshold_chosen_on_other_units(labels, rng):
     truth = np.array(labels["truth"]) == "2"
     p = np.clip(0.1 + 0.2 * truth + rng.normal(0, 0.05, 400), 0, 0.49)
     people = {name: labels[name] for name in ("h0", "h1", "h2")}
     ratings = ratings_of(people | {"g": ["-"] * 8 + ["1"] * 392}, positive={"g": p})
-    found = analyse(ratings, None, [BINARY], resamples=100)
+    found = analyse(ratings, None, [BINARY], resamples=20)
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "can_replace_at_threshold"
     worst = row_of(found, IF_WRONG, "humans", "g", at="held_out")
@@ -469,5 +365,5 @@ def test_a_unit_without_an_annotator_is_no_missing_answer():
     people = {f"h{k}": "12" * 30 + " " * 4 for k in range(3)}
     ratings = ratings_of({**people, "g": "12" * 30 + "  11"})
     ratings = ratings[ratings["label"].str.strip() != ""]
-    found = analyse(ratings, None, [TWO], resamples=100)
+    found = analyse(ratings, None, [TWO], resamples=20)
     assert not any(row["statistic"] == IF_WRONG for row in found.rows)

@@ -1,18 +1,18 @@
-"""No slip of a person, lucky cluster or copied label buys a verdict; and a good grader gets one.
-
-All studies here are synthetic.
+"""No slip of a person, lucky cluster, copied label, rare gross error or labelling design buys a
+verdict; and a good grader gets one (synthetic). `benchmarks.scales` and `.designs` have more.
 """
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import designs, scales
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import REALISTIC
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
-from tests.analysis.make import assert_verdict, matrix_of, ratings_of, verdict_on
+from tests.analysis.make import analysed, assert_verdict, matrix_of, passes, ratings_of
 from tests.peers import stats
 
 TWO = Scale("tone", ("1", "2"))
@@ -37,25 +37,20 @@ def right_people(rng, truth, right, people=3, q=2):
     return {f"h{k}": noisy_labels(rng, truth, right, q) for k in range(people)}
 
 
-def flipped(labels: str, *units: int) -> str:
+def flipped(labels, *units):
     """The same with the other label on some units."""
     return "".join(
         {"1": "2", "2": "1"}[label] if unit in units else label for unit, label in enumerate(labels)
     )
 
 
-def noisy_labels(
-    rng: np.random.Generator, truth: np.ndarray, right: float, q: int = 2
-) -> list[str]:
+def noisy_labels(rng, truth, right, q=2):
     """The truth with a chance of `right`, else any other of q labels."""
     other = (truth + rng.integers(1, q, len(truth))) % q
     return [str(1 + each) for each in np.where(rng.random(len(truth)) < right, truth, other)]
 
 
-# --- One slip ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slips", [0, 1, 2])
+@pytest.mark.parametrize("slips", [0, 2])
 def test_no_slip_of_a_person_lets_a_grader_pass(slips):
     """Thirty units tell too little of a grader, however they come out for a person."""
     truth = "12" * 15
@@ -65,9 +60,7 @@ def test_no_slip_of_a_person_lets_a_grader_pass(slips):
 
 
 def test_where_people_agree_more_labels_let_a_good_grader_pass():
-    """Of a grader at the margin 1 in 20 labels is wrong: one wrong of 100 is within its reach at
-    the level of a look, two of 200 are not.
-    """
+    """1 in 20 is wrong at the margin: one of 100 is within reach of a look, two of 200 not."""
     level = level_of_look(1)
     assert stats.binom.cdf(1, 100, 0.05) > level > stats.binom.cdf(2, 200, 0.05)
     truth = "12" * 50
@@ -100,24 +93,7 @@ def test_a_good_grader_passes_with_the_labels_that_people_have(units, right, lea
     assert passed / studies >= least
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", [0.0, 0.01, 0.02])
-def test_who_passes_still_passes_with_more_of_the_same(wrong):
-    passed = []
-    for n in (60, 120, 240, 480):
-        truth = "12" * (n // 2)
-        errors = range(0, round(n * wrong) * 7, 7)
-        people = {"ann": truth, "ben": flipped(truth, 3), "cem": truth}
-        found = judged({**people, "g": flipped(truth, *errors)})
-        passed.append(found["verdict"] == "can_replace")
-    assert passed == sorted(passed)
-    assert passed[-1]
-
-
-# --- Clusters of unequal size --------------------------------------------------------------------
-
-
-def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarray, dict]:
+def failing_clusters(rng, clusters):
     """(each unit's cluster, labels): a grader that fails whole clusters, of 30 units (15%) or 2. It
     lies below human agreement by .1 kappa: they agree on .905, and it with them on half of what
     it fails.
@@ -135,20 +111,10 @@ def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarra
     return of, labels
 
 
-def test_unequal_clusters_count_for_what_they_are_worth(rng):
-    """Six clusters of 30 and 34 of 2 are worth (sum of sizes)^2 / sum of squares, 11.1."""
-    of, labels = failing_clusters(rng, 40)
-    good = noisy_labels(rng, np.array([int(each) - 1 for each in labels["h0"]]), 0.99)
-    found = judged({**labels, "g": good}, clusters=of)
-    assert_verdict(found, "inconclusive", "count as 12 of equal size, and 30 are needed")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("studies", [60, pytest.param(200, marks=pytest.mark.thorough)])
 def test_whole_clusters_that_fail_do_not_slip_through(studies):
-    """False passes of a grader at the margin, in studies of 120 such clusters: within the level
-    and three standard errors.
-    """
+    """False passes of a grader at the margin: within the level and three standard errors."""
     rng, passed = np.random.default_rng(28), 0
     for _ in range(studies):
         of, labels = failing_clusters(rng, 120)
@@ -162,29 +128,6 @@ def test_whole_clusters_that_fail_do_not_slip_through(studies):
     assert passed / studies <= 0.025 + 3 * (0.025 * 0.975 / studies) ** 0.5
 
 
-# --- A crowd -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_crowd_of_whom_each_labelled_a_little_is_decided(rng):
-    """Twenty people, each unit by three of them: hardly two share thirty units."""
-    n, people = 1000, 20
-    truth = rng.integers(0, 2, n)
-    labels = {f"h{k:02}": noisy_labels(rng, truth, 0.9) for k in range(people)}
-    chosen = np.array([rng.permutation(people)[:3] for _ in range(n)])
-    for k, own in enumerate(labels.values()):
-        own[:] = [label if k in by else "-" for label, by in zip(own, chosen.tolist(), strict=True)]
-    labels["g"] = noisy_labels(rng, truth, 0.95)
-    found = verdict_on(labels, TWO, resamples=QUICK)
-    assert found["verdict"] == "can_replace"
-    labels["g"] = noisy_labels(rng, truth, 0.65)
-    found = verdict_on(labels, TWO, resamples=QUICK)
-    assert found["verdict"] in ("do_not_use", "only_with_correction")
-
-
-# --- Looks ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_second_look_has_the_firsts_level():
     """Two looks are the usual plan; a third one has what was kept."""
@@ -192,7 +135,7 @@ def test_the_second_look_has_the_firsts_level():
     labels = {"ann": truth, "ben": flipped(truth, 1, 2), "cem": truth, "g": flipped(truth, 7, 8)}
     first, second, third = (judged(labels, look=look)["sentence"] for look in (1, 2, 3))
 
-    def figures(sentence: str) -> str:
+    def figures(sentence):
         return sentence.split("(")[1].split(")")[0]
 
     assert figures(first) == figures(second) != figures(third)
@@ -205,9 +148,6 @@ def test_what_a_further_look_costs_is_said_with_the_advice():
     labels = {"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)}
     assert "a second analysis at the same level" in judged(labels, look=1)["sentence"]
     assert "held to a stricter level" in judged(labels, look=2)["sentence"]
-
-
-# --- Copies, margins, many categories ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("changed", [0, 2])
@@ -231,22 +171,7 @@ def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(rng):
     assert "margin 0.10;" in found["sentence"]
 
 
-@pytest.mark.slow
-def test_seventeen_categories_are_not_refused_for_peoples_agreement(rng):
-    """Eight people with a kappa of .18 share far more than chance would bring."""
-    scale = Scale("topic", tuple(str(1 + n) for n in range(17)))
-    truth = rng.integers(0, 17, 500)
-    labels = right_people(rng, truth, 0.46, 8, 17)
-    found = judged({**labels, "g": noisy_labels(rng, truth, 0.9, 17)}, scale)
-    assert found["verdict"] == "can_replace"
-    assert "eople hardly agree" not in found["sentence"]
-    assert found["kappas"]
-
-
-# --- What "cannot tell" carries ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("n", "right"), [(40, 0.85), (40, 0.95), (100, 0.85), (100, 0.9)])
+@pytest.mark.parametrize(("n", "right"), [(40, 0.85), (100, 0.9)])
 def test_inconclusive_says_how_likely_and_what_would_settle_it(n, right):
     """The advice is a number below ten times the labels at hand, or another way, or none."""
     rng = np.random.default_rng([n, round(100 * right)])
@@ -264,28 +189,82 @@ def test_inconclusive_says_how_likely_and_what_would_settle_it(n, right):
         assert "Label about" not in found["sentence"]
 
 
-def test_the_chance_is_higher_for_the_better_grader(rng):
-    truth = rng.integers(0, 2, 200)
-    labels = right_people(rng, truth, 0.9)
-    chances = [
-        judged({**labels, "g": noisy_labels(rng, truth, right)})["chance"]
-        for right in (0.7, 0.85, 0.97)
-    ]
-    assert chances == sorted(chances)
-    assert chances[0] < 0.05
-    assert chances[-1] > 0.95
+NUMBERS, ORDERED = "0-100", "1-5, mostly 4 and 5"
 
 
-def test_people_who_do_not_agree_are_told_to_mend_the_rubric(rng):
-    truth = rng.integers(0, 2, 300)
-    labels = right_people(rng, truth, 0.5) | {"g": noisy_labels(rng, truth, 0.5)}
-    found = judged(labels)
-    assert (found["verdict"], found["next"]) == ("inconclusive", {"kind": "rubric", "number": 0})
+def found_on(name, ordered, items, fault, seed):
+    """The analysis of three annotators and a grader with this noise and these shares of errors."""
+    world = scales.WORLDS[name]
+    drawn = scales.raters(world, items, *fault, np.random.default_rng(seed))
+    study, scale = world.study(drawn, ordered)
+    return analysed(study.annotators, study.graders, scale, ordered=ordered)
 
 
-def test_a_verdict_that_is_given_needs_no_next_step(rng):
-    truth = rng.integers(0, 2, 400)
-    labels = right_people(rng, truth, 0.93) | {"g": noisy_labels(rng, truth, 0.96)}
-    found = judged(labels)
-    assert (found["verdict"], found["next"]) == ("can_replace", None)
-    assert found["chance"] > 0.98
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "ordered", "items", "low"),
+    [
+        (NUMBERS, "quadratic", 60, 0.020),
+        (NUMBERS, "quadratic", 100, 0.020),
+        (NUMBERS, "linear", 60, 0.077),
+        (ORDERED, "quadratic", 60, 0.024),
+        (ORDERED, "quadratic", 100, 0.024),
+        (ORDERED, "linear", 60, 0.078),
+    ],
+)
+def test_rare_gross_errors_at_the_margin_do_not_pass(name, ordered, items, low):
+    """Shares of labels at the low end that cost a grader the margin, where few are seen."""
+    for seed in range(3):
+        assert passes(found_on(name, ordered, items, (0.5, low, 0.0), seed)) == [False], seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [NUMBERS, ORDERED])
+def test_a_grader_without_gross_errors_passes_on_100_items(name):
+    assert passes(found_on(name, "linear", 100, (0.5, 0.0, 0.0), 3)) == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "low"), [(NUMBERS, 0.0146), (ORDERED, 0.015)])
+def test_a_version_that_lost_the_margin_by_rare_gross_errors_is_not_called_unchanged(name, low):
+    cell = scales.Cell(name, 60, is_drift=True)
+    for seed in range(3):
+        assert not scales.is_unchanged(cell, low, np.random.default_rng(seed)), seed
+
+
+def found_in(cell, seed):
+    study = designs.study(cell, False, np.random.default_rng(seed))
+    return analysed(study.annotators, study.graders, designs.SCALES[cell.options])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("below", [0.18, 0.29])
+def test_a_third_label_where_two_differ_lets_no_bad_grader_pass(below):
+    """A mean over pairs of annotators, each pair on its own items, lets nearly all such pass."""
+    for seed in range(2):
+        found = found_in(designs.Cell("", "third", 800, below=below), seed)
+        assert passes(found) == [False], seed
+        assert "Labels by a002 were given mostly where others disagree" in " ".join(found.notes)
+
+
+@pytest.mark.slow
+def test_a_second_label_on_hard_items_lets_no_bad_grader_pass():
+    """Where two labelled, on hard items, a grader that errs on all alike seems as good."""
+    cell = designs.Cell("", "second", 1000, 2, (0.05, 0.9), alike=True)
+    found = [found_in(cell, seed) for seed in range(3)]
+    assert [passes(each) for each in found] == [[False]] * 3
+    sentences = " ".join(each.verdicts[0]["sentence"] for each in found)
+    assert "do not show how well annotators agree" in sentences
+
+
+@pytest.mark.slow
+def test_an_annotator_whose_items_have_two_labels_each_can_be_left_out():
+    """In a crowd the jackknife over annotators leaves items with one label, and no pair."""
+    rng = np.random.default_rng(2)
+    people = np.full((60, 40), -1)
+    truth = rng.integers(0, 2, 60)
+    for item in range(60):
+        who = [38, 39] if item == 0 else rng.choice(38, 3, replace=False)
+        people[item, who] = np.where(rng.random(len(who)) < 0.1, 1 - truth[item], truth[item])
+    (found,) = analysed(people, truth[:, None], Scale("r", ("0", "1"))).verdicts
+    assert "40 annotators" in found["sentence"]

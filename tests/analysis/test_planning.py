@@ -1,17 +1,18 @@
-"""Sample sizes and widths against published values and against simulation."""
+"""Sample sizes, widths and chances to pass against published values and simulated studies."""
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from evenhand.analysis import Analysis, Scale, ppi_plus_plus
+from evenhand.analysis import Scale, ppi_plus_plus
 from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import (
     KappaTest,
+    ScaleScenario,
     Scenario,
-    ac1_half_width,
     cantor,
     complete_block,
     d_study,
@@ -20,6 +21,10 @@ from evenhand.analysis.planning import (
     g_study,
     half_width,
     kappa_half_width,
+    panels,
+    pass_chance,
+    pass_chances,
+    study_precision,
     two_rater_table,
     units_needed,
 )
@@ -27,9 +32,10 @@ from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clus
 from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
-from tests.analysis.make import analyse_labels
+from evenhand.study.settings.analysis import DecisionSettings
+from tests.analysis.make import analyse_labels, verdict_on
 from tests.known_values import known_values
-from tests.peers import inter_rater, stats
+from tests.peers import inter_rater, metrics, stats
 
 
 def test_published_sample_sizes():
@@ -52,29 +58,13 @@ def test_the_variance_of_kappa_is_that_of_statsmodels():
     assert kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
 
 
-@pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.85, 0.9), (0.7, 0.3)])
-def test_the_width_of_ac1_is_that_of_simulated_studies(agreement, prevalence):
-    cells = two_rater_table(agreement, prevalence).ravel()
-    drawn = np.random.default_rng(3).multinomial(400, cells, size=20_000) / 400
-    share = (2 * drawn[:, 0] + drawn[:, 1] + drawn[:, 2]) / 2
-    expected = 2 * share * (1 - share)
-    ac1 = (drawn[:, 0] + drawn[:, 3] - expected) / (1 - expected)
-    assert ac1_half_width(400, agreement, prevalence) == pytest.approx(1.96 * ac1.std(), rel=0.03)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("statistic", ["kappa", "alpha", "ac1", "rate", "threshold"])
+@pytest.mark.parametrize("statistic", ["kappa", "alpha", "rate", "threshold"])
 def test_units_needed_give_the_width_and_fewer_do_not(statistic):
     scenario = Scenario(0.85, 0.6)
     units = units_needed(statistic, 0.12, scenario)
     assert half_width(statistic, units, scenario) <= 0.12
     assert half_width(statistic, units * 0.8, scenario) > 0.12
-
-
-def test_overlap_is_what_agreement_rests_on():
-    half = Scenario(0.85, 0.5, overlap=0.5)
-    assert half_width("kappa", 200, half) == half_width("kappa", 100, Scenario(0.85, 0.5))
-    assert half_width("rate", 200, half) == half_width("rate", 200, Scenario(0.85, 0.5))
 
 
 def test_impossible_scenarios_have_no_width():
@@ -109,7 +99,6 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     assert clusters_for_width(50, 0.0, 1.0, 0.02, at_most=math.inf) == 50 * 624
 
 
-# --- What a pilot says of more annotators and pairs, against simulated tests ----------------------
 PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
 
 
@@ -135,7 +124,7 @@ def test_clusters_to_decide_are_the_fewest():
         needed = PILOT.clusters_to_decide(people)
         assert needed is not None
         assert PILOT.chance(needed, people) >= 0.8 > PILOT.chance(needed - 1, people)
-    assert PILOT.clusters_to_decide(20) < PILOT.clusters_to_decide(8)  # type: ignore[operator]
+    assert PILOT.clusters_to_decide(20) < PILOT.clusters_to_decide(8)
 
 
 def test_no_number_of_pairs_makes_up_for_people():
@@ -144,27 +133,15 @@ def test_no_number_of_pairs_makes_up_for_people():
     assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
 
 
-def test_what_is_clear_takes_no_more():
-    assert replace(PILOT, difference=0.4).clusters_to_decide() == PILOT.clusters
-    # As far on the other side of the margin: shown to be below as soon.
-    below = replace(PILOT, difference=-0.6)
-    assert below.clusters_to_decide() == PILOT.clusters
-
-
-# --- A pilot from the rows that its verdicts are taken from ---------------------------------------
 SCALE = Scale("r", ("no", "yes"))
 
 
-def _analysed(people: int) -> Analysis:
-    scenario = Scenario(0.85, 0.5, strictness=0.25)
-    drawn = scenario.draw(np.random.default_rng(1), (1, 200), people, graders=1)[:, 0]
-    names = [*(f"h{n}" for n in range(people)), "g"]
-    labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
-    return analyse_labels(labels, SCALE, resamples=20)
-
-
 def test_the_bounds_come_back_from_the_variances():
-    found = _analysed(5)
+    scenario = Scenario(0.85, 0.5, strictness=0.25)
+    drawn = scenario.draw(np.random.default_rng(1), (1, 200), 5, graders=1)[:, 0]
+    names = ["h0", "h1", "h2", "h3", "h4", "g"]
+    labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
+    found = analyse_labels(labels, SCALE)
     (pilot,) = pilots(found.rows)
     rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
     assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
@@ -177,14 +154,6 @@ def test_the_bounds_come_back_from_the_variances():
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
 
 
-def test_two_people_say_nothing_of_people_like_them():
-    (pilot,) = pilots(_analysed(2).rows)
-    assert pilot.people == 0
-    assert np.isnan(pilot.of_people)
-    assert pilot.clusters_to_decide() is not None
-
-
-# --- Variance components and what more raters bring -----------------------------------------------
 def test_published_components_and_correlations():
     example = known_values("shrout_fleiss1979")
     found = g_study(example["data"]["items_x_raters"])
@@ -195,14 +164,6 @@ def test_published_components_and_correlations():
     one, four = d_study(found, 1), d_study(found, 4)
     assert (one.relative, one.absolute) == pytest.approx((icc["ICC(C,1)"], icc["ICC(A,1)"]))
     assert (four.relative, four.absolute) == pytest.approx((icc["ICC(C,k)"], icc["ICC(A,k)"]))
-
-
-def test_known_components_are_recovered(rng):
-    units, raters = 2.0 * rng.standard_normal((4000, 1)), rng.standard_normal((1, 12))
-    found = g_study(units + raters + 0.5 * rng.standard_normal((4000, 12)))
-    assert found.unit == pytest.approx(4, rel=0.1)
-    assert found.rater == pytest.approx(float(raters.var(ddof=1)), rel=0.1)
-    assert found.residual == pytest.approx(0.25, rel=0.05)
 
 
 def test_no_negative_variance_and_no_variation():
@@ -216,7 +177,7 @@ def test_no_negative_variance_and_no_variation():
 @pytest.mark.parametrize("values", [[[1, 2]], [[1], [2]], [[1, np.nan], [2, 3]], [1, 2, 3]])
 def test_incomplete_tables_are_refused(values):
     with pytest.raises(InputError, match="every rater on every unit"):
-        g_study(values)  # type: ignore[arg-type]
+        g_study(values)
 
 
 def test_the_largest_complete_part():
@@ -249,3 +210,115 @@ def test_a_planned_corrected_mean_is_as_precise_as_planned():
     ]
     assert np.mean([each.high - each.low for each in found]) == pytest.approx(0.12, rel=0.02)
     assert 0.92 < np.mean([each.low <= 0.5 <= each.high for each in found]) < 0.98
+
+
+YES_NO = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
+
+
+def _verdict(codes, scale, scope):
+    """The verdict on codes (raters, units) of its labels, the grader's last."""
+    names = [*(f"h{n}" for n in range(len(codes) - 1)), "g"]
+    labels = dict(zip(names, np.array(scale.categories)[codes], strict=True))
+    return verdict_on(labels, scale, scope=scope)["verdict"]
+
+
+SCALED = [
+    ("these", 3, 120, ScaleScenario(1, 5, 0.7, 3.0, strictness=0.2)),
+    ("these", 2, 90, ScaleScenario(1, 5, 0.8, 4.4)),
+    ("like_these", 5, 80, ScaleScenario(0, 10, 0.7, 6.0, strictness=0.1)),
+    ("these", 3, 400, ScaleScenario(1, 5, 0.35, 3.0)),  # the linear bound is enough for some
+    ("these", 3, 100, ScaleScenario(0, 20, 0.7, 10.0)),
+]
+OF_TWO = [
+    ("these", 3, 250, Scenario(0.88, 0.5, strictness=0.1)),
+    ("like_these", 6, 250, Scenario(0.88, 0.5, strictness=0.1)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scope", "people", "units", "scenario"),
+    [*SCALED, *(pytest.param(*each, marks=pytest.mark.thorough) for each in OF_TWO)],
+)
+def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
+    """The same simulated studies through the whole analysis, one by one."""
+    scale, least, is_ordered = YES_NO, 0.2, isinstance(scenario, ScaleScenario)
+    if is_ordered:
+        labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
+        scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
+        least = scenario.least_kappa(0.2)
+    drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
+    *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
+    shown = [_verdict(drawn[:, n], scale, scope) == "can_replace" for n in range(8)]
+    assert panel.passes(scope, 0.1, DecisionSettings(), least).tolist() == shown
+    assert len(set(shown)) == 2
+
+
+def test_raters_agree_as_often_as_assumed_and_the_grader_with_people_alike():
+    scenario = Scenario(0.85, 0.3, strictness=0.2)
+    drawn = scenario.draw(np.random.default_rng(3), (1000, 200), 3, graders=1)
+    agree = {(a, b): (drawn[a] == drawn[b]).mean() for a, b in combinations(range(4), 2)}
+    assert list(agree.values()) == pytest.approx([0.85] * 6, abs=0.004)
+    assert drawn.mean(axis=(1, 2)) == pytest.approx([0.3] * 4, abs=0.006)
+    shares = drawn.mean(axis=2).var(axis=1) - 0.3 * 0.7 / 200
+    assert np.sqrt(shares[:3]) == pytest.approx([scenario.spread_of_shares] * 3, rel=0.08)
+
+
+@pytest.mark.slow
+def test_what_the_rule_asks_moves_the_chance():
+    scenario = Scenario(0.85, 0.5)
+    usual = pass_chance(250, scenario)
+    assert 0.58 < usual < 0.72
+    assert pass_chance(250, scenario, rule=DecisionSettings(looks=5)) < usual - 0.05
+    assert pass_chance(250, scenario, margin=0.2) >= 0.99
+    assert pass_chance(250, scenario, rule=DecisionSettings(margin_share=0.05)) < 0.2
+    # Where nine in ten are affirmative annotators' kappa is .17: nobody is judged beside them.
+    lopsided = Scenario(0.85, 0.9)
+    assert pass_chance(1000, lopsided) == 0
+    # With no floor the margin is a quarter of that, .04, which few studies can show.
+    assert 0.05 < pass_chance(1000, lopsided, rule=DecisionSettings(min_people_kappa=-1)) < 0.3
+    assert pass_chance(1000, scenario, humans=2, rule=DecisionSettings(scope="like_these")) == 0
+    assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
+
+
+@pytest.mark.slow
+def test_what_a_study_decides_is_said_at_its_own_rule():
+    _, balanced, lopsided = study_precision(pairs=250, subjects=1, humans=3, margin=0.1)
+    assert "in about" in balanced
+    assert "No grader can be evaluated, because that kappa is only 0.17" in lopsided
+    rule = DecisionSettings(min_people_kappa=0.1)
+    *_, judged = study_precision(pairs=250, subjects=1, humans=3, margin=0.1, rule=rule)
+    assert "in about" in judged
+
+
+def test_more_than_ten_people_count_as_ten():
+    scenario = Scenario(0.85, 0.5)
+    few, many = (pass_chances(40, scenario, [people]) for people in (10, 60))
+    assert many["these"][60] == few["these"][10]
+    assert many["like_these"][60] == few["like_these"][10]
+
+
+STRICT = [ScaleScenario(1, 5, *of, strictness=0.2) for of in ((0.7, 3.0), (0.5, 4.5))]
+
+
+@pytest.mark.parametrize("scenario", [*STRICT, ScaleScenario(0, 10, 0.9, 2.0)])
+def test_labels_on_a_scale_are_as_assumed(scenario):
+    """Over studies, as annotators' strictness is drawn in each."""
+    drawn = scenario.draw(np.random.default_rng(3), (2000, 100), 2, graders=1)
+    labels = scenario.low + drawn.reshape(3, -1)
+    assert labels.mean(axis=1) == pytest.approx([scenario.mean] * 3, abs=0.03)
+    pairs = np.corrcoef(labels)[np.triu_indices(3, 1)]
+    assert pairs == pytest.approx([scenario.correlation] * 3, abs=0.01)
+    kappa = metrics.cohen_kappa_score(labels[0], labels[2], weights="linear")
+    assert kappa == pytest.approx(scenario.kappa, abs=0.01)
+
+
+@pytest.mark.slow
+def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
+    scenario = ScaleScenario(1, 5, 0.7, 4.2)
+    first, second = scenario.draw(np.random.default_rng(4), (200, 200), 2)
+    of = {"weights": "linear", "labels": range(5)}
+    pairs = zip(first, second, strict=True)
+    kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]
+    assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
+    assert np.isnan(half_width("alpha", 200, scenario))

@@ -1,17 +1,15 @@
-"""The side of the pair: whom raters favour, and a grader's own lean.
-
-The order of presentation: flips, moves to the side shown first, and the exact test.
-"""
+"""The side of the pair, the order of presentation, and what is said of them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bias.audit import findings
+from evenhand.analysis.bias.audit import findings, flagged, screening_sentence
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.results import ResultRows
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed
@@ -21,9 +19,7 @@ from tests.ratings_files import read_ratings
 
 
 def test_directions_by_hand():
-    """g: A on 3 of 8 units, B on 1. People: ann A A B C C C C C, ben A C B B C C C C; on average
-    1 + .5 for side a, 1 + .5 for side b.
-    """
+    """g: A on 3 of 8 units, B on 1. People on average: 1 + .5 for side a, 1 + .5 for side b."""
     made = sample(0, pairs=8, subjects=1, people=0)
     for rater, labels in {"ann": "AABCCCCC", "ben": "ACBBCCCC"}.items():
         made.rate(rater, np.array(list(labels)), "human")
@@ -32,43 +28,6 @@ def test_directions_by_hand():
     assert row_of(rows, "direction_net", "g")["estimate"] == (3 - 1) / 8
     assert row_of(rows, "direction_net", "humans")["estimate"] == 0
     assert row_of(rows, "direction_net", "g")["at"] == "side a>side b"
-
-
-@pytest.mark.slow
-def test_a_lean_is_recovered():
-    """Two of ten C turned to A (to B): the net direction moves by .2 times the share of C, and
-    by little more, as the grader sees a little less sharply.
-    """
-    shifts = []
-    for seed in range(6):
-        made = sample(seed, pairs=200)
-        made.rate("to a", made.turned(made.see(0.8), "C", "A", 0.2))
-        made.rate("to b", made.turned(made.see(0.8), "C", "B", 0.2))
-        rows = audited(made)
-        for rater, sign in (("to a", 1), ("to b", -1)):
-            row = row_of(rows, "bias_side", rater)
-            assert min(row["low"] * sign, row["high"] * sign) > 0
-            assert row_of(rows, "bias_side_p", rater)["estimate"] < 0.05
-            shifts.append(sign * row["estimate"])
-    assert np.mean(shifts) == pytest.approx(0.2 * SEES_C, abs=0.015)
-
-
-@pytest.mark.thorough
-def test_seeing_less_than_people_is_no_lean():
-    """Side a is favoured more often than b, so who sees less finds a smaller net direction: the
-    plain difference lies far from 0, the scaled one does not.
-    """
-    found, plain = 0, []
-    for seed in range(40):
-        made = sample(seed)
-        made.rate("dull", made.see(0.3))
-        made.rate("same", made.see(0.8))
-        rows = audited(made, resamples=200)
-        nets = [row_of(rows, "direction_net", who)["estimate"] for who in ("dull", "humans")]
-        plain.append(nets[0] - nets[1])
-        found += sum(each.status == "found" for each in findings(rows.rows.values()))
-    assert np.mean(plain) == pytest.approx((0.3 - 0.8) * 0.15, abs=0.02)
-    assert found <= 8  # of 80 looks; 4 are expected, more than 8 have a chance of 2%
 
 
 def test_leanings_turn_sides_round():
@@ -173,10 +132,8 @@ flips those to the output shown first and to the second."""
 
 
 @pytest.fixture(scope="module")
-def llmbar(shared_data: Path) -> pd.DataFrame:
-    """The audit's rows on the published graders' labels, 1 for the first output and 2 for the
-    second, in the original orientation.
-    """
+def llmbar(shared_data):
+    """The audit's rows on the published graders' labels, in the original orientation."""
     ratings, units = read_ratings(shared_data / "real" / "llmbar.csv")
     scale = Scale("", ("1", "2"), favours={"1": "a", "2": "b"})
     chosen = ratings[ratings["rater_id"].isin([*LLMBAR, "gold"])]
@@ -214,16 +171,119 @@ def test_a_known_pull_to_the_first():
     assert row_of(rows, "bias_order_first", "even")["estimate"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_categories_without_sides_flip_but_have_no_first():
-    made = sample(2, pairs=30)
-    for order in ("ab", "ba"):
-        made.rate("g", made.see(0.8), order=order)
-    rows = audited(made, Scale("", ("A", "B", "C")))
-    assert 0 < row_of(rows, "bias_order_flips", "g")["estimate"] < 1
-    assert {key[1] for key in rows.rows} == {"bias_order_flips"}
-
-
 def test_one_order_is_no_question():
     made = sample(3, pairs=20)
     made.rate("g", made.see(0.8), order="ab")
     assert not any(key[1].startswith("bias_order") for key in audited(made).rows)
+
+
+def rows_with(*given, counts=(400, 100)):
+    rows = ResultRows("")
+    for statistic, subset, at, interval, p in given:
+        place = {"rater_a": "humans", "rater_b": "g", "subset": subset, "at": at}
+        if statistic == "bias_order":
+            place |= {"rater_a": "g", "rater_b": ""}
+        rows.add(statistic, interval, counts, **place)
+        if p is not None:
+            rows.add(f"{statistic}_p", Interval.point(p), counts, **place)
+    return rows
+
+
+SIDE, LENGTH = ("bias_side", "all", "left>right"), ("bias_length", "all", "response_a_words")
+NAN = float("nan")
+FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 items in 100 clusters)."
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        (SIDE, "side of the pair: it leans to left rather than right"),
+        (("bias_side", "partisan=True|binary", "left>right"),
+         "side of the pair where partisan=True: it is more often affirmative on left than on"),
+        (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
+        (LENGTH, "it leans towards the longer response, for each doubling"),
+        (("bias_length", "all|binary", "response_words"), "for each doubling of the response"),
+        (("bias_self_preference", "all|binary", "meta"), "subjects of its own family (meta) than"),
+        (("bias_slice", "topic=tax|binary", ""), "slice topic=tax: it is more often affirmative"),
+    ],
+)  # fmt: skip
+def test_what_was_found(place, sentence):
+    [found] = findings(rows_with((*place, Interval(0.2, 0.15, 0.25), 0.002)).rows.values())
+    assert found.status == "found"
+    assert found.sentence.startswith("g, ")
+    assert sentence in found.sentence
+    assert found.sentence.endswith(FOUND)
+
+
+OTHERWISE = {
+    "the other way round": (
+        *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
+        "it leans to right rather than left, beyond what annotators' labels explain, by 0.20",
+    ),
+    "nothing found says how much could be there": (
+        *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
+        "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 items in "
+        "100 clusters).",
+    ),
+    "what could be there may be more than is tolerated": (
+        *(SIDE, Interval(0.02, -0.04, 0.3), 0.4, None),
+        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30",
+    ),
+    # After correction the p is .2: not found, and the sentence does not say so either.
+    "an interval without zero is not enough": (
+        *(LENGTH, Interval(0.05, 0.01, 0.09), 0.2, "nothing_found", "any bias is at most 0.09"),
+    ),
+    "noise that may explain a shift is named": (
+        ("bias_length", "all|binary", "response_words"),
+        Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
+        *(0.7, "nothing_found"),
+        "g, length: bias or noise, these labels do not say which. It is more often affirmative "
+        "for each doubling of the response than annotators' labels explain, by +0.10 if all "
+        "labels are equally noisy. If noise changes with the length as annotators' agreement does, "
+        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 items in 100 clusters).",
+    ),
+    "too few clusters": (
+        *(SIDE, Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),)), None, None),
+        "g, side of the pair: inconclusive (too few clusters for an interval).",
+    ),
+    "annotators agree by chance": (
+        *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
+        "inconclusive (annotators agree with one another no better than chance).",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHERWISE)
+def test_what_is_said_of_a_shift(case):
+    place, interval, p, status, sentence = OTHERWISE[case]
+    [found] = findings(rows_with((*place, interval, p)).rows.values())
+    assert status is None or found.status == status
+    assert sentence in found.sentence
+    assert not sentence.startswith("g, ") or found.sentence == sentence
+
+
+def test_only_what_lies_wholly_beyond_the_bound_is_flagged():
+    rows = rows_with(
+        ("bias_side", "all", "a>b", Interval(0.2, 0.12, 0.28), 0.001),
+        ("bias_length", "all", "response_a_words", Interval(0.2, 0.05, 0.35), 0.001),
+        ("bias_order", "all", "", Interval(-0.3, -0.35, -0.25), 0.001),
+        ("bias_slice", "topic=tax|binary", "", Interval(0.3, 0.2, 0.4), 0.2),
+    )
+    assert {one.row["statistic"] for one in flagged(rows, "g")} == {"bias_side", "bias_order"}
+    assert {one.row["statistic"] for one in flagged(rows, "g", 0.2)} == {"bias_order"}
+    assert flagged(rows, "someone else") == []
+
+
+def test_slices_without_a_finding_share_a_sentence():
+    rows = rows_with(
+        ("bias_slice", "topic=tax|binary", "", Interval(0.0, -0.1, 0.1), 0.9),
+        ("bias_slice", "topic=war|binary", "", Interval(0.1, -0.1, 0.31), 0.3),
+        (
+            *("bias_slice", "topic=sea|binary", ""),
+            *(Interval(0.1, NAN, NAN, (Remark("too_few_clusters"),)), None),
+        ),
+    )
+    assert screening_sentence(findings(rows.rows.values())) == (
+        "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.31, the bound for "
+        "topic=war); 1 of 3 slices too small to tell."
+    )
