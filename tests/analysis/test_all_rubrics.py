@@ -1,5 +1,6 @@
 """The whole analysis: its table, its errors, what must not change it, and real labels."""
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
+from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
@@ -161,3 +163,17 @@ def test_where_all_units_have_two_labels_fleiss_kappa_is_compared():
         for ben in ("yynnyyn", "yynnyy-")
     )
     assert whole.verification.compared > partial.verification.compared
+
+
+@pytest.mark.slow
+def test_newsroom(shared_data):
+    """1,680 units, three raters, ordinal: alpha as the krippendorff package gives it."""
+    ratings, units = read_ratings(shared_data / "real" / "newsroom.csv")
+    rows = analyse(ratings, units, [RATING], resamples=200).results
+    table = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)
+    asked = {"level_of_measurement": "ordinal", "value_domain": range(1, 6)}
+    theirs = krippendorff.alpha(reliability_data=table.T.to_numpy(), **asked)
+    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all") & (rows["at"] == "")]
+    humans = humans.set_index("statistic")
+    assert humans.loc["krippendorff_alpha_ordinal", "estimate"] == pytest.approx(theirs)
+    assert (humans["n_clusters"] == 420).all()

@@ -322,3 +322,11 @@ def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]
     assert half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
     assert np.isnan(half_width("alpha", 200, scenario))
+
+
+@pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.9, 0.2)])
+def test_likeness_is_the_tetrachoric_correlation(agreement, prevalence):
+    likeness = Scenario(agreement, prevalence).likeness
+    cut = stats.norm.ppf(prevalence)
+    both = stats.multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
+    assert 1 + 2 * both - 2 * prevalence == pytest.approx(agreement, abs=1e-4)

@@ -451,3 +451,30 @@ def test_differences_and_ranks_of_ordered_labels_are_those_of_numpy_and_scipy(rn
     table = pd.crosstab(first, second).to_numpy(dtype=float)
     assert c.mean_differences(table, [1, 2, 3, 4]) == pytest.approx((second - first).mean())
     assert c.rank_correlations(table) == pytest.approx(stats.spearmanr(first, second).statistic)
+
+
+def test_agresti_2002_pathologists():
+    """Categorical Data Analysis, 2nd ed., table 10.8: two pathologists, kappa .493 (SE .057)."""
+    table = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
+    found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2, 3])
+    assert (round(found.estimate, 3), round(found.se, 3), found.n) == (0.493, 0.057, 118)
+    theirs = inter_rater.cohens_kappa(table)
+    assert (found.estimate, found.se) == pytest.approx((theirs.kappa, theirs.std_kappa))
+    assert found.se_null == pytest.approx(theirs.std_kappa0)
+
+
+def test_sim_and_wright_2005():
+    """Physical Therapy 85:257-268, table 2: kappa .67, prevalence index .28, bias index .05."""
+    table = np.array([[22.0, 2], [4, 11]])
+    labels = list(zip(*_sequences(table), strict=True))
+    assert round(a.cohen_kappa(*_sequences(table), categories=[0, 1]).estimate, 2) == 0.67
+    assert round(a.brennan_prediger(labels, categories=[0, 1]).estimate, 2) == 0.69
+    assert round(float(prevalence_index(table)), 2) == 0.28
+    assert round(abs(float(bias_index(table))), 2) == 0.05
+
+
+def test_viera_and_garrett_2005():
+    """Family Medicine 37:360-363: two residents on 100 lectures, .85 agreed, .65 by chance."""
+    found = a.cohen_kappa(*_sequences([[15, 5], [10, 70]]), categories=[0, 1])
+    assert found.estimate == pytest.approx((0.85 - 0.65) / (1 - 0.65))
+    assert round(found.estimate, 2) == 0.57

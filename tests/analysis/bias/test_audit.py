@@ -287,3 +287,22 @@ def test_slices_without_a_finding_share_a_sentence():
         "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.31, the bound for "
         "topic=war); 1 of 3 slices too small to tell."
     )
+
+
+@pytest.mark.thorough
+def test_an_unbiased_grader_is_left_alone():
+    """Every question at once, nothing to find: at most a few of 30 samples may say otherwise."""
+    blamed = 0
+    for seed in range(30):
+        made = sample(seed, pairs=80)
+        made.units["response_a_words"] = made.rng.integers(50, 500, len(made.units))
+        made.units["response_b_words"] = made.rng.integers(50, 500, len(made.units))
+        made.units["topic"] = made.rng.choice(list("xyz"), len(made.units))
+        for order in ("ab", "ba"):
+            made.rate("anthropic:claude-opus-5", made.see(0.7), order=order)
+        found = findings(audited(made, slices=["topic"], resamples=200).rows.values())
+        assert {each.row["statistic"] for each in found} == {
+            *("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_slice")
+        }
+        blamed += any(each.status == "found" for each in found)
+    assert blamed <= 6  # two corrected families at .05 each: 3 expected, over 6 has a chance of 3%

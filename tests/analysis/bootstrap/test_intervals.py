@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from benchmarks.corrected_rates import lumpy
+from benchmarks.corrected_rates import TAIL, lumpy, lumpy_rate
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
@@ -443,3 +443,19 @@ def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch)
     assert found.note == "interval from 500 random groups of the 20,000 clusters"
     again = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 3, many=n - 1)
     assert (again._members != groups._members).nnz  # another seed, other groups
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "clusters"), [("few carry all", 40), ("logit-normal", 100)])
+def test_the_truth_seldom_lies_outside_in_lumpy_clusters(name, clusters):
+    """An interval of the estimate's standard error lies below it in far more studies."""
+    rng, truth, runs = np.random.default_rng(5), lumpy_rate(name), 300
+    missed, plain = np.zeros(2), 0
+    for _ in range(runs):
+        cases, sizes = (each * 1.0 for each in lumpy(name, clusters, rng))
+        share, low, high = share_bounds(cases, sizes)
+        missed += low > truth, high < truth
+        error = math.sqrt(((cases - share * sizes) ** 2).sum()) / sizes.sum()
+        plain += share + 2.0 * error < truth
+    assert (missed <= TAIL * runs).all()
+    assert plain > TAIL * runs

@@ -297,3 +297,11 @@ def test_notes_say_each_p_and_how_many_there_are():
     (notes,) = max_t_notes([parts([0.0] * 20 + [1.0] * 40, part)])
     first, _, absent, _ = notes
     assert (first, absent) == (["permutation p 0.001; max-T p 0.001 of 3"], [""])
+
+
+def test_agresti_2002_prime_minister():
+    """Categorical Data Analysis, 2nd ed., table 10.1: 1,600 voters asked twice, z = -4.17."""
+    found = stuart_maxwell([[794, 150], [86, 570]])
+    assert found.statistic == pytest.approx((86 - 150) ** 2 / (86 + 150))
+    assert round(np.sqrt(found.statistic), 2) == 4.17
+    assert found.degrees == 1

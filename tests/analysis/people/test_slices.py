@@ -269,3 +269,10 @@ def test_contested_items_leave_out_who_is_compared():
         assert found[kind] == pytest.approx(graded / size)
         assert found[f"{kind}: annotators"] == pytest.approx(people / size)
     assert len(found) == 2 * len(sums) == 4
+
+
+def test_a_known_weak_group_is_named(rng):
+    rows = results_of(*study(rng, {"left": 0.05, "centre": 0.05, "right": 0.30}))
+    weak = rows.loc[("group_difference", "source=right|binary", "")]
+    assert weak["high"] < 0
+    assert weak["note"] == "permutation p 0.001; max-T p 0.001 of 3"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import StudyFacts, analyse, ppi_plus_plus, rogan_gladen
-from evenhand.analysis.subjects.corrected_rates import large_strata
+from evenhand.analysis.subjects.corrected_rates import RateSums, large_strata, stratified_ppi
 from evenhand.errors import InputError
 from tests.analysis.make import YES, both_sides, ratings_of, study
 from tests.known_values import known_values
@@ -653,3 +653,26 @@ def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted():
     found = ppi_plus_plus(people, grader, rest, clusters=clusters)
     assert np.isnan(found.low)
     assert found.note == "too_few_clusters"
+
+
+def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
+    """ppi_py.ppi_mean_pointestimate (0.2.3) of each stratum at lambda .6, by shares 2:3:1, on units
+    counted here as (affirmed by both, people alone, the grader alone, neither; rest yes, rest no).
+    """
+    counts = [(20, 5, 10, 65, 60, 140), (50, 10, 5, 35, 120, 80), (8, 2, 1, 9, 25, 15)]
+    sums = []
+    for both, people, grader, neither, yes, no in counts:
+        labelled = both + people + grader + neither
+        sums.append([labelled, both + people, both + grader, both, yes + no, yes])
+    strata = RateSums(*np.array(sums, dtype=float).T[:, None, :])
+    each = strata.ppi(0.6)[0]
+    assert each == pytest.approx([0.25, 0.63, 0.605])
+    first = RateSums(*(part[:, :1] for part in strata[:6]))
+    rate, weight = stratified_ppi(first)
+    assert rate == pytest.approx(first.ppi(first.ppi_weight)[:, 0])
+    assert weight == pytest.approx(first.ppi_weight[:, 0])
+    # A stratum without the rest is no number rather than a wrong one.
+    empty = strata._replace(
+        rest=strata.rest * [1, 1, 0], rest_graded=strata.rest_graded * [1, 1, 0]
+    )
+    assert np.isnan(stratified_ppi(empty)[0]).all()

@@ -278,3 +278,16 @@ def test_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better):
     for rule, must in (("confidence_cut", "be greater than 0"), ("confidence_target", "be less")):
         with pytest.raises(InputError, match=f"{rule} is .*; it must {must}"):
             filtered(surer_is_better, **{rule: 0.0 if "cut" in rule else 1.2})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clusters", "units"), [(60, 1), (60, 4)])
+def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng):
+    """Synthetic: every label is wrong as often as allowed, whatever the confidence."""
+    broken = 0
+    for _ in range(300):
+        wrong = rng.random(clusters * units) < 0.1
+        of = np.repeat(np.arange(clusters), units)
+        broken += not math.isnan(promised_cut(rng.random(len(of)), wrong, of, 0.9, LEVEL).cut)
+    assert broken <= 300 * LEVEL + 2 * math.sqrt(300 * LEVEL * (1 - LEVEL))
+    assert units > 1 or broken > 0  # or nothing was tried

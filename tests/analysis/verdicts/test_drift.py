@@ -351,3 +351,17 @@ def test_at_a_threshold_it_says_so_everywhere(rng):
     rows = found.results.set_index(list(RESULTS_KEY))
     assert rows.loc[tuple(key), "estimate"] > 0.9
     assert key[-1] == "held_out"
+
+
+@pytest.mark.thorough
+def test_false_passes_are_as_rare_as_said():
+    """Synthetic: a grader exactly at the bars passes in 2% of studies of 60 units at most."""
+    passed, scale = 0, Scale("tone", ("1", "2"))
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 60)
+        wrong = rng.random(60) < 0.2  # kappa .6
+        labels = experts(truth) | {"g": experts(truth ^ wrong)["expert"]}
+        found = analyse_labels(labels, scale, resamples=10, reference="expert")
+        passed += found.verdicts[0]["verdict"] == "agrees_with_reference"
+    assert passed <= 4  # more than 4 of 60 at 2% happen once in 100

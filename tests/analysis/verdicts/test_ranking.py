@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -36,9 +37,10 @@ from evenhand.analysis.verdicts.evidence import (
 )
 from evenhand.analysis.verdicts.judge import judge
 from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
-from evenhand.analysis.verdicts.wording import PASSES
+from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
 from evenhand.reporting.gate import CheckedClause, parse_rule
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of
+from tests.ratings_files import read_ratings
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
@@ -485,3 +487,37 @@ def assert_one_thing(verdict):
     assert ("No grader" in found.sentence) == (not passes)
     if not passes:
         assert reason in found.sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param("dices350.csv", marks=pytest.mark.thorough),
+        pytest.param("newsroom.csv", marks=pytest.mark.thorough),
+        "llmbar.csv",
+    ],
+)
+def test_constant_and_random_graders_are_never_recommended(shared_data, file):
+    """On every real data set at hand: each constant category, and random labels at two rates."""
+    ratings, _ = read_ratings(shared_data / "real" / file)
+    people = ratings[ratings["rater_kind"] == "human"]
+    if people["rater_id"].nunique() > 6:
+        busiest = people["rater_id"].value_counts().index[:6]
+        people = people[people["rater_id"].isin(busiest)]
+    categories = tuple(sorted(set(people["label"]) - {""}))
+    units = sorted(set(people["unit_id"]))
+    rng = np.random.default_rng(5)
+    shares = people["label"].value_counts(normalize=True).reindex(categories).to_numpy()
+    graders = {f"always {key}": [key] * len(units) for key in categories}
+    graders |= {
+        "random, even": rng.choice(categories, len(units)).tolist(),
+        "random, as annotators": rng.choice(categories, len(units), p=shares).tolist(),
+    }
+    made = pd.DataFrame(graders, index=pd.Index(units, name="unit_id")).reset_index()
+    made = made.melt("unit_id", var_name="rater_id", value_name="label").assign(rater_kind="model")
+    given = people[["unit_id", "rater_id", "rater_kind", "label"]]
+    both = pd.concat([given, made], ignore_index=True).assign(rubric="r")
+    found = analyse(both, None, [Scale("r", categories)], resamples=300)
+    assert len(found.verdicts) == len(graders)
+    assert {each["verdict"] for each in found.verdicts} <= set(JUDGEMENTS[3:])
