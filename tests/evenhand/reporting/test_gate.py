@@ -1,4 +1,5 @@
 """The gate's usual rule is the verdict, and a weaker rule says that it is one; baselines."""
+
 import json
 import shutil
 from functools import partial
@@ -117,14 +118,6 @@ def test_an_engine_gates_too(ratings, engine):
         assert main(words) == code
 
 
-@pytest.mark.slow
-def test_a_declared_reference_has_verdicts_of_its_own(ratings):
-    found = gate(ratings, "good", options=ORDINAL, reference="a")
-    assert found.verdict in ("agrees_with_reference", "inconclusive")
-    bad = gate(ratings, "bad", options=ORDINAL, reference="a")
-    assert (bad.verdict, bad.outcome) == ("disagrees_with_reference", "not_met")
-
-
 def test_rules_are_read_or_refused():
     assert parse_rule("verdict")[0]
     assert not parse_rule("coverage > 0")[0]
@@ -164,6 +157,11 @@ def table() -> pd.DataFrame:
     return own.assign(seconds=12.5, rubric_hash="abc")
 
 
+@pytest.fixture
+def grades(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["rater_id"] == "g"]
+
+
 @pytest.fixture(scope="module")
 def frozen(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("frozen") / "first.csv"
@@ -178,11 +176,6 @@ def first(frozen: Path, tmp_path: Path) -> Path:
     for name in ("first.csv", "b.json"):
         shutil.copy(frozen.with_name(name), tmp_path)
     return tmp_path / "first.csv"
-
-
-@pytest.fixture
-def grades(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["rater_id"] == "g"]
 
 
 def now(file: Path, table: pd.DataFrame, grader: str = "g", **how: object) -> Drift:
