@@ -198,10 +198,10 @@ def test_every_axis_has_a_name_and_one_that_holds_zero_a_tick_there(charts):
         named = [axis.get("title") for axis in axes if "field" in axis]
         assert named and all(named), (chart.caption, channel)
         for axis in axes:
-            low, high = axis.get("scale", {}).get("domain", (1, 1))[:2]
-            if "values" in axis.get("axis", {}) and low <= 0 <= high:
+            ticks, domain = axis.get("axis", {}), axis.get("scale", {}).get("domain", (1, 1))
+            if "values" in ticks and domain[0] <= 0 <= domain[1]:
                 seen += 1
-                assert 0 in axis["axis"]["values"]
+                assert 0 in ticks["values"]
     assert seen > 10
 
 

@@ -165,7 +165,7 @@ def assert_rests_on_evidence(sentence, keys, rows):
         cells = [row[name] for row in evidence for name in ("estimate", "low", "high")]
         shares = [100 * float(cell) for cell in cells if cell]
         percents = [*shares, *(100 - each for each in shares)]
-        is_percent = any(abs(float(number) - each) <= near for each in percents)
+        is_percent = any(abs(abs(float(number)) - each) <= near for each in percents)
         is_known = number.lstrip("+-") in known or is_of(number, evidence)
         assert is_known or is_percent, (number, sentence)
 

@@ -147,7 +147,7 @@ def test_what_cannot_be_analysed_is_refused(small, engine, scale, changes, said)
 )
 def test_what_single_parts_cannot_see_is_refused(column, values, said, tmp_path, engine):
     frame = many_ratings(20).query("rater_id == 'ann'").head(100 * len(values))
-    frame[column] = [values[n % 2] for n in range(len(frame))]
+    frame = frame.assign(**{column: [values[n % 2] for n in range(len(frame))]})
     frame.to_csv(tmp_path / "r.csv", index=False)
     with pytest.raises(InputError, match=said):
         analyse_at_scale(tmp_path / "r.csv", SCALE, engine=engine)

@@ -124,7 +124,7 @@ def test_without_pyarrow(wide, monkeypatch):
     """An installation for `check` alone reads tables of polars."""
     expected, table = frame_of(wide), pl.from_pandas(wide)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    pd.testing.assert_frame_equal(frame_of(table), expected, check_dtype=False)
+    assert (frame_of(table).fillna("") == expected.fillna("")).all(None)
     only_arrow = type("OnlyArrow", (), {"__arrow_c_stream__": lambda self, schema=None: None})
     with pytest.raises(InputError, match="reading a OnlyArrow takes pyarrow; run pip install py"):
         frame_of(only_arrow())

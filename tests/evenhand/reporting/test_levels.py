@@ -31,19 +31,15 @@ IN_PYTHON = "Labels 1-5 are read as ordered; level='nominal' changes that."
 def rated(labels: Sequence[object]) -> pd.DataFrame:
     """Labels (synthetic) of two annotators and a grader, who mostly agree, on each of `labels`."""
     rng = np.random.default_rng(3)
-    truth = np.arange(36) % len(labels)
     rows = [
-        {
-            "unit_id": f"u{n}",
-            "rater_id": rater,
-            "rater_kind": "model" if rater == "g" else "human",
-            "label": labels[at if rng.random() < 0.8 else rng.integers(len(labels))],
-            "p_positive": at / max(len(labels) - 1, 1) if rater == "g" else None,
-        }
-        for rater in ("ann", "ben", "g")
-        for n, at in enumerate(truth)
+        (f"u{n}", who, at, labels[at if rng.random() < 0.8 else rng.integers(len(labels))])
+        for who in ("ann", "ben", "g")
+        for n, at in enumerate(np.arange(36) % len(labels))
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=["unit_id", "rater_id", "p_positive", "label"])
+    by_g = table["rater_id"] == "g"
+    table["p_positive"] = (table["p_positive"] / max(len(labels) - 1, 1)).where(by_g)
+    return table.assign(rater_kind=np.where(by_g, "model", "human"))
 
 
 @pytest.fixture
