@@ -90,7 +90,9 @@ def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     names = [f"g{grader:02}" for grader in range(graders)]
     labels = {"ann": [person] * units if person else said} | dict.fromkeys(names, "n" * units)
     ratings = ratings_of(labels, names, dict.fromkeys(names, chance / 4))
-    found = analyse(ratings.assign(rubric="tone"), None, [TONE], resamples=100)
+    found = analyse(
+        ratings.assign(rubric="tone"), None, [TONE], resamples=100 if units == 400 else 20
+    )
     return Source(found, ReportContext("study")).on("tone")
 
 

@@ -184,9 +184,8 @@ def test_label_says_it_too(folder):
 TWO = ScaleOptions(level="interval", kinds={"ann": "human", "ben": "human"})
 
 
-@pytest.mark.parametrize(
-    ("off", "units"), [pytest.param(8.0, 200, marks=pytest.mark.slow), (60.0, 60)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("off", "units"), [(8.0, 200), (60.0, 60)])
 def test_a_file_of_numbers_is_judged(tmp_path, run, off, units):
     file, out = tmp_path / "scores.csv", tmp_path / "out"
     rng = np.random.default_rng(8)

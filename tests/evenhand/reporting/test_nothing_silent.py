@@ -312,6 +312,7 @@ def test_a_kill_at_any_step_leaves_a_whole_study_or_none(tmp_path: Path) -> None
         assert LABELS in states or way == "preview"
 
 
+@pytest.mark.slow
 def test_a_study_that_is_there_is_compared_with_the_file(tmp_path):
     def graded() -> int:
         with open_study(folder) as study:

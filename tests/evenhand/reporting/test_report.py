@@ -145,7 +145,7 @@ def test_a_browser_that_does_not_print_is_a_sentence(tmp_path: Path, does: str) 
     ("rubrics", "graders", "name"),
     [
         (1, 0, ""),
-        (1, 14, "a-provider:a-model-with-a-long-name"),
+        pytest.param(1, 14, "a-provider:a-model-with-a-name", marks=pytest.mark.slow),
         pytest.param(3, 3, "grader", marks=pytest.mark.slow),
         pytest.param(9, 3, "g", marks=pytest.mark.slow),
         pytest.param(4, 2, "x" * 90, marks=pytest.mark.slow),

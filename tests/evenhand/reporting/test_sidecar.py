@@ -133,6 +133,8 @@ def test_a_file_written_by_hand(by_hand, run):
     assert "weighted_kappa_quadratic" in set(rows["statistic"])
     sidecar_path(by_hand).unlink()
     assert read_sidecar(by_hand) is None
+    sidecar_path(by_hand).mkdir()
+    assert "ratings.scales.toml: this is a folder" in run.refused("check", by_hand)
 
 
 ONE = b'[scales.r]\ncategories = ["1"]\n'
@@ -171,12 +173,6 @@ def test_a_damaged_one_is_one_sentence(by_hand, fault):
     assert len(sentence.splitlines()) == 1
 
 
-def test_a_folder_of_this_name_is_refused(by_hand, run):
-    sidecar_path(by_hand).unlink()
-    sidecar_path(by_hand).mkdir()
-    assert "ratings.scales.toml: this is a folder" in run.refused("check", by_hand)
-
-
 # Display names stand wherever a person reads; ids wherever a machine does
 
 LONG = "openai:gpt-5.4@http://10.0.0.1:8000/a/long/path/v1"
@@ -210,11 +206,11 @@ def named(tmp_path: Path) -> Path:
     return file
 
 
-def found(ids: list[str], text: str) -> list[str]:
-    """The ids that stand in a text as words of their own."""
+def found(ids: list[str], text: str) -> list[str]:  # as words of their own
     return [each for each in ids if re.search(rf"(?<![\w./:-]){re.escape(each)}(?![\w/:-])", text)]
 
 
+@pytest.mark.slow
 def test_a_reader_sees_names_and_a_machine_ids(named: Path, run: Run) -> None:
     said = run.ok("check", named, "--out", named.parent / "named", "--resamples", "50")
     report = named.parent / "named"
