@@ -301,21 +301,20 @@ def test_sides_and_who_answered_less_in_sentences_and_on_every_rubric(said, by_s
 
 @pytest.mark.slow
 def test_a_heat_map_names_values_that_shorten_alike(rng):
-    """Of 45 values of the first column the first 40, and the second column; rubrics of one title
-    are told apart by name.
-    """
+    """Of 45 values the first 40, and the second column; rubrics of one title have their names."""
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=450, labelled=225)
     number = units["cluster_id"].str[1:].astype(int)
     asked = [f"Should the rate of tax on the {who} be raised in the US" for who in ("rich", "poor")]
     units["many"] = "v" + (number % 45).astype(str).str.zfill(2)
     units["long"] = np.where(number % 4 < 2, *asked)
     both, scales = pd.concat([ratings, ratings.assign(rubric="Q")]), [YES, replace(YES, name="Q")]
-    found = analyse(both, units, scales, resamples=10, slices=["many", "long"])
     context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
-    section = section_of(Source(found, context), "corrected-rates")
-    assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
+    source = Source(analyse(both, units, scales, resamples=10), context)
+    assert section_of(source, "corrected-rates").blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
+    found = analyse(ratings, units, [YES], resamples=10, slices=["many", "long"])
+    section = section_of(Source(found, ReportContext("A study")), "corrected-rates")
     drawn = [each for each in section.every_block() if isinstance(each, Chart)]
-    chart = next(each for each in drawn if each.name.endswith("-shaded"))
+    (chart,) = [each for each in drawn if each.name.endswith("-shaded")]
     shown = {(each["column"], each["b"]) for each in chart.spec["data"]["values"]}
     assert len([b for column, b in shown if column == "many"]) == 40
     assert {b for column, b in shown if column == "long"} == {*asked}
