@@ -12,8 +12,7 @@ from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
 @pytest.fixture(scope="session")
 def analysis() -> Analysis:
-    ratings, units = tables()
-    return analyse(ratings, units, [SCALE], resamples=200)
+    return analyse(*tables(), [SCALE], resamples=200)
 
 
 @pytest.fixture(scope="session")
@@ -23,11 +22,8 @@ def hostile_analysis() -> Analysis:
     return analyse(ratings, units, [SCALE], resamples=200)
 
 
-Written = Callable[..., Path]
-
-
 @pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """written(analysis, **context) -> the folder of the report, to be read only: who asks for the
     same again gets the same.
     """
@@ -36,9 +32,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     def write(analysis: Analysis, **more: object) -> Path:
         given = {"name": "A study", "rubric_titles": {"R": "The rubric"}} | more
         context = ReportContext(**given)  # type: ignore[arg-type]
-        for of, asked, out in known:
-            if of is analysis and asked == context:
-                return out
+        for out in (out for of, asked, out in known if of is analysis and asked == context):
+            return out
         out = tmp_path_factory.mktemp("report") / "made" / "here"
         write_report(analysis, context, out)
         known.append((analysis, context, out))

@@ -8,12 +8,14 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Scale
+from evenhand.analysis import Analysis, Scale
 
+DISAGREEMENTS = "disagreements.html"
 HOSTILE = (
     '=cmd|"/c calc"!A1',
     "<script>alert(1)</script>",
@@ -75,11 +77,6 @@ SCALE = Scale(
 def read_results(out: Path) -> list[dict[str, str]]:
     with (out / "results.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def unguarded(text: str) -> str:
-    """A cell as it was: one apostrophe comes off where a formula would begin behind it."""
-    return re.sub(r"^'(?='*[=+\-@\t\r\n])", "", text)
 
 
 @dataclass
@@ -151,10 +148,14 @@ def is_rounded_from(text: str, row: dict[str, str]) -> bool:
     return near or ("." not in text and int(text) in counts)
 
 
-def lines_of(text: str) -> list[int]:
-    """The rows of results.csv that "2-4, 9" names."""
-    found = []
-    for part in re.findall(r"\d+(?:-\d+)?", text):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+def texts_of(analysis: Analysis, text: str = "word") -> dict[str, Any]:
+    """What a context knows of all items on which graders differ from annotators."""
+    found = analysis.disagreements
+    units = {(each.rubric, each.unit_id) for each in found}
+    about = [(each.rubric, each.unit_id, each.grader) for each in found]
+    return {
+        "texts": {unit: {"Prompt a": text, "Response b": text} for unit in units},
+        "remarks": {unit: {"ann": text} for unit in units},
+        "replies": {each: [text] for each in about},
+        "sorted": dict.fromkeys(about[:2], ("rubric_unclear", text)),
+    }

@@ -1,12 +1,8 @@
 """The report in a real Chromium: for everyone, in light and dark, on a phone and on paper."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -19,20 +15,13 @@ from evenhand.analysis.report.charts import ROLES
 from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.source import BesidePublished, Source
 from evenhand.study.settings.analysis import PublishedFigures
-from tests.analysis.report.small_study import SCALE, tables, timed
-from tests.analysis.report.test_disagreements_page import PAGE, texts_of
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+from tests.analysis.report.small_study import DISAGREEMENTS, SCALE, tables, texts_of, timed
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844}
-FIGURE = {"rubric": "R", "statistic": "observed_agreement", "between": "people and graders"}
-PUBLISHED = {
-    "citation": "A 2025",
-    "figure": [FIGURE | {"of": "Others", "value": "94", "unit": "percent"}],
-}
+UNFOLD = "all => all.forEach(each => each.open = true)"
+HEIGHTS = "all => all.map(node => node.getBoundingClientRect().height)"
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +29,18 @@ def found() -> tuple[Analysis, ReportContext]:
     """With every kind of block, long names and long texts among them."""
     long = "provider:a-model-whose-name-is-rather-long-20260101@0f3a"
     ratings, units = timed(graders=("provider:sure", long, "provider:constant"))
-    found = analyse(ratings, units, [SCALE], resamples=100, slices=["topic"])
-    listed = {(each.rubric, each.unit_id) for each in found.disagreements}
+    found = analyse(ratings, units, [SCALE], resamples=50, slices=["topic"])
+    figure = {"rubric": "R", "statistic": "observed_agreement", "between": "people and graders"}
+    figure |= {"of": "Others", "value": "94", "unit": "percent"}
+    published = PublishedFigures.model_validate({"citation": "A 2025", "figure": [figure]})
     context = ReportContext(
         "A study",
         synthetic=True,
         facts={"seed": 7},
         notes=["12 labels set aside"],
         rubric_titles={"R": "The rubric"},
-        beside=BesidePublished(PublishedFigures.model_validate(PUBLISHED), ("provider:sure",)),
-        texts={unit: {"Response": "word " * 500 + "x" * 500} for unit in listed},
-        remarks={unit: {"ann": "not clear to me"} for unit in listed},
+        beside=BesidePublished(published, ("provider:sure",)),
+        **texts_of(found, "word " * 500 + "x" * 500),
     )
     return found, context
 
@@ -63,71 +53,91 @@ def report(found: tuple[Analysis, ReportContext], tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="module")
-def page_tables(found: tuple[Analysis, ReportContext]) -> list[Table]:
-    """The tables of the page, in order."""
-    blocks = [block for section in sections_of(Source(*found)) for block in section.every_block()]
-    return [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of two rubrics, unfolded: also what `--full` writes."""
+    ratings, units = tables()
+    both = pd.concat([ratings, ratings.assign(rubric="S")])
+    found = analyse(both, units, [SCALE, replace(SCALE, name="S")], resamples=20)
+    out = tmp_path_factory.mktemp("of_two")
+    titles = {"R": "Right", "S": '"Said" & so'}
+    write_report(found, ReportContext("Two", rubric_titles=titles), out, full=True)
+    return out / "report.html"
+
+
+@pytest.fixture(scope="module")
+def listing(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every unit has long texts; one that no other has the word parrot, too."""
+    known = texts_of(analysis, "a rather long text " * 40 + "x" * 300)
+    last = analysis.disagreements[-1]
+    known["texts"][last.rubric, last.unit_id] = {"Response": "The Parrot <b>looked</b> up."}
+    out = tmp_path_factory.mktemp("report")
+    write_report(analysis, ReportContext("A study", synthetic=True, **known), out)
+    return out / DISAGREEMENTS
 
 
 @pytest.fixture
-def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Page]]:
-    """opened(**context settings) -> the report; whatever the page complains of fails the test."""
-    contexts, said = [], []
+def opened(browser, report):
+    """opened(file=the report, **context settings); what a page complains of fails the test."""
+    contexts, expected, said = [], [], []
 
-    def open_page(**settings: object) -> Page:
-        context = browser.new_context(**settings)  # type: ignore[arg-type]
-        contexts.append(context)
-        page = context.new_page()
+    def open_page(file=report, **settings):
+        contexts.append(browser.new_context(**settings))
+        expected.append(file.as_uri())
+        page = contexts[-1].new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("request", lambda request: said.append(request.url))
-        page.goto(report.as_uri())
+        page.goto(file.as_uri())
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert said == [report.as_uri()] * len(contexts), "no complaint, nothing loaded"
+    assert said == expected, "no complaint, nothing loaded"
 
 
 @pytest.mark.parametrize(
-    ("scheme", "width"), [pytest.param("light", 1280, marks=pytest.mark.thorough), ("dark", 390)]
+    ("file", "scheme", "width"),
+    [
+        pytest.param("report", "light", 1280, marks=pytest.mark.thorough),
+        ("report", "dark", 390),
+        pytest.param("listing", "light", 1440, marks=pytest.mark.thorough),
+        pytest.param("listing", "dark", 390, marks=pytest.mark.thorough),
+    ],
 )
 @pytest.mark.journey
-def test_axe_finds_no_fault(opened, scheme, width):
+def test_axe_finds_no_fault_and_nothing_scrolls_sideways(request, opened, file, scheme, width):
     """Schemes change nothing but colours and widths nothing but sizes: each is seen once."""
     from axe_playwright_python.sync_playwright import Axe
 
-    page = opened(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
-    page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
+    size = {"width": width, "height": 900}
+    file = request.getfixturevalue(file)
+    page = opened(file, color_scheme=scheme, viewport=size, bypass_csp=True)
+    for button in page.get_by_role("button", name="Unfold all texts").all():
+        button.click()
+    page.eval_on_selector_all("details", UNFOLD)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     rules = ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]
     # What is in order need not be told node by node, which takes most of the time.
     result = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
-
     assert result.violations_count == 0, result.generate_report()
 
 
-@pytest.mark.parametrize("folded", [True, False])
-def test_on_a_phone_the_page_does_not_scroll_sideways(opened, folded):
+def test_on_a_phone_the_page_does_not_scroll_sideways_and_letters_can_be_read(opened):
     page = opened(viewport=PHONE)
-    if not folded:
-        page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
-
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     drawn = page.locator(".open figure.chart svg")
     widths = drawn.evaluate_all("all => all.map(node => node.getBoundingClientRect().width)")
     assert 0 < max(widths) <= PHONE["width"], "a figure that decides is seen whole"
-    assert page.locator("figure.chart svg").count() > 5
-
-
-def test_pictures_change_with_light_and_dark(opened):
-    colours = set()
-    for scheme in ("light", "dark"):
-        page = opened(color_scheme=scheme)
-        text = page.locator("figure.chart svg text").first
-        colours.add(text.evaluate("node => getComputedStyle(node).fill"))
-
-    assert len(colours) == 2
-    assert "rgb(0, 0, 0)" not in colours
+    figures = page.locator("figure.chart svg")
+    assert figures.count() > 5
+    heights = figures.evaluate_all(
+        """all => all.flatMap(svg => {
+            const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+            return [...svg.querySelectorAll("text")].map(
+                text => scale * parseFloat(getComputedStyle(text).fontSize));
+        })"""
+    )
+    assert min(heights) >= 9
 
 
 def test_paper_shows_what_was_unfolded_and_no_more_in_black(opened):
@@ -137,19 +147,24 @@ def test_paper_shows_what_was_unfolded_and_no_more_in_black(opened):
     page.emulate_media(media="print", color_scheme="dark")
 
     def heights(selector: str) -> list[float]:
-        return page.locator(selector).evaluate_all(
-            "all => all.map(node => node.getBoundingClientRect().height)"
-        )
+        return page.locator(selector).evaluate_all(HEIGHTS)
+
+    def style(selector: str, what: str) -> set[str]:
+        script = "(all, what) => all.map(node => getComputedStyle(node)[what])"
+        return set(page.locator(selector).evaluate_all(script, what))
 
     assert min(heights(".card details[open] .evidence")) > 20
     assert min(heights(".chart details[open] table")) > 20
     assert max(heights("details:not([open])")) == 0
     assert max(heights("details:not([open]) blockquote")) == 0
     assert min(heights(".paper")) > 10, "paper says what it leaves out"
-    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert style("body", "color") == {"rgb(0, 0, 0)"}
+    assert style("h2, h3, h4, figure.chart > figcaption, caption", "breakAfter") == {"avoid"}
+    assert style("figure.chart > .scroll", "breakInside") == {"avoid"}
+    assert style("button", "display") == {"none"}
 
 
-def saved(page: Page, button: str, at: int = 0) -> tuple[str, str]:
+def saved(page, button, at=0):
     """The name and the text of what a button hands over."""
     with page.expect_download() as handed:
         page.locator(f"button:text-is('{button}')").nth(at).click()
@@ -170,66 +185,26 @@ def test_each_figure_hands_over_a_picture_that_opens_alone(opened):
     assert "Hollow points: baselines." in said
 
 
-def test_each_table_hands_over_the_csv_that_is_written_too(opened, page_tables):
+def test_each_table_hands_over_the_csv_that_is_written_too(opened, found):
     page = opened(accept_downloads=True)
-    page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
-    captions = page.locator("caption:has(button)")
-    assert captions.count() == len(page_tables)
-    kinds = {  # one of each; a browser does not hand over dozens of files at once
-        "with bounds": lambda cells, rows: any(cell.interval for cell in cells),
-        "in groups": lambda cells, rows: any(not row.cells for row in rows),
-        "with asides": lambda cells, rows: any(cell.aside for cell in cells),
-        "published": lambda cells, rows: any(cell.published for cell in cells),
-    }
-    for is_one in kinds.values():
-        at, table = next(
-            (at, table)
-            for at, table in enumerate(page_tables)
-            if is_one([cell for row in table.rows for cell in row.cells], table.rows)
-        )
+    page.eval_on_selector_all("details", UNFOLD)
+    blocks = [block for section in sections_of(Source(*found)) for block in section.every_block()]
+    own = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+    assert page.locator("caption:has(button)").count() == len(own)
+    for is_one in (  # one of each kind; a browser does not hand over dozens of files at once
+        lambda table: any(cell.interval for row in table.rows for cell in row.cells),
+        lambda table: any(not row.cells for row in table.rows),
+        lambda table: any(cell.aside for row in table.rows for cell in row.cells),
+        lambda table: any(cell.published for row in table.rows for cell in row.cells),
+    ):
+        at, table = next((at, table) for at, table in enumerate(own) if is_one(table))
         name, text = saved(page, "CSV", at)
         assert name == f"{table.name}.csv"
         assert text.splitlines() == csv_of(table, synthetic=True).splitlines()
 
 
-def test_letters_of_a_figure_can_be_read_on_a_phone(opened):
-    page = opened(viewport=PHONE)
-    heights = page.locator("figure.chart svg").evaluate_all(
-        """all => all.flatMap(svg => {
-            const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-            return [...svg.querySelectorAll("text")].map(
-                text => scale * parseFloat(getComputedStyle(text).fontSize));
-        })"""
-    )
-    assert min(heights) >= 9
-
-
-def test_on_paper_a_heading_stays_with_its_figure(opened):
-    page = opened()
-    page.emulate_media(media="print")
-
-    def style(selector: str, what: str) -> set[str]:
-        return set(
-            page.locator(selector).evaluate_all(
-                "(all, what) => all.map(node => getComputedStyle(node)[what])", what
-            )
-        )
-
-    assert style("h2, h3, h4, figure.chart > figcaption, caption", "breakAfter") == {"avoid"}
-    assert style("figure.chart > .scroll", "breakInside") == {"avoid"}
-    assert style("button", "display") == {"none"}
-
-
-def test_a_link_opens_what_its_anchor_is_folded_in(opened):
-    page = opened()
-    caption = page.locator("#bias-audit .folds caption").first
-    assert not caption.is_visible()
-    page.evaluate("name => location.hash = name", caption.get_attribute("id"))
-    caption.wait_for(state="visible")
-
-
 @pytest.mark.journey
-def test_all_can_be_unfolded_at_once_and_folded_again(opened):
+def test_all_can_be_unfolded_at_once_and_a_link_opens_what_its_anchor_is_folded_in(opened):
     page = opened()
     button, shut = page.locator("nav .all"), page.locator("details:not([open])")
     assert shut.count() == page.locator("details").count() > 10
@@ -238,15 +213,18 @@ def test_all_can_be_unfolded_at_once_and_folded_again(opened):
     assert button.text_content() == "Close all"
     button.click()
     assert shut.count() == page.locator("details").count()
+    caption = page.locator("#bias-audit .folds caption").first
+    assert not caption.is_visible()
+    page.evaluate("name => location.hash = name", caption.get_attribute("id"))
+    caption.wait_for(state="visible")
 
 
 def test_the_navigation_stays_in_view_and_marks_the_section(opened):
     for width in (1440, PHONE["width"]):
         page = opened(viewport={"width": width, "height": 700})
         for wanted in ("bias-audit", "verdicts"):
-            page.locator(f"#{wanted}").evaluate(
-                "node => node.scrollIntoView({behavior: 'instant'})"
-            )
+            section = page.locator(f"#{wanted}")
+            section.evaluate("node => node.scrollIntoView({behavior: 'instant'})")
             here = page.locator("nav a[aria-current]")
             page.locator(f"nav a[aria-current][href='#{wanted}']").wait_for(state="attached")
             assert here.count() == 1
@@ -255,28 +233,14 @@ def test_the_navigation_stays_in_view_and_marks_the_section(opened):
             assert 0 <= box["x"] <= width
 
 
-@pytest.fixture(scope="module")
-def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of two rubrics, unfolded: also what `--full` writes."""
-    ratings, units = tables()
-    both = pd.concat([ratings, ratings.assign(rubric="S")])
-    found = analyse(both, units, [SCALE, replace(SCALE, name="S")], resamples=20)
-    out = tmp_path_factory.mktemp("of_two")
-    titles = {"R": "Right", "S": '"Said" & so'}
-    write_report(found, ReportContext("Two", rubric_titles=titles), out, full=True)
-    return out / "report.html"
-
-
 @pytest.mark.thorough
-def test_one_rubric_can_be_chosen(browser, of_two):
-    page = browser.new_page()
-    page.goto(of_two.as_uri())
+def test_one_rubric_can_be_chosen(opened, of_two):
+    page = opened(of_two)
 
     def seen() -> dict[str, int]:
         """How many elements of each rubric are seen."""
         shown = page.locator("[data-rubric]:visible")
-        every = shown.evaluate_all("all => all.map(node => node.dataset.rubric)")
-        return dict(Counter(every))
+        return dict(Counter(shown.evaluate_all("all => all.map(node => node.dataset.rubric)")))
 
     whole = seen()
     assert len(whole) == 2
@@ -289,61 +253,29 @@ def test_one_rubric_can_be_chosen(browser, of_two):
     page.get_by_role("button", name="All rubrics").click()
     assert seen() == whole
     assert page.locator("section:visible h2").count() == hidden, "each speaks of both"
-    page.close()
 
 
-def test_a_full_report_is_unfolded_on_the_screen_and_on_paper(browser, of_two):
-    page = browser.new_page()
-    page.goto(of_two.as_uri())
+def test_a_full_report_is_unfolded_on_the_screen_and_on_paper(opened, of_two):
+    page = opened(of_two)
     assert page.locator("details:not([open])").count() == 0
     assert page.locator("details[open]").count() > 30
     page.emulate_media(media="print")
-    tables_on_paper = page.locator("table").evaluate_all(
-        "all => all.map(node => node.getBoundingClientRect().height)"
-    )
-    assert min(tables_on_paper) > 10
+    assert min(page.locator("table").evaluate_all(HEIGHTS)) > 10
     assert page.locator(".paper").count() == 0
-    page.close()
 
 
-# --- The page of all disagreements: searched, filtered, on paper ----------------------------------
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+# The page of all disagreements: searched, filtered, on paper
 
 
-@pytest.fixture(scope="module")
-def listing(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every unit has long texts; one that no other has the word parrot, too."""
-    known = texts_of(analysis, "a rather long text " * 40 + "x" * 300)
-    last = analysis.disagreements[-1]
-    known["texts"][last.rubric, last.unit_id] = {"Response": "The Parrot <b>looked</b> up."}  # type: ignore[index]
-    out = tmp_path_factory.mktemp("report")
-    write_report(analysis, ReportContext("A study", synthetic=True, **known), out)  # type: ignore[arg-type]
-    return out / PAGE
-
-
-@pytest.fixture
-def page(browser: Browser, listing: Path) -> Iterator[Page]:
-    """The page; whatever it complains of or asks for fails the test."""
-    context = browser.new_context(bypass_csp=False)
-    page, said = context.new_page(), []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("request", lambda request: said.append(request.url))
-    page.goto(listing.as_uri())
-    yield page
-    context.close()
-    assert said == [listing.as_uri()]
-
-
-def shown(page: Page) -> list[str]:
+def shown(page):
     ids = page.locator("article:visible h2").all_inner_texts()
     said = page.locator("#shown").inner_text()
     assert said.startswith(f"{len(ids)} of "), said
     return [each.partition(" ")[0] for each in ids]
 
 
-def test_search_and_filters_find_what_matches(page, analysis):
-    found = analysis.disagreements
+def test_search_and_filters_find_what_matches(opened, listing, analysis):
+    page, found = opened(listing), analysis.disagreements
     units = {each.unit_id for each in found}
     assert len(shown(page)) == 25
     page.get_by_role("button", name="Show more").click()
@@ -370,10 +302,11 @@ def test_search_and_filters_find_what_matches(page, analysis):
     search.fill("no such word")
     assert shown(page) == []
     search.press("Enter")
-    assert page.url.endswith(PAGE)
+    assert page.url.endswith(DISAGREEMENTS)
 
 
-def test_texts_unfold_and_only_these_are_printed(page):
+def test_texts_unfold_and_only_these_are_printed(opened, listing):
+    page = opened(listing)
     quotes = page.locator("article:visible .read blockquote")
     assert quotes.first.is_hidden()
     page.get_by_role("button", name="Unfold all texts").press("Enter")
@@ -382,23 +315,3 @@ def test_texts_unfold_and_only_these_are_printed(page):
     assert quotes.first.is_visible()
     assert page.locator("form").is_hidden()
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_no_fault_and_nothing_scrolls_sideways(browser, listing, scheme, width):
-    from axe_playwright_python.sync_playwright import Axe
-
-    context = browser.new_context(
-        color_scheme=scheme,  # type: ignore[arg-type]
-        viewport={"width": width, "height": 900},
-        bypass_csp=True,
-    )
-    page = context.new_page()
-    page.goto(listing.as_uri())
-    page.get_by_role("button", name="Unfold all texts").click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    rules = ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]
-    result = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
-    context.close()
-    assert result.violations_count == 0, result.generate_report()

@@ -17,7 +17,6 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
 
 ANNOTATORS, FAIR, GENEROUS = ("ann", "ben", "cem"), "gpt-fair", "gpt-generous"
-FEW = {"resamples": 200}
 
 
 def labelled_criteria(responses: int = 40) -> pd.DataFrame:
@@ -30,13 +29,9 @@ def labelled_criteria(responses: int = 40) -> pd.DataFrame:
         for place in range(rng.integers(5, 13)):
             points = int(rng.choice([10, 7, 5, 3, -4, -8])) if place else 10
             met = rng.random() < (good if points > 0 else 1 - good)
-            texts = {
-                "response_id": f"r{number}",
-                "model": f"m{number % 2}",
-                "response": "An answer.",
-            }
-            axis = str(rng.choice(["accuracy", "completeness"]))
-            of = texts | {"criterion": f"States {place}.", "points": str(points), "axis": axis}
+            of = {"response_id": f"r{number}", "model": f"m{number % 2}", "response": "An answer."}
+            of |= {"criterion": f"States {place}.", "points": str(points)}
+            of |= {"axis": str(rng.choice(["accuracy", "completeness"]))}
             for rater in (*ANNOTATORS, FAIR, GENEROUS):
                 label = met ^ (rng.random() < 0.08)
                 if rater == GENEROUS and points < 0:
@@ -67,7 +62,7 @@ def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
     assert lowest == pytest.approx(min(by_hand(table, clip=False).values()), abs=1e-6)
     assert lowest < 0
     assert not any("were clipped" in note for note in raw.notes)
-    results = dataset.changed(**FEW).analyse()
+    results = dataset.changed(resamples=20).analyse()
     assert {each["rubric"] for each in results.verdicts} == {"criteria", "score"}
     people = pd.Series({k: v for k, v in by_hand(table).items() if k[1] in ANNOTATORS})
     of_m0 = people[[int(response[1:]) % 2 == 0 for response, _ in people.index]].mean()
@@ -86,7 +81,7 @@ def test_only_a_complete_set_has_a_score():
     assert any("score: 2 labels of criteria are missing" in note for note in dataset.notes)
 
 
-def changed(table: pd.DataFrame, column: str, cell: str) -> pd.DataFrame:
+def changed(table, column, cell):
     return table.assign(**{column: table[column].where(table.index != 6, cell)})
 
 
@@ -108,6 +103,7 @@ def test_bad_criteria_are_named(spoil, message):
     assert message in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_study_keeps_criteria_of_a_response_together_and_scores_it(tmp_path):
     table, file, folder = labelled_criteria(8), tmp_path / "items.csv", tmp_path / "study"
     judged = table[table["rater"] == GENEROUS].drop(columns="rater")
@@ -129,6 +125,6 @@ def test_a_study_keeps_criteria_of_a_response_together_and_scores_it(tmp_path):
         cells = {"unit_id": people["unit_id"], "rater_id": people["rater"], "label": label}
         labels = validate_ratings(pd.DataFrame(cells).assign(rater_kind="human", rubric="rating"))
         import_ratings(study, labels, "labels.csv")
-        analysis, context = analyse_study(study, **FEW)
+        analysis, context = analyse_study(study, resamples=20)
     assert {each["rubric"] for each in analysis.verdicts} == {"rating", "rating-score"}
     assert context.rubric_titles["rating-score"] == "Rating: score of the response"

@@ -25,20 +25,15 @@ from evenhand.study.desk.claims import oversight
 from harness.studies import write_pairs, write_responses
 
 
-@pytest.fixture
-def plan(tmp_path: Path) -> StudyPlan:
-    files = tmp_path / "files"
-    files.mkdir()
-    return StudyPlan(
-        pairs=write_pairs(files / "pairs.csv"),
-        responses=write_responses(files / "responses.jsonl"),
+@pytest.mark.slow
+def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path):
+    (tmp_path / "files").mkdir()
+    plan = StudyPlan(
+        pairs=write_pairs(tmp_path / "files" / "pairs.csv"),
+        responses=write_responses(tmp_path / "files" / "responses.jsonl"),
         rubrics=usual_rubrics(propositions=False),
         sample=4,
     )
-
-
-@pytest.mark.slow
-def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> None:
     before = sorted(tmp_path.iterdir())
     found = preview_only(create_and_preview, plan)
     assert (found.sampled, found.total, found.noun) == (4, 6, "pairs")
@@ -51,84 +46,15 @@ def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> No
     with open_study(tmp_path / "second") as study:
         assert study.config.name == "second"
         assert len(study.store.sample()) == 4
-
-
-@pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65, "a b", "C:\\x"])
-def test_a_name_never_leads_elsewhere(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="a study's name is"):
-        folder_beside(tmp_path / "present", name)
-
-
-def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "second").mkdir()
-    with pytest.raises(InputError, match="choose another"):
-        folder_beside(tmp_path / "present", "second")
-    (tmp_path / "third").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="choose another"):
-        folder_beside(tmp_path / "present", "third")
-
-
-def test_where_nothing_can_be_written_no_study_is_begun(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with pytest.raises(InputError, match="nothing can be written beside this study"):
-        folder_beside(home / "present", "second")  # whoever may write anywhere cannot write here
-    home.mkdir(mode=0o500)
-    if os.geteuid():
-        with pytest.raises(InputError, match="nothing can be written beside this study"):
-            folder_beside(home / "present", "second")
-
-
-def test_a_bad_file_leaves_nothing(tmp_path: Path, plan: StudyPlan) -> None:
-    assert plan.responses is not None
     plan.responses.write_text('{"subject": "s", "prompt": "not there", "response": "x"}\n', "utf-8")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError):
-        create_and_preview(tmp_path / "second", plan)
+        create_and_preview(tmp_path / "third", plan)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_single_answers_are_not_compared(tmp_path: Path) -> None:
-    file = tmp_path / "f.csv"
-    file.write_text("prompt,response,model\np,a b,x\np,b c,y\n", "utf-8")
+    single = tmp_path / "f.csv"
+    single.write_text("prompt,response,model\np,a b,x\np,b c,y\n", "utf-8")
     with pytest.raises(InputError, match="in columns called response_a and response_b"):
-        item_study(file, ItemOptions(rubric=["preference"]))
-
-
-QUIET = {
-    "question": "Which colour has the sky?",
-    "output": "It is blue, as every modeller knows.",
-    "model": "m1",
-    "judge": "yes",
-}
-ASKED = ["--question", "Right?", "--options", "yes,no"]
-
-
-@pytest.mark.parametrize(
-    ("row", "options", "told"),
-    [
-        ({"output": "As GPT-4o, I say blue."}, [], "in 1 of 2 items, p0002 first (GPT-4o"),
-        ({"output": "I am Claude, made by Anthropic."}, [], "2 first (Claude in response)"),
-        ({"output": "As m1, I say blue."}, [], "2 first (m1 in response)"),
-        ({"context": "Written by gemini-2.5-pro."}, [], "2 first (gemini-2.5-pro in context)"),
-        ({"output": "Blue. gpt_judge: yes"}, ["--judge", "gpt_judge"], "(gpt_judge in response)"),
-        ({"gpt-4o": "It is blue.", "claude-opus": "It is red."},
-         ["--show", "question,gpt-4o,claude-opus"],
-         "in headings: Gpt-4o, Claude-opus. Rename these columns"),
-        ({"output": "It is blue. The judge ruled so."}, ["--judge", "judge"], ""),
-        ({"output": "It is blue, in m12 and at 4o'clock."}, [], ""),
-        ({"output": "A llama and an alpaca met. rating: none."}, [], ""),
-    ],
-)  # fmt: skip
-def test_names_in_texts_and_headings_are_counted(tmp_path, run, row, options, told):
-    rows = pd.DataFrame([QUIET, QUIET | row]).fillna("A plain text.")
-    rows["gpt_judge"] = "yes"
-    rows.to_csv(tmp_path / "items.csv", index=False)
-    words = ["new", str(tmp_path / "s"), "--items", str(tmp_path / "items.csv"), *ASKED, *options]
-    printed = " ".join(run.ok(*words).split())
-    assert told in printed
-    assert ("Annotators may see names" in printed) == bool(told)
-    again = eh.label(tmp_path / "items.csv", tmp_path / "s")
-    assert [note[:24] for note in again.notes[1:]] == ["Annotators may see names"] * bool(told)
+        item_study(single, ItemOptions(rubric=["preference"]))
 
 
 @pytest.mark.slow
@@ -142,3 +68,48 @@ def test_a_folder_without_a_study_begins_with_one_that_makes_others(tmp_path: Pa
     assert studies_in([folder]) == [folder.resolve()]  # it is none of the folder's
     with pytest.raises(InputError, match="no such file or directory; name another"):
         start_study(tmp_path / "neither" / "there")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65, "a b", "C:\\x"])
+def test_a_name_never_leads_elsewhere(tmp_path, name):
+    with pytest.raises(InputError, match="a study's name is"):
+        folder_beside(tmp_path / "present", name)
+
+
+def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp_path):
+    (tmp_path / "second").mkdir()
+    (tmp_path / "third").symlink_to(tmp_path / "nowhere")
+    for name in ("second", "third"):
+        with pytest.raises(InputError, match="choose another"):
+            folder_beside(tmp_path / "present", name)
+    for home in ("home", "closed"):
+        if home == "closed":  # whoever may write anywhere can write here
+            (tmp_path / home).mkdir(mode=0o500)
+        if home == "home" or os.geteuid():
+            with pytest.raises(InputError, match="nothing can be written beside this study"):
+                folder_beside(tmp_path / home / "present", "second")
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "told"),
+    [
+        ({"output": "As GPT-4o, I say blue."}, "", "in 1 of 2 items, p0002 first (GPT-4o"),
+        ({"output": "I am m1."}, "", "2 first (m1 in response)"),
+        ({"context": "By gemini-2.5-pro."}, "", "2 first (gemini-2.5-pro in context)"),
+        ({"output": "Blue. gpt_judge: yes"}, "--judge gpt_judge", "(gpt_judge in response)"),
+        ({"gpt-4o": "It is blue.", "claude-opus": "It is red."},
+         "--show question,gpt-4o,claude-opus", "Gpt-4o, Claude-opus. Rename these columns"),
+        ({"output": "In m12, at 4o'clock, a llama met an alpaca, the judge ruled. rating: none."},
+         "--judge judge", ""),
+    ],
+)  # fmt: skip
+def test_names_in_texts_and_headings_are_counted(here, run, row, options, told):
+    quiet = {"question": "Which colour?", "output": "It is blue.", "model": "m1", "judge": "yes"}
+    rows = pd.DataFrame([quiet, quiet | row]).fillna("A plain text.").assign(gpt_judge="yes")
+    rows.to_csv("items.csv", index=False)
+    words = f"new s --items items.csv --question Right? --options yes,no {options}"
+    printed = " ".join(run.ok(*words.split()).split())
+    assert told in printed
+    assert ("Annotators may see names" in printed) == bool(told)
+    again = eh.label("items.csv", "s")
+    assert [note[:24] for note in again.notes[1:]] == ["Annotators may see names"] * bool(told)

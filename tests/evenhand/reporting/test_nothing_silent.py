@@ -1,11 +1,11 @@
 """Nothing is done by halves or in silence: a study that is killed at every step is whole or not
-there, and what is added to a correct file by mistake - an invisible character, another spelling, a
-code for a missing label, a helper column - changes no verdict without a word.
+there; what is added to a correct file by mistake - an invisible character, another spelling, a code
+for a missing label, a helper column, its rows once more - changes no verdict without a word.
 """
 
 import json
+import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand import check
 from evenhand.errors import InputError
+from evenhand.reporting.analysing import analyse_file
+from evenhand.reporting.load import item_column, load
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
 from tests.cases import one_in
 from tests.commands import python
@@ -35,17 +37,17 @@ def table() -> pd.DataFrame:
     return pd.DataFrame({"item": [f"café {n}" for n in range(ITEMS)], **labels})
 
 
-def verdict(table: object, **options: object) -> tuple[str, str]:
-    found = check(table, **WHO, resamples=50, **options).verdicts[0]
+def verdict(table, **options):
+    found = eh.check(table, **WHO | {"resamples": 10} | options).verdicts[0]
     return found["verdict"], found["sentence"]
 
 
 @pytest.fixture(scope="module")
-def usual(table: pd.DataFrame) -> tuple[str, str]:
+def usual(table):
     return verdict(table)
 
 
-def with_cells(table: pd.DataFrame, column: str, change: Callable[[str], str], share: float):
+def with_cells(table, column, change, share):
     rows = np.random.default_rng(1).random(len(table)) < share
     return table.assign(**{column: table[column].where(~rows, table[column].map(change))})
 
@@ -55,13 +57,13 @@ LOOK_ALIKE = ("{}.", "{}_", "'{}'")
 CODES = ("99", "-", "?", "skip", "unknown", "None", "nan", "NULL", "n/a", "no answer", "garbage")
 
 
-@pytest.mark.parametrize(("form", "column"), one_in(5, UNSEEN, ["item", "ben", "gpt"]))
+@pytest.mark.parametrize(("form", "column"), one_in(7, UNSEEN, ["item", "ben", "gpt"]))
 def test_what_nobody_sees_changes_nothing(table, usual, form, column):
     assert verdict(with_cells(table, column, form.format, 0.5)) == usual
 
 
 @pytest.mark.parametrize(
-    ("column", "share", "form"), one_in(5, ["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
+    ("column", "share", "form"), one_in(7, ["ben", "gpt"], [0.02, 0.5], [*LOOK_ALIKE, "capitals"])
 )
 def test_another_spelling_is_asked_about(table, usual, column, form, share):
     change = str.upper if form == "capitals" else form.format
@@ -71,12 +73,12 @@ def test_another_spelling_is_asked_about(table, usual, column, form, share):
     assert verdict(spelled, normalise=True) == usual
 
 
-@pytest.mark.parametrize(("column", "share", "code"), one_in(5, ["ben", "gpt"], [0.02, 0.3], CODES))
+@pytest.mark.parametrize(("column", "share", "code"), one_in(8, ["ben", "gpt"], [0.02, 0.3], CODES))
 def test_a_code_for_no_label_is_asked_about_or_reported(table, column, code, share):
     coded = with_cells(table, column, lambda _: code, share)
     blank = with_cells(table, column, lambda _: "", share)
     try:
-        words = " ".join(check(coded, **WHO, resamples=50).notes)
+        words = " ".join(eh.check(coded, **WHO, resamples=10).notes)
     except InputError as refusal:
         words = str(refusal)
     assert code in words
@@ -92,52 +94,132 @@ def test_helper_columns_are_no_items(table, usual):
         votes=people.agg(lambda row: ",".join(sorted(row)), axis=1),
         majority_text=people.agg(lambda row: f"most said {sorted(row)[0]}, it seems", axis=1),
         annotators="ann,ben",
-        response=[
-            "I do not know what to say to that." if n % 3 else f"It is {n}." for n in range(ITEMS)
-        ],
+        response=["I do not know that." if n % 3 else f"It is {n}." for n in range(ITEMS)],
         label="good",
         order="ab",
     )
     assert verdict(helpers) == usual
 
 
-NAMES = ["rater_kind", "order", "draw", "label", "seconds", "copies"]
-
-
-@pytest.mark.parametrize("name", one_in(3, NAMES))
+@pytest.mark.parametrize(
+    "name", one_in(3, ["rater_kind", "order", "draw", "label", "seconds", "copies"])
+)
 def test_names_with_a_meaning_of_their_own_may_be_raters(table, usual, name):
     renamed = table.rename(columns={"ben": name})
-    found = check(renamed, human=["ann", name], model="gpt", resamples=50).verdicts[0]
-    assert (found["verdict"], found["sentence"]) == usual
+    assert verdict(renamed, human=["ann", name]) == usual
+
+
+# Rows that repeat an item are no more evidence than one of them, whatever the column is called
+
+SIXTY, TIMES = 60, 6
+PEOPLE = ["ann", "ben", "cy"]
+SCALE = {"human": PEOPLE, "model": "g", "categories": ["yes", "no"], "affirmative": "yes"}
+
+
+@pytest.fixture(scope="module")
+def six_times():
+    """Three people and a grader as good as they on too few items, pasted again and again."""
+    rng = np.random.default_rng(7)
+    truth = rng.random(SIXTY) < 0.5
+    one = pd.DataFrame({"item": [f"i{k}" for k in range(SIXTY)]})
+    for rater, right in (("ann", 0.93), ("ben", 0.93), ("cy", 0.93), ("g", 0.92)):
+        said = np.where(rng.random(SIXTY) < right, truth, ~truth)
+        one[rater] = np.where(said, "yes", "no")
+    return pd.concat([one] * TIMES, ignore_index=True)
+
+
+def evidence(found):
+    """The verdict, and how many clusters it rests on."""
+    rows = found.results.query("statistic == 'non_inferiority' and subset == 'all'")
+    return found.verdicts[0]["verdict"], int(rows["n_clusters"].iloc[0])
 
 
 @pytest.mark.parametrize(
-    "kind", one_in(3, ["xlsx", "csv", "tsv", "dict", "jsonl", "parquet", "frame"])
+    "name", one_in(8, ["Prompt ID", "id", "item", "prompt", "question", "exampleId", "passage"])
 )
-def test_every_kind_of_file_gives_the_same(table: pd.DataFrame, tmp_path: Path, kind: str) -> None:
-    """Numbers with gaps, spaces and a capital where nobody minds, in every door."""
-    labels = {"good": 1.0, "bad": 0.0, "mixed": 2.0}
-    numbers = table.assign(**{rater: table[rater].map(labels) for rater in ("ann", "ben", "gpt")})
-    numbers.loc[5, "ben"] = np.nan
-    usual = check(numbers, **WHO, resamples=50)
-    file = tmp_path / f"labels.{kind}"
-    given: object = file
-    if kind in ("csv", "tsv"):
-        numbers.to_csv(file, index=False, sep="," if kind == "csv" else "\t")
-    elif kind == "jsonl":
-        numbers.to_json(file, orient="records", lines=True)
-    elif kind == "xlsx":
-        numbers.to_excel(file, index=False)
-    elif kind == "parquet":
-        numbers.to_parquet(file)
-    else:
-        given = numbers if kind == "frame" else {name: numbers[name].tolist() for name in numbers}
-    found = check(given, **WHO, resamples=50)
-    columns = ["statistic", "rater_a", "rater_b", "subset", "at", "n_units", "estimate", "low"]
-    pd.testing.assert_frame_equal(found.results[columns], usual.results[columns])
-    assert [each["verdict"] for each in found.verdicts] == [
-        each["verdict"] for each in usual.verdicts
-    ]
+def test_pasting_rows_again_changes_no_verdict(six_times, name):
+    found = eh.check(six_times.rename(columns={"item": name}), **SCALE, resamples=10)
+    assert evidence(found) == ("inconclusive", SIXTY)
+    (note,) = [note for note in found.notes if "independent" in note]
+    assert note.startswith(f"The column {name} names 60 items in 360 rows")
+    assert "cluster=" in note
+    assert "independent=True" in note
+
+
+@pytest.mark.slow
+def test_whoever_says_so_has_independent_rows(six_times):
+    for says in ({"independent": True}, {"cluster": "unit"}):
+        found = eh.check(six_times, **SCALE, **says, resamples=10)
+        assert evidence(found) == ("can_replace", SIXTY * TIMES)
+        assert not re.search("--independent|independent=", " ".join(found.notes))
+    with pytest.raises(InputError, match="exclude each other"):
+        eh.check(six_times, **SCALE, independent=True, cluster="item")
+
+
+@pytest.mark.slow
+def test_a_table_that_is_copies_of_itself_counts_once(six_times):
+    table = six_times.drop(columns="item")
+    assert len(table.drop_duplicates()) < 20, "of so few patterns, copies may be chance"
+    table["words"] = np.tile(np.arange(SIXTY) * 7 % 41, TIMES)
+    table["topic"] = np.tile(np.array(list("abc"))[np.arange(SIXTY) % 3], TIMES)
+    found = eh.check(table, **SCALE, resamples=10)
+    assert evidence(found) == ("inconclusive", SIXTY)
+    assert any("the same 60 rows 6 times" in note for note in found.notes)
+    # The order of rows says nothing.
+    mixed = table.sample(frac=1, random_state=3, ignore_index=True)
+    assert eh.check(mixed, **SCALE, resamples=10).verdicts == found.verdicts
+
+
+@pytest.mark.slow
+def test_empty_cells_are_items_of_their_own(six_times):
+    table = six_times.assign(item=six_times["item"].replace("i0", ""))
+    assert evidence(eh.check(table, **SCALE, resamples=10))[1] == SIXTY - 1 + TIMES
+
+
+def test_a_file_whose_units_are_rows_is_read_alike_and_no_sidecar_hides_items(six_times, tmp_path):
+    file, beside = tmp_path / "labels.csv", tmp_path / "labels.scales.toml"
+    wide = six_times.assign(unit_id=[f"u{n}" for n in range(len(six_times))])
+    rows = wide.melt(["item", "unit_id"], var_name="rater_id", value_name="label")
+    rows["rater_kind"] = np.where(rows["rater_id"] == "g", "model", "human")
+    rows.to_csv(file, index=False)
+    options = ScaleOptions(settings={"resamples": 10})
+    analysis, context = analyse_file(file, options)
+    assert analysis.settings.cluster == "item"
+    assert analysis.verdicts[0]["verdict"] == "inconclusive"
+    assert any("--independent" in note for note in context.notes)
+    found = load(file, options)
+    assert (found.settings.cluster, found.notes) == ("item", tuple(context.notes))
+    for first, cluster in (("", "item"), ('[analysis]\ncluster = "unit"\n', "unit")):
+        beside.write_text(first + '[scales.""]\ncategories = ["yes", "no"]\n')
+        assert load(file).settings.cluster == cluster
+
+
+UNRATED = pd.DataFrame({"unit_id": [], "label": []})
+NUMBERS = np.arange(300)
+
+
+@pytest.mark.parametrize(
+    ("expected", "columns"),
+    [
+        (None, {"model": [f"model-{n % 6}" for n in NUMBERS]}),
+        (None, {"topic": [f"a rather long name of topic {n % 9}" for n in NUMBERS]}),
+        (None, {"split": ["train" if n % 3 else "test" for n in NUMBERS]}),
+        (None, {"words": [str(n % 97) for n in NUMBERS]}),
+        (None, {"date": [f"2024-{n % 12 + 1:02}-{n % 25 + 1:02}" for n in NUMBERS]}),
+        (None, {"answer": ["I cannot help with that." if n < 90 else f"{n}" for n in NUMBERS]}),
+        (None, {"id": [f"i{n}" for n in NUMBERS]}),
+        (None, {"prompt": ["Rate this answer."] * 300}),
+        ("text", {"item_no": NUMBERS, "text": [f"t{n % 150}" for n in NUMBERS]}),
+        ("prompt", {"text": [f"t{n % 150}" for n in NUMBERS],
+                    "prompt": [f"p{n % 50}" for n in NUMBERS]}),
+    ],
+)  # fmt: skip
+def test_which_columns_name_items_of_which_the_coarsest_counts(expected, columns):
+    units = pd.DataFrame({"unit_id": [f"u{n}" for n in NUMBERS], **columns})
+    assert item_column(units, UNRATED) == expected
+
+
+# Studies
 
 
 LABELS = 40
@@ -150,7 +232,6 @@ from evenhand.cli.main import main
 from evenhand.reporting.new_study import create_items, preview_only
 from evenhand.reporting.ratings_file.declared import LabelOptions
 from evenhand.study import open_study
-
 home, items = Path(sys.argv[1]), sys.argv[2]
 os.environ["TMPDIR"] = tempfile.tempdir = str(home)
 asked = dict(question="Good?", options=["yes", "no"], judge="verdict")
@@ -160,7 +241,6 @@ WAYS = {
     "label": lambda folder: eh.label(items, folder, **asked),
     "preview": lambda folder: preview_only(create_items, Path(items), LabelOptions(**asked)),
 }
-
 def made(way, folder, step=0):
     seen = 0
     def reached():
@@ -181,13 +261,11 @@ def made(way, folder, step=0):
         )
         sa.event.listen(sa.Engine, "commit", lambda *_: reached())
     WAYS[way](folder)
-
 def labels(folder):
     if not folder.exists():
         return None
     with open_study(folder) as study:
         return len(study.ratings())
-
 for way in WAYS:
     made(way, home / f"{way}-0")  # everything is imported before the first is killed
     step = 0
@@ -216,13 +294,8 @@ for way in WAYS:
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 def test_a_kill_at_any_step_leaves_a_whole_study_or_none(tmp_path: Path) -> None:
     items = tmp_path / "items.csv"
-    pd.DataFrame(
-        {
-            "question": [f"What is {n}?" for n in range(LABELS)],
-            "output": [f"It is {n}, as one can see." for n in range(LABELS)],
-            "verdict": ["yes", "no"] * (LABELS // 2),
-        }
-    ).to_csv(items, index=False)
+    rows = [f"What is {n}?,It is {n} as one can see.,{['yes', 'no'][n % 2]}" for n in range(40)]
+    items.write_text("\n".join(["question,output,verdict", *rows]), "utf-8")
     done = python("-c", PROGRAM, tmp_path, items)
     assert done.returncode == 0, done.stderr
     steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
@@ -239,50 +312,39 @@ def test_a_kill_at_any_step_leaves_a_whole_study_or_none(tmp_path: Path) -> None
         assert LABELS in states or way == "preview"
 
 
-def test_a_study_that_is_there_is_compared_with_the_file(tmp_path: Path) -> None:
-    frame = pd.DataFrame(
-        {
-            "id": [f"q{n}" for n in range(6)],
-            "question": "What is it?",
-            "output": [f"It is {n}, as one can see." for n in range(6)],
-            "verdict": ["yes", "no"] * 3,
-        }
-    )
+@pytest.mark.slow
+def test_a_study_that_is_there_is_compared_with_the_file(tmp_path):
+    def graded() -> int:
+        with open_study(folder) as study:
+            return len(study.ratings())
+
+    def told(items, *notes, **asked):
+        found = eh.label(items, folder, **asked).notes[1:]
+        assert len(found) == len(notes)
+        assert all(note in said for note, said in zip(notes, found, strict=True))
+
     folder = tmp_path / "s"
+    frame = pd.DataFrame({"id": [f"q{n}" for n in range(6)], "question": "What is it?"})
+    frame["output"] = [f"It is {n}, as one can see." for n in range(6)]
+    frame["verdict"] = ["yes", "no"] * 3
     asked = {"question": "Good?", "options": ["yes", "no"]}
     eh.label(frame, folder, **asked)
-    assert _graded(folder) == 0
-    again = eh.label(frame, folder, **asked, judge="verdict")
-    assert again.notes[1:] == [
-        "Labels of verdict that the study did not have: 6. They are stored now, and annotators "
-        "never see them."
-    ]
-    assert eh.label(frame, folder, judge="verdict").notes[1:] == []
-    assert _graded(folder) == 6
+    assert graded() == 0
+    told(frame, "Labels of verdict that the study did not have: 6.", **asked, judge="verdict")
+    told(frame, judge="verdict")
     more = pd.concat([frame, frame.tail(2).assign(id=["new-1", "new-2"])])
-    told = "Items of the file that the study does not have: 2, new-1 first."
-    assert told in eh.label(more, folder).notes[1]
-    with pytest.raises(InputError, match=told):
-        eh.label(more, folder, **asked)
-    other = frame.assign(output=[*frame["output"][:5], "It is nothing, as one can see."])
-    told = "Items of the file that have another text in the study: 1, q5 first."
-    assert told in eh.label(other, folder).notes[1]
-    asked_otherwise = frame.assign(question=["What was it?", *frame["question"][1:]])
-    told = "Items of the file that have another text in the study: 1, q0 first."
-    assert told in eh.label(asked_otherwise, folder).notes[1]
-    with pytest.raises(InputError, match=told):
-        eh.label(asked_otherwise, folder, **asked)
-    assert _graded(folder) == 6
-
-
-def test_turns_are_compared_with_turns(tmp_path: Path) -> None:
+    another = "Items of the file that have another text in the study: 1, q{} first."
+    for other, note in (
+        (more, "Items of the file that the study does not have: 2, new-1 first."),
+        (frame.assign(output=[*frame["output"][:5], "It is nothing."]), another.format(5)),
+        (frame.assign(question=["What was it?", *frame["question"][1:]]), another.format(0)),
+    ):
+        told(other, note)
+        with pytest.raises(InputError, match=note):
+            eh.label(other, folder, **asked)
+    assert graded() == 6
+    folder, chats = tmp_path / "turns", tmp_path / "chats.jsonl"
     chat = [{"role": role, "content": f"Say {role}."} for role in ("user", "assistant") * 2]
-    (tmp_path / "chats.jsonl").write_text(json.dumps({"id": "c1", "messages": chat}) + "\n")
-    asked = {"question": "Good?", "options": ["yes", "no"], "each_turn": True}
-    eh.label(tmp_path / "chats.jsonl", tmp_path / "s", **asked)
-    assert eh.label(tmp_path / "chats.jsonl", tmp_path / "s").notes[1:] == []
-
-
-def _graded(folder: Path) -> int:
-    with open_study(folder) as study:
-        return len(study.ratings())
+    chats.write_text(json.dumps({"id": "c1", "messages": chat}) + "\n")
+    eh.label(chats, folder, **asked, each_turn=True)
+    told(chats)

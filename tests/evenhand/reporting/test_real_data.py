@@ -14,8 +14,7 @@ pytestmark = pytest.mark.slow
 
 PAGE = (RESULTS / "real-data.md").read_text("utf-8")
 TITLES = {"may stand in": "can_replace", "cannot tell": "inconclusive", "do not use": "do_not_use"}
-QUICK = 10
-"""Resamples, which no bound of a verdict uses."""
+QUICK = 10  # resamples, which no bound of a verdict uses
 
 
 def _table(heading: str) -> list[list[str]]:
@@ -89,18 +88,3 @@ def test_llmbar(shared_data: Path, orders: str) -> None:
         rows = check.results.query("statistic == 'coverage' and rater_a == '' and subset == 'all'")
         answered = rows.set_index("rater_b")["estimate"]
         assert [row[1] for row in table] == [f"{answered[row[0]]:.0%}" for row in table]
-
-
-def test_the_counts_are_those_of_all_verdicts() -> None:
-    """Each data set's counts add up, and agree with the tables one by one."""
-    lines = PAGE.split("## All verdicts\n")[1].split("\nNothing here")[0].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[3:] if line]
-    totals: dict[str, int] = {}
-    for row in rows:
-        data = row[0] or list(totals)[-1]
-        totals[data] = totals.get(data, 0) + int(row[3])
-    assert list(totals.values()) == [124, 78, 1, 15, 14, 14]
-    four = _table("DICES, panels of four")
-    for before, now in (("may stand in", "may stand in"), ("do not use", "do not use")):
-        counted = int(next(row[3] for row in rows if row[1:3] == [before, now]))
-        assert counted == sum(row[4:6] == [before, now] for row in four)

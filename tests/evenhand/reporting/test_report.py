@@ -2,46 +2,53 @@
 print, and the libraries that estimates are held against.
 """
 
+import io
 import json
 import math
-import multiprocessing
 import re
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from html import unescape
 from itertools import permutations
-from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
 import evenhand as eh
-from evenhand.analysis import Analysis, Scale, analyse, report
-from evenhand.analysis.verification import Libraries
+from evenhand.analysis import RESULTS_KEY
+from evenhand.analysis.report import write_report
+from evenhand.analysis.report.source import shown
+from evenhand.analysis.verdicts.ranking import deciding_keys
+from evenhand.annotate_app.lead.overview_page import main_rows
+from evenhand.annotate_app.lead.parts import LiveFigures
+from evenhand.cli.main import main
 from evenhand.errors import InputError
+from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.library import Check
 from evenhand.reporting.panel import MOST_LINES, WIDTH, last_lines
 from evenhand.reporting.report import (
-    DISAGREEMENTS_FILE,
-    FORESTS_FILE,
-    QUALITY_FILE,
     agreement_of_pairs,
     print_pdf,
     report_study,
     study_figures,
 )
-from evenhand.reporting.workers import libraries_beside
-from evenhand.study import Study
+from evenhand.study import Study, open_study
 from evenhand.study.lead.disagreements import sort_disagreement
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.ratings import Mark
+from harness.judged_study import LATE, judged_study
 from harness.studies import mark_words, with_labels
-from tests.commands import Run
 
 REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
 
 @pytest.fixture
-def labelled(make_study: Callable[..., Study]) -> Study:
+def labelled(make_study):
     """Two people and a grader on the refusal rubric, 6 pairs of one subject."""
     study = make_study(subjects=("s1",))
     given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
@@ -58,18 +65,15 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert [verdict["grader"] for verdict in analysis.verdicts] == ["gpt"]
 
     study_figures(labelled.folder, tmp_path / "live")
-    assert {file.name for file in (tmp_path / "live").iterdir()} == {
-        *REPORT,
-        QUALITY_FILE,
-        DISAGREEMENTS_FILE,
-        FORESTS_FILE,
-    }
+    live = {*REPORT, "quality.csv", "disagreements.json", "forests.json"}
+    assert {file.name for file in (tmp_path / "live").iterdir()} == live
     report, live = (tmp_path / name / "results.csv" for name in ("report", "live"))
     assert live.read_bytes() == report.read_bytes()
     # Only what people decide on is held against other libraries.
-    assert "estimates verified" in facts_in(tmp_path / "report")
-    assert "estimates verified" not in facts_in(tmp_path / "live")
-    quality = pd.read_csv(tmp_path / "live" / QUALITY_FILE)
+    for name in ("report", "live"):
+        told = json.loads((tmp_path / name / "report.json").read_text("utf-8"))["study"]["facts"]
+        assert ("estimates verified" in told) == (name == "report")
+    quality = pd.read_csv(tmp_path / "live" / "quality.csv")
     assert quality["rater_id"].tolist() == ["ann", "ben"]
 
 
@@ -126,11 +130,6 @@ def test_every_two_annotators_have_the_kappa_of_another_library(make_study, rubr
             assert kappa[at, to] == pytest.approx(theirs)
 
 
-def facts_in(folder: Path) -> dict[str, object]:
-    facts: dict[str, object] = json.loads((folder / "report.json").read_text())["study"]["facts"]
-    return facts
-
-
 @pytest.mark.parametrize("does", ["exit 1", "exit 0"], ids=["fails", "prints nothing"])
 def test_a_browser_that_does_not_print_is_a_sentence(tmp_path: Path, does: str) -> None:
     browser = tmp_path / "chromium"
@@ -142,131 +141,112 @@ def test_a_browser_that_does_not_print_is_a_sentence(tmp_path: Path, does: str) 
     assert not (tmp_path / "page.pdf").exists()
 
 
-@pytest.fixture
-def started() -> Callable[[], list[BaseProcess]]:
-    """The processes that the test has started and that are still there."""
-    before = multiprocessing.active_children()
-    return lambda: [each for each in multiprocessing.active_children() if each not in before]
-
-
-def _analysed(verify: bool | Libraries) -> Analysis:
-    """Two rubrics, each with two readings, so that several answers are waited for in turn."""
-    given = {"ann": "yyynnnyy", "ben": "yynnnyyn"}
-    rows = [
-        {"rubric": name, "unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
-        for name, step in (("calm", 1), ("kind", 3))
-        for who, labels in given.items()
-        for n, label in enumerate((labels * 3)[::step])
-    ]
-    scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
-    return analyse(pd.DataFrame(rows), None, scales, resamples=50, verify=verify)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_cores")
-def test_libraries_beside_say_what_they_say_here(started, monkeypatch):
-    waited: list[str] = []
-    monkeypatch.setattr(report, "prepare_report", lambda: waited.append("meanwhile"))
-    with libraries_beside() as libraries:
-        beside = _analysed(libraries).verification
-    assert beside == _analysed(True).verification
-    assert beside is not None
-    assert beside.compared == 20
-    assert waited  # to load them takes longer than this analysis
-    assert not started()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_cores")
-def test_a_process_that_is_killed_costs_time_and_nothing_else(started, monkeypatch):
-    def kill() -> None:
-        for process in started():
-            process.kill()
-
-    monkeypatch.setattr(report, "prepare_report", kill)
-    with libraries_beside() as libraries:
-        assert _analysed(libraries).verification == _analysed(True).verification
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_cores")
-def test_an_error_here_leaves_nobody_behind(started: Callable[[], list[BaseProcess]]) -> None:
-    def fail() -> None:
-        with libraries_beside():
-            raise ValueError("of the analysis")
-
-    with pytest.raises(ValueError, match="of the analysis"):
-        fail()
-    assert not started()
-
-
-def test_a_single_core_loads_them_itself() -> None:
-    with libraries_beside() as libraries:
-        assert libraries is True
-
-
-GIVEN = {"human": ("yyyynnnn" * 10, "yyynnnnn" * 10), "good": "yyyynnnn" * 5 + "yyynnnnn" * 5}
-
-
-def labels(rubrics: int, graders: int, name: str = "grader") -> pd.DataFrame:
-    """Two annotators and graders of whom every second is good and the others say no, by rubric."""
-    given = dict(zip(("ann", "ben"), GIVEN["human"], strict=True))
-    given |= {f"{name}-{n}": "n" * 80 if n % 2 else str(GIVEN["good"]) for n in range(graders)}
-    return pd.DataFrame(
-        {
-            "unit_id": f"u{n}",
-            "rater_id": rater,
-            "rater_kind": "human" if rater in ("ann", "ben") else "model",
-            "rubric": f"rubric-{rubric}",
-            "label": label,
-        }
+@pytest.mark.parametrize(
+    ("rubrics", "graders", "name"),
+    [
+        (1, 0, ""),
+        pytest.param(1, 14, "a-provider:a-model-with-a-name", marks=pytest.mark.slow),
+        pytest.param(3, 3, "grader", marks=pytest.mark.slow),
+        pytest.param(9, 3, "g", marks=pytest.mark.slow),
+        pytest.param(4, 2, "x" * 90, marks=pytest.mark.slow),
+    ],
+)
+def test_lines_are_few_and_short(rubrics, graders, name):
+    """Every second grader is good, and the others say no."""
+    given = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10}
+    given |= {f"{name}-{n}": ["yyyynnnnyyynnnnn", "n" * 16][n % 2] * 5 for n in range(graders)}
+    table = pd.DataFrame(
+        {"unit_id": f"u{n}", "rater_id": rater, "rubric": f"rubric-{rubric}", "label": label}
         for rubric in range(rubrics)
         for rater, own in given.items()
         for n, label in enumerate(own)
     )
-
-
-def ended(table: pd.DataFrame) -> list[str]:
-    return last_lines(eh.check(table, resamples=20).analysis)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rubrics", "graders", "name"),
-    [
-        (1, 1, "grader"),
-        (1, 14, "a-provider:a-model-with-a-long-name"),
-        (3, 3, "grader"),
-        (9, 3, "g"),
-        (4, 2, "x" * 90),
-    ],
-)
-def test_lines_are_few_and_short(rubrics: int, graders: int, name: str) -> None:
-    said = ended(labels(rubrics, graders, name))
+    table["rater_kind"] = np.where(table["rater_id"].isin(["ann", "ben"]), "human", "model")
+    said = last_lines(eh.check(table, resamples=20).analysis)
     assert len(said) <= MOST_LINES + 1
     assert all(len(line) <= WIDTH for line in said)
-    assert said[-1].startswith("The report has ")
+    assert (said[0] == "No verdict: there is no grader to evaluate.") == (not graders)
+    assert not graders or said[-1].startswith("The report has ")
     hidden = [line for line in said if "more rubrics" in line]
-    told = sum(f"rubric-{n}" in "".join(said) for n in range(rubrics))
-    assert bool(hidden) == (told < rubrics)
-    if hidden:
-        assert hidden == [f"The report has {rubrics - told} more rubrics."]
+    told = sum(f"rubric-{n}" in "".join(said) for n in range(rubrics)) if graders else rubrics
+    assert hidden == [f"The report has {rubrics - told} more rubrics."] * (told < rubrics)
 
 
-def test_without_graders_it_says_so() -> None:
-    said = ended(labels(1, 0))
-    assert said[0] == "No verdict: there is no grader to evaluate."
+# Terminal, report, JSON and cockpit say the same of one study (synthetic)
+
+
+def table(told, caption):
+    """Cells of a table of report.md by row heading."""
+    text = told.markdown.replace("\\", "").split(caption)[1].split("\n\n")
+    lines = next(part for part in text if "\n|" in part).strip().splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {heading: cells for heading, *cells in rows}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """What each of them says: the texts of `select` and of `check`, the report's files, the
+    cockpit's figures.
+    """
+    place = tmp_path_factory.mktemp("judged")
+    folder, out = judged_study(place), place / "out"
+    # So few pairs show little: no more than that a quarter of what people share is not lost.
+    change_config(folder, {"analysis": {"margin": 0.3}, "decision": {"looks": 1}})
+    with open_study(folder) as study:  # as `evenhand report` does, save for the other libraries
+        found = analyse_study(study, verify=False)
+    write_report(*found, out)
+    study_figures(folder, place / "live")
+    with redirect_stdout(io.StringIO()) as selected:
+        assert main(["select", str(folder)]) == 0
+    page = (out / "report.html").read_text("utf-8")
+    return SimpleNamespace(
+        select=selected.getvalue(),
+        check=str(Check(*found)),
+        report=json.loads((out / "report.json").read_text("utf-8")),
+        results=LiveFigures("", out).results.set_index(list(RESULTS_KEY)).sort_index(),
+        markdown=(out / "report.md").read_text("utf-8"),
+        page=" ".join(unescape(re.sub("<[^>]*>", " ", page)).split()),
+        cockpit=LiveFigures("", place / "live"),
+    )
 
 
 @pytest.mark.slow
-def test_the_demo_ends_within_a_dozen(tmp_path: Path, run: Run) -> None:
+def test_what_decides_is_one_figure(told):
+    """In `select`, in the report's grid and evidence, in its rows and in the cockpit; above all at
+    a threshold, where labels and verdicts lie apart.
+    """
+    verdicts = {each["grader"]: each["verdict"] for each in told.report["verdicts"]}
+    assert verdicts[LATE] == "can_replace_at_threshold"
+    labels = told.results.loc["refusal", "human_ceiling_difference", "humans", LATE, "all", ""]
+    assert labels["estimate"] < 0, "another number that could be shown in its place"
+    grid = table(told, "## The answer\n")
+    cockpit = main_rows(told.cockpit.results, told.cockpit.report["verdicts"])
+    cockpit = cockpit.set_index(list(RESULTS_KEY))
+    for verdict in told.report["verdicts"]:
+        found = deciding_keys(verdict["verdict"], verdict["evidence"])
+        difference, kappa = (in_brackets(told.results.loc[tuple(key)], key[1]) for key in found)
+        assert difference in told.page
+        own, people = (told.results.loc[tuple(key)]["estimate"] for key in verdict["kappas"])
+        assert f"κ {own:.2f} vs {people:.2f}; {verdict['reason']}" in grid[verdict["grader"]][0]
+        (line,) = re.findall(rf"^  {verdict['grader']} .*\[.*", told.select, re.MULTILINE)
+        assert difference in line
+        assert kappa in line
+        for key, said in zip(found, (difference, kappa), strict=True):
+            assert in_brackets(cockpit.loc[tuple(key)], key[1]) == said
+        for text in (told.select, told.check, told.markdown.replace("\\", ""), told.page):
+            assert verdict["sentence"] in text
+    assert told.cockpit.report["verdicts"] == told.report["verdicts"]
 
-    for _ in range(2):  # made, and found again
-        said = (
-            run.ok("demo", tmp_path / "d", "--study", "items", "--no-app")
-            .replace(str(tmp_path), "")
-            .splitlines()
-        )
-        assert len(said) <= 10
-        assert max(map(len, said)) <= 100
-        assert "report.html" in said[-1]
+
+@pytest.mark.slow
+def test_people_per_unit_are_those_who_labelled(told):
+    facts = told.report["study"]["facts"]
+    assert facts["annotators wanted per item"] == 5
+    assert facts["annotators per labelled item"] == "3 to 4, 3.8 on average"
+    assert told.cockpit.report["study"]["facts"] == facts
+    assert "3 to 4, 3.8 on average" in told.page
+
+
+def in_brackets(row, statistic):
+    estimate, low, high = (shown(float(row[at]), statistic) for at in ("estimate", "low", "high"))
+    return f"{estimate} [{low}, {high}]"

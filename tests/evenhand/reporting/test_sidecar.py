@@ -1,5 +1,8 @@
 """An export carries what its labels mean, and `check` reads it by itself."""
 
+import json
+import random
+import re
 import shutil
 import tomllib
 from dataclasses import replace
@@ -10,12 +13,15 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
-from evenhand.reporting.load import ScaleOptions, looked_at
-from evenhand.reporting.ratings_file.declared import Sidecar, read_sidecar, sidecar_path
+from evenhand.reporting.gate import compare, gate
+from evenhand.reporting.load import load, looked_at
+from evenhand.reporting.ratings_file.declared import ScaleOptions, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers
+from evenhand.study.tables.formats import read_table
 from harness.judged_study import LATE, LEADS_WORDS, judged_study, tune_and_exclude
+from tests.cases import one_in
 from tests.commands import Run
 
 
@@ -34,14 +40,6 @@ def ratings(study_folder: Path) -> Path:
     out = study_folder.parent / "ratings.csv"
     assert main(["export", str(study_folder), "--out", str(out)]) == 0
     return out
-
-
-@pytest.fixture
-def copied(ratings: Path, tmp_path: Path) -> Path:
-    """The exported files in a folder of the test's own."""
-    for name in ("ratings.csv", "ratings.units.csv", "ratings.scales.toml"):
-        shutil.copy(ratings.with_name(name), tmp_path)
-    return tmp_path / "ratings.csv"
 
 
 @pytest.mark.slow
@@ -65,28 +63,6 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
 
 
 @pytest.mark.slow
-def test_every_setting_of_the_analysis_travels(study_folder: Path, ratings: Path) -> None:
-    found = read_sidecar(ratings)
-    assert found is not None
-    with open_study(study_folder) as study:
-        config, hashes = study.config, study.accepted_hashes()
-    assert found.analysis == config.analysis.model_copy(update={"rater_slices": ()})
-    assert (found.decision, found.seed) == (config.decision, config.seed)
-    assert found.scales["refusal"].look == 1
-    assert {name: each.hashes for name, each in found.scales.items()} == hashes
-    written = tomllib.loads(sidecar_path(ratings).read_text("utf-8"))
-    assert set(written["decision"]) == {"min_rarer", "looks", "bias_bound"}, "none of the usual"
-
-
-def test_what_is_said_of_people_stays_with_the_study(study_folder: Path, ratings: Path) -> None:
-    text = sidecar_path(ratings).read_text("utf-8")
-    assert LEADS_WORDS not in text
-    assert "dee" in text
-    assert "age_group" not in text
-    assert str(study_folder) not in text
-
-
-@pytest.mark.slow
 def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
     folder = judged_study(tmp_path)
     out = tmp_path / "r.csv"
@@ -104,9 +80,9 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_options_win(copied: Path) -> None:
+def test_options_win(ratings: Path) -> None:
     given = ScaleOptions(rubric="refusal", thresholds={LATE: 0.7})
-    analysis, _ = analyse_source(copied, replace(given, settings={"margin": 0.3, "resamples": 50}))
+    analysis, _ = analyse_source(ratings, replace(given, settings={"margin": 0.3, "resamples": 50}))
     assert (analysis.settings.margin, analysis.settings.resamples) == (0.3, 50)
     assert analysis.settings.cluster == "prompt_a"
     (late,) = [each for each in analysis.thresholds if each.grader == LATE]
@@ -116,27 +92,52 @@ def test_options_win(copied: Path) -> None:
     assert not stable.empty, "the rubric's other wording came with it"
 
 
-def test_check_says_in_one_line_that_it_read_it(copied: Path, run: Run) -> None:
-    told = run.ok("check", copied, "--rubric", "refusal-2", "--resamples", "10").splitlines()
-    (said,) = [line for line in told if "scales.toml" in line]
-    assert said.endswith("come from ratings.scales.toml. Options given here take precedence.")
+@pytest.mark.slow
+def test_every_setting_of_the_analysis_travels_and_what_is_said_of_people_does_not(
+    study_folder, ratings
+):
+    found = read_sidecar(ratings)
+    assert found is not None
+    with open_study(study_folder) as study:
+        config, hashes = study.config, study.accepted_hashes()
+    assert found.analysis == config.analysis.model_copy(update={"rater_slices": ()})
+    assert (found.decision, found.seed) == (config.decision, config.seed)
+    assert found.scales["refusal"].look == 1
+    assert {name: each.hashes for name, each in found.scales.items()} == hashes
+    text = sidecar_path(ratings).read_text("utf-8")
+    decision = tomllib.loads(text)["decision"]
+    assert set(decision) == {"min_rarer", "looks", "bias_bound"}, "none of the usual"
+    assert "dee" in text
+    for kept_back in (LEADS_WORDS, "age_group", str(study_folder)):
+        assert kept_back not in text
 
 
-def test_a_file_written_by_hand(tmp_path: Path) -> None:
-    """A scale is enough; ratings without a rubric are of the only one."""
-    file = tmp_path / "mine.csv"
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Path:
+    """Ratings without a rubric, which are of the only one, and their sidecar."""
+    file = tmp_path / "ratings.csv"
     rows = [f"u{n},{who},human,{n % 2}" for n in range(40) for who in ("ann", "ben")]
     file.write_text("\n".join(["unit_id,rater_id,rater_kind,label", *rows]), "utf-8")
-    sidecar_path(file).write_text(
-        '[scales.tone]\ncategories = ["0", "1", "2"]\nlevel = "ordinal"\naffirmative = ["2"]\n'
-        "[analysis]\nresamples = 50\n",
-        "utf-8",
-    )
-    analysis, _ = analyse_file(file)
-    assert set(analysis.results["rubric"]) == {"tone"}
-    assert "weighted_kappa_quadratic" in set(analysis.results["statistic"])
+    text = '[scales.tone]\ncategories = ["0", "1", "2"]\nlevel = "ordinal"\naffirmative = ["2"]\n'
+    sidecar_path(file).write_text(text + "[analysis]\nresamples = 50\n", "utf-8")
+    return file
 
 
+def test_a_file_written_by_hand(by_hand, run):
+    """A scale is enough; `check` says in one line that it read it."""
+    told = run.ok("check", by_hand, "--out", by_hand.parent / "out").splitlines()
+    (said,) = [line for line in told if "scales.toml" in line]
+    assert said.endswith("come from ratings.scales.toml. Options given here take precedence.")
+    rows = read_table(by_hand.parent / "out" / "results.csv")
+    assert set(rows["rubric"]) == {"tone"}
+    assert "weighted_kappa_quadratic" in set(rows["statistic"])
+    sidecar_path(by_hand).unlink()
+    assert read_sidecar(by_hand) is None
+    sidecar_path(by_hand).mkdir()
+    assert "ratings.scales.toml: this is a folder" in run.refused("check", by_hand)
+
+
+ONE = b'[scales.r]\ncategories = ["1"]\n'
 DAMAGED = {
     "no TOML": (b"[scales", "not valid TOML"),
     "bytes": (b"\xff\xfe\x00", "not UTF-8"),
@@ -149,43 +150,148 @@ DAMAGED = {
     "elsewhere": (b'units = "../units.csv"', "not the name of a file beside"),
     "absent": (b'units = "gone.csv"', "gone.csv, which is not next to it"),
     "for ever": (b"[analysis]\nresamples = 999999999", "at most 100000"),
-    "margin": (b"[analysis]\nmargin = -1", "analysis.margin"),
-    "what went": (b'[analysis]\nensembles = [["g", "h"]]', "analysis.ensembles was removed"),
-    "rule": (b"[decision]\nmin_coverage = 7", "decision.min_coverage"),
-    "no categories": (b"[scales.refusal]\ncategories = []", "categories"),
-    "affirmative": (b'[scales.refusal]\ncategories = ["1"]\naffirmative = ["9"]',
-        "affirmative names '9'"),
-    "collapse": (b'[scales.refusal]\ncategories = ["1", "2"]\ncollapse = {x = ["1"]}',
-        "no place for '2'"),
+    "affirmative": (ONE + b'affirmative = ["9"]', "affirmative names '9'"),
+    "collapse": (b'[scales.r]\ncategories = ["1", "2"]\ncollapse = {x = ["1"]}', "place for '2'"),
     "wording": (b'[scales.b]\ncategories = ["1"]\nvariant_of = "a"', "a variant of 'a'"),
-    "price": (b'[scales.r]\ncategories = ["1"]\n[scales.r.usage.g]\nattempts = 1\nunits = 1\n'
-        b"labelled = 1\nunscored = 0\ncost_usd = inf", "cost_usd"),
-    "tuned": (
-        b'[scales.r]\ncategories = ["1"]\n[[scales.r.tuned]]\ngrader = "g"\nobjective = "kappa"\n'
-        b'reference = "humans"\ninstead_of = 0.5\nclusters = []',
-        "none of the thresholds",
-    ),
+    "price": (ONE + b"[scales.r.usage.g]\nattempts = 1\nunits = 1\nlabelled = 1\nunscored = 0\n"
+        b"cost_usd = inf", "cost_usd"),
+    "tuned": (ONE + b'[[scales.r.tuned]]\ngrader = "g"\nobjective = "kappa"\n'
+        b'reference = "humans"\ninstead_of = 0.5\nclusters = []', "none of the thresholds"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", DAMAGED)
-def test_a_damaged_one_is_one_sentence(copied: Path, run: Run, fault: str) -> None:
+def test_a_damaged_one_is_one_sentence(by_hand, fault):
     content, says = DAMAGED[fault]
-    sidecar_path(copied).write_bytes(content)
-    (sentence,) = run.refused("check", copied).splitlines()
+    sidecar_path(by_hand).write_bytes(content)
+    with pytest.raises(InputError) as error:
+        load(by_hand)
+    sentence = str(error.value)
     assert "ratings.scales.toml" in sentence
     assert says in sentence
     assert "\x1b" not in sentence
+    assert len(sentence.splitlines()) == 1
 
 
-def test_a_folder_of_this_name_is_one_sentence(copied: Path) -> None:
-    sidecar_path(copied).unlink()
-    sidecar_path(copied).mkdir()
-    with pytest.raises(InputError, match=r"^ratings.scales.toml: this is a folder"):
-        read_sidecar(copied)
+# Display names stand wherever a person reads; ids wherever a machine does
+
+LONG = "openai:gpt-5.4@http://10.0.0.1:8000/a/long/path/v1"
+OTHER = "anthropic:claude-x"
+NAMES = {LONG: "GPT-5.4 <i>x</i> | *y*", "ann17": "Annotator 17", "refusal": "Refusal <b>"}
+SCALES = "".join(
+    f'[scales.{rubric}]\ntitle = "Old title"\ncategories = ["yes", "no"]\naffirmative = ["yes"]\n'
+    for rubric in ("refusal", "tone")
+)
 
 
-def test_without_one_nothing_is_known(copied: Path) -> None:
-    sidecar_path(copied).unlink()
-    assert read_sidecar(copied) is None
-    assert Sidecar().known_scales() == {}
+def section(names: dict[str, str]) -> str:
+    return "[names]\n" + "".join(f"{json.dumps(i)} = {json.dumps(n)}\n" for i, n in names.items())
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    """Labels of three annotators and two graders on two rubrics, with their sidecar."""
+    rng, rows = random.Random(4), ["unit_id,rubric,rater_id,rater_kind,label"]
+    errors = {"ann17": 0.1, "ann2": 0.1, "ann3": 0.12, LONG: 0.08, OTHER: 0.3}
+    for rubric in ("refusal", "tone"):
+        for unit in range(60):
+            truth = rng.random() < 0.5
+            for rater, error in errors.items():
+                label = "yes" if truth == (rng.random() > error) else "no"
+                kind = "model" if ":" in rater else "human"
+                rows.append(f"u{unit},{rubric},{rater},{kind},{label}")
+    file = tmp_path / "ratings.csv"
+    file.write_text("\n".join(rows) + "\n", "utf-8")
+    file.with_name("ratings.scales.toml").write_text(section(NAMES) + SCALES, "utf-8")
+    return file
+
+
+def found(ids: list[str], text: str) -> list[str]:  # as words of their own
+    return [each for each in ids if re.search(rf"(?<![\w./:-]){re.escape(each)}(?![\w/:-])", text)]
+
+
+@pytest.mark.slow
+def test_a_reader_sees_names_and_a_machine_ids(named: Path, run: Run) -> None:
+    said = run.ok("check", named, "--out", named.parent / "named", "--resamples", "50")
+    report = named.parent / "named"
+    page, text = ((report / f"report.{kind}").read_text("utf-8") for kind in ("html", "md"))
+    for shown in (said, page, text):
+        assert found(list(NAMES), shown) == []
+    assert NAMES[LONG] in said
+    assert "Old title" in page
+    assert "<i>x" not in page
+    assert "&lt;i&gt;x&lt;/i&gt;" in page
+    assert r"&lt;i&gt;x&lt;/i&gt; \| \*y\*" in text
+    named.with_name("ratings.scales.toml").write_text(SCALES, "utf-8")
+    run.ok("check", named, "--out", named.parent / "plain", "--resamples", "50")
+    csv, plain = (named.parent / f / "results.csv" for f in ("named", "plain"))
+    assert csv.read_bytes() == plain.read_bytes()
+    told, before = (json.loads(file.with_name("report.json").read_bytes()) for file in (csv, plain))
+    assert told["names"] == NAMES
+    assert told["results"] == before["results"]
+    assert told["study"]["rubric_titles"]["refusal"] == NAMES["refusal"]
+    for verdict, same in zip(told["verdicts"], before["verdicts"], strict=True):
+        for each, name in ((LONG, NAMES[LONG]), ("on refusal", f"on {NAMES['refusal']}")):
+            same["sentence"] = same["sentence"].replace(each, name)
+        assert verdict == same
+
+
+@pytest.mark.parametrize(
+    ("grader", "rubric"), one_in(3, [LONG, NAMES[LONG]], ["refusal", NAMES["refusal"]])
+)
+def test_a_grader_is_named_by_either(named: Path, grader: str, rubric: str) -> None:
+    options = ScaleOptions(rubric=rubric, settings={"resamples": 20})
+    result = gate(named, grader, options=options)
+    assert result.as_dict()["grader"] == LONG
+    assert found(list(NAMES), " ".join(each.sentence for each in result.checks)) == []
+    assert NAMES[LONG] in result.sentence
+    with_other = compare(named, OTHER, against=grader, options=options)
+    assert NAMES[LONG] in with_other.sentence
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        ({LONG: "Same", OTHER: "Same"}, f"{LONG} and {OTHER} are both called 'Same'"),
+        ({"anthropic:claude-y": "C"}, f"did you mean {OTHER}?"),
+        ({LONG: ""}, "it must be 1 to 60 characters"),
+        ({LONG: "a\u202eb"}, "it must be 1 to 60 characters"),
+        ({LONG: "ann2"}, "which is the id of another"),
+    ],
+)
+def test_bad_names(named: Path, run: Run, names: dict[str, str], complaint: str) -> None:
+    named.with_name("ratings.scales.toml").write_text(section(names) + SCALES, "utf-8")
+    said = run.refused("check", named, "--out", named.parent / "named")
+    assert complaint in said
+    assert "ratings.scales.toml" in said
+    assert not (named.parent / "named").exists()
+
+
+@pytest.mark.slow
+def test_a_study_with_names(tmp_path: Path, run: Run) -> None:
+    folder = judged_study(tmp_path)
+    with open_study(folder) as study:
+        tune_and_exclude(study)
+        ids = [*study.ratings()["rater_id"].unique(), "refusal"]
+    plain = tmp_path / "plain"
+    shutil.copytree(folder, plain)
+    names = {each: f"Name {at}" for at, each in enumerate(ids)}
+    change_config(folder, {"names": {**names, "fin": "Nobody"}})
+    typo = "is no grader, annotator or rubric here; did you mean fine?"
+    said = "".join(run.ok(verb, folder) for verb in ("report", "select"))
+    run.ok("report", plain)
+    results = [each / "report" / "results.csv" for each in (folder, plain)]
+    assert results[0].read_bytes() == results[1].read_bytes()
+    page, *others = (
+        results[0].with_name(name).read_text("utf-8")
+        for name in ("report.html", "report.md", "disagreements.html")
+    )
+    for shown in (said, re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL), *others):
+        assert found(ids, shown.replace(typo, "")) == []
+    assert typo in page
+    run.ok("export", folder, "--out", tmp_path / "ratings.csv")
+    exported = load(tmp_path / "ratings.csv")
+    assert exported.called == names
+    with open_study(folder) as study:
+        analysis, _ = analyse_study(study, verify=False, rater_slices=())
+    assert exported.named().analyse().results.equals(analysis.results)

@@ -1,5 +1,6 @@
 """The processes that share the work of a report."""
 
+import multiprocessing
 import os
 import resource
 import signal
@@ -7,18 +8,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from evenhand.analysis import AnalysisSettings, Scale
+from evenhand.analysis import AnalysisSettings, Scale, analyse, report
 from evenhand.analysis.all_rubrics import analyse_rubrics
 from evenhand.analysis.request import Request
 from evenhand.errors import InputError
 from evenhand.graders.providers import parse_spec
-from evenhand.reporting.workers import MOST_MEMORY, StandBy, apart, one_at_a_time, workers
+from evenhand.reporting.workers import (
+    MOST_MEMORY,
+    StandBy,
+    apart,
+    libraries_beside,
+    one_at_a_time,
+    workers,
+)
 from harness.served import holds
 
 # Without a guard: were a process to run it again, it would start processes without end.
@@ -50,44 +57,31 @@ with libraries_beside():
     time.sleep(600)
 """
 
-
-def _takes_memory() -> None:
-    bytearray(MOST_MEMORY)
-
-
-def _takes_time() -> None:
-    """Beyond a limit that is lowered, so that the test is fast."""
-    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
-    while True:
-        pass
-
-
-def _ratings() -> pd.DataFrame:
-    """Two rubrics with two annotators and a grader."""
-    given = {
-        ("human", "ann"): "yyyynnnnyy",
-        ("human", "ben"): "yyynnnnnyn",
-        ("model", "gpt"): "yynnnynnyy",
+# Two rubrics, each with two readings, so that several answers are waited for in turn.
+GIVEN = {"ann": "yyyynnnnyy", "ben": "yyynnnnnyn", "gpt": "yynnnynnyy"}
+SCALES = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
+RATINGS = pd.DataFrame(
+    {
+        "unit_id": f"u{n}",
+        "rubric": name,
+        "rater_id": who,
+        "rater_kind": "model" if who == "gpt" else "human",
+        "label": key,
     }
-    return pd.DataFrame(
-        [
-            {"unit_id": f"u{n}", "rubric": name, "rater_id": who, "rater_kind": kind, "label": key}
-            for name, step in (("calm", 1), ("kind", 3))
-            for (kind, who), keys in given.items()
-            for n, key in enumerate((keys * 4)[::step])
-        ]
-    )
+    for name, step in (("calm", 1), ("kind", 3))
+    for who, keys in GIVEN.items()
+    for n, key in enumerate((keys * 4)[::step])
+)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
-    scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
+def test_an_analysis_is_the_same_however_many_processes_share_it():
     request = Request(None, AnalysisSettings(resamples=200))
-    alone = analyse_rubrics(_ratings(), scales, request)
+    alone = analyse_rubrics(RATINGS, SCALES, request)
     with workers() as pool:
         assert pool is not None
-        shared = analyse_rubrics(_ratings(), scales, request, pool=pool)
+        shared = analyse_rubrics(RATINGS, SCALES, request, pool=pool)
     assert set(shared.results["rubric"]) == {"calm", "kind"}
     pd.testing.assert_frame_equal(shared.results, alone.results)
     assert (shared.verdicts, shared.notes) == (alone.verdicts, alone.notes)
@@ -95,110 +89,76 @@ def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_after_an_error_nobody_waits_for_the_rest() -> None:
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [((parse_spec, "nonsense"), "is not a valid grader"), ((os._exit, 1), "memory runs out")],
+    ids=["an error", "ended from outside"],
+)
+def test_after_an_error_nobody_waits_for_the_rest(work, told):
     def fail() -> None:
         with workers() as pool:
             assert pool is not None
             pool.submit(time.sleep, 600)
-            pool.submit(parse_spec, "nonsense").result()
+            pool.submit(*work).result()
 
-    with pytest.raises(InputError, match="is not a valid grader"):
+    with pytest.raises(InputError, match=told):
         fail()
+
+
+def test_a_single_core_works_alone_and_loads_the_libraries_itself():
+    with workers() as pool, libraries_beside() as libraries:
+        assert pool is None
+        assert libraries is True
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
-    def end_one() -> None:
-        with workers() as pool:
-            assert pool is not None
-            pool.submit(os._exit, 1).result()
+def test_libraries_beside_say_what_they_say_here_even_if_their_process_is_killed(monkeypatch):
+    before = multiprocessing.active_children()
 
-    with pytest.raises(InputError, match="memory runs out"):
-        end_one()
+    def started() -> list[multiprocessing.process.BaseProcess]:
+        return [each for each in multiprocessing.active_children() if each not in before]
 
+    def kill() -> None:
+        assert started()
+        for process in started():
+            process.kill()
 
-def test_a_single_core_works_alone() -> None:
-    with workers() as pool:
-        assert pool is None
+    def fail() -> None:
+        with libraries_beside():
+            raise ValueError("of the analysis")
+
+    here = analyse(RATINGS, None, SCALES, resamples=50, verify=True).verification
+    assert here is not None
+    assert here.compared > 20
+    for meanwhile in (lambda: None, kill):
+        monkeypatch.setattr(report, "prepare_report", meanwhile)
+        with libraries_beside() as libraries:
+            found = analyse(RATINGS, None, SCALES, resamples=50, verify=libraries)
+        assert found.verification == here
+    with pytest.raises(ValueError, match="of the analysis"):
+        fail()
+    assert not started()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core shares nothing")
-@pytest.mark.parametrize("program", [_SHARING, _APART, _BESIDE], ids=["sharing", "apart", "beside"])
-def test_no_process_outlives_its_parent(tmp_path: Path, program: str) -> None:
-    with _at_work(tmp_path, program, seconds=600) as parent:
-        worker = _worker_of(parent)
-        assert _runs(worker)
-        parent.send_signal(signal.SIGKILL)
-    assert _ends(worker)
-
-
-def test_a_program_that_ends_waits_for_nothing_apart(tmp_path: Path) -> None:
-    with _at_work(tmp_path, _APART, seconds=0) as parent:
-        worker = _worker_of(parent)
-        assert parent.wait(timeout=30) == 0
-    assert _ends(worker)
-
-
-# ---- apart --------------------------------------------------------------------------------------
-
-
-def _tell(count: int, on_stage: Callable[[str], None]) -> int:
-    for stage in range(count):
-        on_stage(f"stage {stage}")
-    return os.getpid()
-
-
-@pytest.mark.slow
-def test_what_is_told_apart_is_told_here_in_its_order() -> None:
-    told: list[str] = []
-    assert apart(_tell, 3, on_stage=told.append) != os.getpid()
-    assert told == ["stage 0", "stage 1", "stage 2"]
-
-
-def test_apart_is_another_process_of_lower_priority() -> None:
-    assert apart(os.getpid) != os.getpid()
-    assert apart(os.nice, 0) == min(os.nice(0) + 10, 19)
-
-
-@pytest.mark.slow
-def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
-    with pytest.raises(InputError, match="is not a valid grader"):
-        apart(parse_spec, "nonsense")
-    with pytest.raises(RuntimeError, match=r"(?s)Traceback.*ValueError: invalid literal"):
-        apart(int, "nonsense")
-    with pytest.raises(InputError, match=r"^/none/such: no such file or directory$"):
-        apart(os.mkdir, "/none/such")
-    with pytest.raises(InputError, match="memory runs out"):
-        apart(os._exit, 1)
-
-
-def test_what_lies_in_the_working_folder_is_nobodys_module(here: Path, monkeypatch) -> None:
-    for name in ("analysis", "signal", "statistics", "study"):
-        (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
-    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    assert apart(os.getcwd) == str(here)
-    assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
-
-
-# ---- helpers ------------------------------------------------------------------------------------
-
-
-def _at_work(home: Path, program: str, seconds: float) -> subprocess.Popen[str]:
-    script = home / "at_work.py"
+@pytest.mark.parametrize(
+    ("program", "seconds"),
+    [(_SHARING, 600), (_APART, 600), (_BESIDE, 600), (_APART, 0)],
+    ids=["sharing", "apart", "beside", "apart from one that ends"],
+)
+def test_no_process_outlives_its_parent(tmp_path, program, seconds):
+    script = tmp_path / "at_work.py"
     script.write_text(program, "utf-8")
     command = [sys.executable, "-P", str(script), str(seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def _worker_of(parent: subprocess.Popen[str]) -> int:
-    assert parent.stdout is not None
-    return int(parent.stdout.readline())
-
-
-def _ends(process: int) -> bool:
-    return holds(lambda: not _runs(process), 30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        worker = int(parent.stdout.readline())
+        if seconds:
+            assert _runs(worker)
+            parent.send_signal(signal.SIGKILL)
+        assert parent.wait(timeout=30) == (-signal.SIGKILL if seconds else 0)
+    assert holds(lambda: not _runs(worker), 30)
 
 
 def _runs(process: int) -> bool:
@@ -210,37 +170,75 @@ def _runs(process: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-# Standing by
+def _tell(count, on_stage):
+    for stage in range(count):
+        on_stage(f"stage {stage}")
+    return os.getpid()
+
+
+def test_apart_is_another_process_of_lower_priority(here, monkeypatch):
+    """What lies in the working folder is none of its modules."""
+    for name in ("analysis", "signal", "statistics", "study"):
+        (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert apart(os.getcwd) == str(here)
+    assert apart(os.nice, 0) == min(os.nice(0) + 10, 19)
+    assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
 
 
 @pytest.mark.slow
-def test_who_stands_by_stays_and_gives_way() -> None:
+def test_what_is_told_apart_is_told_here_in_its_order():
+    told: list[str] = []
+    assert apart(_tell, 3, on_stage=told.append) != os.getpid()
+    assert told == ["stage 0", "stage 1", "stage 2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("error", "told", "work"),
+    [
+        (InputError, "is not a valid grader", (parse_spec, "nonsense")),
+        (RuntimeError, r"(?s)Traceback.*ValueError: invalid literal", (int, "nonsense")),
+        (InputError, r"^/none/such: no such file or directory$", (os.mkdir, "/none/such")),
+        (InputError, "memory runs out", (os._exit, 1)),
+    ],
+)
+def test_an_error_comes_back_as_it_was_or_with_its_traceback(error, told, work):
+    with pytest.raises(error, match=told):
+        apart(*work)
+
+
+def test_who_stands_by_stays_gives_way_and_is_replaced():
     helper = StandBy()
     first = helper.ask(os.getpid)
     assert first != os.getpid()
     assert helper.ask(os.getpid) == first
     assert helper.ask(os.getpriority, os.PRIO_PROCESS, 0) > os.getpriority(os.PRIO_PROCESS, 0)
-    with pytest.raises(InputError):
-        helper.ask(parse_spec, "")
-
-
-def test_after_one_that_was_ended_another_stands_by() -> None:
-    helper = StandBy()
-    first = helper.ask(os.getpid)
     with pytest.raises(InputError, match="a worker process ended early"):
         helper.ask(os._exit, 1)
     assert helper.ask(os.getpid) != first
 
 
+def _takes_memory():
+    bytearray(MOST_MEMORY)
+
+
+def _takes_time():
+    """Beyond a limit that is lowered, so that the test is fast."""
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+    while True:
+        pass
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the system limits no process elsewhere")
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
-def test_a_process_for_a_page_ends_at_its_limits(function: Callable[[], None]) -> None:
+def test_a_process_for_a_page_ends_at_its_limits(function):
     with pytest.raises(InputError, match="make the file smaller"):
         apart(function, is_limited=True)
 
 
-def test_each_lead_has_one_process_and_one_that_waits() -> None:
+def test_each_lead_has_one_process_and_one_that_waits():
     """Of two that come meanwhile the later takes the place of the other, and gets its turn."""
     ends: list[str] = []
     is_refused = threading.Event()
