@@ -37,21 +37,18 @@ def litellm(server: ProtocolServer, tmp_path_factory: pytest.TempPathFactory) ->
     """The proxy's address. It caches replies, and falls back on a model without probabilities."""
     folder = installed(f"litellm-{VERSION}", pip_command(f"litellm[proxy]=={VERSION}"))
     place, port = tmp_path_factory.mktemp("litellm"), free_port()
-    openai = {"api_base": f"{server.root}/v1", "api_key": "none"}
-    claude = {"api_base": server.root, "api_key": "none"}
     models = {
-        "grader": {"model": "openai/gpt-4o", **openai},
-        "other": {"model": "openai/gpt-4o-mini", **openai},
-        "claude-opus-5": {"model": "anthropic/claude-opus-5", **claude},
+        name: {"model": model, "api_base": server.root + end, "api_key": "none"}
+        for name, model, end in (
+            ("grader", "openai/gpt-4o", "/v1"),
+            ("other", "openai/gpt-4o-mini", "/v1"),
+            ("claude-opus-5", "anthropic/claude-opus-5", ""),
+        )
     }
+    cache = {"cache": True, "cache_params": {"type": "local"}}
     config = {
         "model_list": [{"model_name": n, "litellm_params": p} for n, p in models.items()],
-        "litellm_settings": {
-            "cache": True,
-            "cache_params": {"type": "local"},
-            "num_retries": 0,
-            "fallbacks": [{"grader": ["other"]}],
-        },
+        "litellm_settings": {**cache, "num_retries": 0, "fallbacks": [{"grader": ["other"]}]},
     }
     (place / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
     command = [sys.executable, "-P", "-c", "from litellm import run_server; run_server()"]

@@ -6,17 +6,17 @@ import sys
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics import Rubric
 from evenhand.study import Study
 from evenhand.study.prompts.units import Question
 from harness.installing import installed, pip_command
 from harness.ports import free_port
-from harness.studies import MarkedStudy
+from harness.studies import MarkedStudy, response_rubric
+from tests.conftest import ROOT
 from tests.graders.clients.test_other_servers import running
 from tests.graders.grading import grade, rows
 
@@ -32,19 +32,18 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The server's address."""
     folder = installed("xllamacpp-2026.10.11549", pip_command("--no-deps", SERVER, GGUF))
     place, port = tmp_path_factory.mktemp("llama"), free_port()
-    script = Path(__file__).parents[3] / "harness" / "llama_server.py"
+    script = ROOT / "harness" / "llama_server.py"
     command = [sys.executable, "-P", str(script), str(place / "random.gguf"), str(port)]
     with running(command, port, place, {"PYTHONPATH": str(folder)}):
         yield f"http://127.0.0.1:{port}"
 
 
-def posted(address: str, body: dict[str, Any]) -> dict[str, Any]:
+def posted(address: str, **body: Any) -> Any:
     request = urllib.request.Request(  # noqa: S310
         address, json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310
-        said: dict[str, Any] = json.load(reply)
-    return said
+        return json.load(reply)
 
 
 class Truth:
@@ -59,34 +58,21 @@ class Truth:
         """
         (values,) = self._study.values_of([Question(unit, self._rubric, "")])
         prompt = self._rubric.for_prompt(values)
-        turns = [
-            {"role": "system", "content": prompt.system},
-            {"role": "user", "content": prompt.user},
-        ]
-        shown = posted(f"{self._llama}/apply-template", {"messages": turns})["prompt"]
+        said = (("system", prompt.system), ("user", prompt.user))
+        turns = [{"role": role, "content": text} for role, text in said]
+        shown = posted(f"{self._llama}/apply-template", messages=turns)["prompt"]
         asked = {"prompt": shown + begun, "n_predict": 1, "n_probs": 1_000, "temperature": 1}
-        (place,) = posted(f"{self._llama}/completion", asked)["completion_probabilities"]
-        listed = [(each["token"], math.exp(each["logprob"])) for each in place["top_logprobs"]]
-        assert math.fsum(p for _, p in listed) == pytest.approx(1, abs=1e-3)
+        (place,) = posted(f"{self._llama}/completion", **asked)["completion_probabilities"]
         found: dict[str, float] = defaultdict(float)
-        for text, p in listed:  # a character is a token, and so is its byte
-            found[text] += p
+        for each in place["top_logprobs"]:  # a character is a token, and so is its byte
+            found[each["token"]] += math.exp(each["logprob"])
+        assert math.fsum(found.values()) == pytest.approx(1, abs=1e-3)
         return found
 
 
 def words(after_key: Mapping[str, float]) -> float:
     """The probability that a key goes on: 10 and 1st are no 1."""
     return math.fsum(p for token, p in after_key.items() if token.isascii() and token.isalnum())
-
-
-def ten_points() -> Rubric:
-    """A rubric from 1 to 10: one key begins another, and this tokenizer splits digits."""
-    options = [{"key": str(n), "name": f"{n} points", "description": "."} for n in range(1, 11)]
-    fields = load_rubric("hedging").model_dump(
-        include={"unit", "level", "question", "instructions", "variables"}
-    )
-    ten = {"name": "ten", "title": "Ten points", "affirmative": ["9", "10"], "options": options}
-    return Rubric.model_validate(fields | ten)
 
 
 def test_probabilities_are_those_of_the_model(llama: str, marked_study: MarkedStudy) -> None:
@@ -106,10 +92,12 @@ def test_probabilities_are_those_of_the_model(llama: str, marked_study: MarkedSt
 
 
 def test_one_and_ten_are_told_apart_or_not_claimed(llama: str, marked_study: MarkedStudy) -> None:
-    study = marked_study(pairs=40, rubrics=(ten_points(),))
+    """One key begins another, and this tokenizer splits digits."""
+    ten = response_rubric({str(n): f"{n} points" for n in range(1, 11)}, level="ordinal")
+    study = marked_study(pairs=40, rubrics=(ten,))
     summary = grade(study, [f"openai:random@{llama}/v1"])
     assert (summary.scored, summary.stopped) == (80, ())
-    truth, seen = Truth(llama, study, study.rubrics["ten"]), set()
+    truth, seen = Truth(llama, study, ten), set()
     for row in rows(study):
         said = row["provenance"]["text_label"]
         if said not in ("1", "10"):  # what its 1 would have become is not known
