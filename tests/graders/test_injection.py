@@ -306,8 +306,8 @@ def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None
         ("no rubric 'x'", {"grading": GradingOptions(rubrics=["x"])}, 8),
         ("concurrency is 0", {}, 0),
     ):
-        limits = RequestLimits(concurrency=concurrency)
         with pytest.raises(InputError, match=said):
+            limits = RequestLimits(concurrency=concurrency)
             audit_injection(study, AuditOptions(grader, **options), limits=limits)
 
 

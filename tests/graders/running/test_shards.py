@@ -69,53 +69,39 @@ def test_what_is_no_part_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
-def test_a_study_in_a_file_has_no_shards(bench: Bench) -> None:
-    with pytest.raises(InputError, match="store copy"):
-        grade(bench.study(), [bench.openai], shard=Shard(1, 2))
+def test_a_study_in_a_file_and_a_batch_have_no_shards(bench: Bench) -> None:
+    for said, more in (("store copy", {}), ("--shard or --batch", {"batch": True})):
+        with pytest.raises(InputError, match=said):
+            grade(bench.study(name=said), [bench.openai], shard=Shard(1, 2), **more)
     assert not bench.calls
 
 
 @pytest.mark.slow
-def test_batches_have_no_shards(bench: Bench, shared: Callable[..., Study]) -> None:
-    with pytest.raises(InputError, match="--shard or --batch"):
-        grade(shared(), [bench.openai], shard=Shard(1, 2), batch=True)
-
-
-@pytest.mark.slow
 def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(shared):
+    def held(other: Shard, said: str) -> None:
+        with pytest.raises(RunLocked, match=said), only_runner(elsewhere, other):
+            pass
+
     study = shared()
     with open_study(study.folder) as elsewhere:
         with only_runner(study, Shard(1, 2)):
             with only_runner(elsewhere, Shard(2, 2)):
                 pass
-            for other, said in (
-                (Shard(1, 2), "shard 1/2 is being collected"),
-                (Shard(2, 3), "in 2 shards"),
-                (Shard(), "in 2 shards"),
-            ):
-                with pytest.raises(RunLocked, match=said), only_runner(elsewhere, other):
-                    pass
-        with (
-            only_runner(study),
-            pytest.raises(RunLocked, match="another run is collecting"),
-            only_runner(elsewhere),
-        ):
-            pass
+            held(Shard(1, 2), "shard 1/2 is being collected")
+            held(Shard(2, 3), "in 2 shards")
+            held(Shard(), "in 2 shards")
+        with only_runner(study):
+            held(Shard(), "another run is collecting")
         with only_runner(elsewhere, Shard(2, 3)):  # all were let go
             pass
 
 
 @pytest.mark.slow
 def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(bench, shared):
-    study = shared(pairs=8)
-    told: list[tuple[int, int]] = []
+    study, told = shared(pairs=8), []
+    progress = {"progress": lambda done, total, _: told.append((done, total))}
     with open_study(study.folder) as elsewhere, only_runner(elsewhere, Shard(2, 3)):
-        summary = grade(
-            study,
-            [bench.openai],
-            shard=Shard(1, 3),
-            progress=lambda done, total, _: told.append((done, total)),
-        )
+        summary = grade(study, [bench.openai], shard=Shard(1, 3), **progress)
     units = set(study.rubric_units(study.rubrics["hedging"]))
     mine = {unit for unit in units if not Shard(2, 3).holds(unit)}
     assert {call.unit for call in bench.calls} == mine
