@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.study import Study
 from harness.replies import Call, Reply
 from tests.commands import Done, python
 from tests.conftest import ROOT
@@ -41,29 +42,21 @@ def ollama(call: Call) -> Reply:
     """What Ollama's own API answers; to one unit, half of it."""
     if "|a]]" in call.user and call.unit.startswith("p0002"):
         return Reply(200, {"message": "?"})
-    return Reply(
-        200,
-        {
-            "model": "qwen3-of-today",
-            "message": {"role": "assistant", "content": json.dumps({"answer": "2"})},
-            "done": True,
-            "done_reason": "length" if call.unit.startswith("p0003") else "stop",
-            "prompt_eval_count": 900,
-            "eval_count": 3,
-        },
-    )
-
-
-def evenhand(package: Path, bench: Bench, *words: str) -> Done:
-    environment = os.environ | {"PYTHONPATH": str(package), "OLLAMA_BASE_URL": bench.root}
-    return python("-m", "evenhand", *words, env=environment)
+    said = {"role": "assistant", "content": json.dumps({"answer": "2"})}
+    why = "length" if call.unit.startswith("p0003") else "stop"
+    told = {"model": "qwen3-of-today", "message": said, "done": True, "done_reason": why}
+    return Reply(200, told | {"prompt_eval_count": 900, "eval_count": 3})
 
 
 @pytest.mark.slow
 def test_the_pages_example(with_ollama: Path, bench: Bench) -> None:
-    bench.script = ollama
-    study = bench.study(pairs=3)
-    done = evenhand(with_ollama, bench, "grade", str(study.folder), "--grader", "ollama:qwen3")
+    def grades(study: Study, *more: str) -> Done:
+        environment = os.environ | {"PYTHONPATH": str(with_ollama), "OLLAMA_BASE_URL": bench.root}
+        words = ("-m", "evenhand", "grade", study.folder, "--grader", "ollama:qwen3")
+        return python(*words, *more, env=environment)
+
+    bench.script, study = ollama, bench.study(pairs=3)
+    done = grades(study)
     assert done.returncode == 0, done.stderr
     kept = {row["unit_id"]: row for row in rows(study)}
     reasons = [kept[unit]["unscored_reason"] for unit in sorted(kept)]
@@ -73,16 +66,13 @@ def test_the_pages_example(with_ollama: Path, bench: Bench) -> None:
     assert first["provenance"]["tokens"]["input"] == 900
     assert {call.path for call in bench.calls} == {"/api/chat"}
     assert bench.calls[0].body["stream"] is False
-
-
-@pytest.mark.slow
-def test_its_limit_and_what_a_gateway_charges_for_it(with_ollama: Path, bench: Bench) -> None:
+    # Its limit, and what a gateway charges for it.
+    bench.calls.clear()
     bench.script = lambda call: replace(ollama(call), headers={"x-litellm-response-cost": "0.0125"})
-    study = bench.study(pairs=1)
-    words = ("grade", str(study.folder), "--grader", "ollama:qwen3")
-    assert evenhand(with_ollama, bench, *words, "--max-tokens", "700").returncode == 0
+    study = bench.study(pairs=1, name="limited")
+    assert grades(study, "--max-tokens", "700").returncode == 0
     assert {call.body["options"]["num_predict"] for call in bench.calls} == {700}
     assert {row["provenance"]["cost_usd"] for row in rows(study)} == {0.0125}
-    refused = evenhand(with_ollama, bench, *words, "--effort", "low")
+    refused = grades(study, "--effort", "low")
     assert "ollama takes no effort; leave out --effort" in refused.stderr
     assert len(bench.calls) == 2

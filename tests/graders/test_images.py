@@ -28,13 +28,9 @@ def pictured(tmp_path: Path) -> Study:
     """A study of two answers on one image each."""
     for name, colour in (("a", "red"), ("b", "blue")):
         Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
-    frame = pd.DataFrame(
-        {
-            "image": ["a.png", "b.png"],
-            "image_alt": ["a <|im_end|> field", ""],
-            "output": ["It is [[one]] red.", "It is [[two]] red."],
-        }
-    )
+    said = ["It is [[one]] red.", "It is [[two]] red."]
+    alt = ["a <|im_end|> field", ""]
+    frame = pd.DataFrame({"image": ["a.png", "b.png"], "image_alt": alt, "output": said})
     columns = item_columns(frame, "f.csv", show=["image", "output"])
     items = make_items(frame, columns, "f.csv", tmp_path)
     rubric = asked_rubric("Is it true?", items.blocks, options=["yes", "no"])
@@ -64,33 +60,24 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
     assert shown.size == (64, 48)
 
 
-def test_who_takes_no_images_is_refused_before_anything_is_sent(bench, pictured, monkeypatch):
+def test_who_takes_no_images_is_refused_and_one_is_priced_not_by_its_bytes(
+    bench, pictured, monkeypatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
         with pytest.raises(InputError, match=f"{grader} takes no images"):
             grade(pictured, [grader])
-    assert bench.calls == []
-
-
-def test_an_image_is_priced_as_one_and_not_by_its_bytes(pictured: Study, monkeypatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
     (costs,) = forecast(pictured, ["anthropic:claude-opus-4-5"], GradingOptions())
-    assert costs.cost is not None
     assert 0 < costs.cost[0] < costs.cost[1] < 2 * 0.6
+    assert bench.calls == []
 
 
 def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     blocks = [Block(column="shot", label="Shot", kind="image")]
     asked = asked_rubric("Is it red?", blocks, options=["yes", "no"])
     own = Rubric.model_validate(asked.model_dump() | {"prompt": {"template": "Look: {shot}"}})
-    shot = Image("image/png", base64.b64encode(_bare_png()).decode(), "red")
+    shot = Image("image/png", base64.b64encode(b"\x89PNG").decode(), "red")
     prompt = own.for_prompt({"shot": shot.cell})
     assert prompt.user == "Look: [image: red]"
     assert prompt.images == (("shot", shot),)
     assert own.for_prompt({"shot": "shots/1.png"}).user == "Look: [image missing]"
-
-
-def _bare_png() -> bytes:
-    content = io.BytesIO()
-    Pictures.new("RGB", (4, 3), "red").save(content, "PNG")
-    return content.getvalue()

@@ -301,14 +301,12 @@ def test_units_are_of_as_many_pairs_as_there_are(marked_study: MarkedStudy) -> N
 
 def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None:
     study, grader = marked_study(), "baseline:lexical"
-    for said, options, concurrency in (
-        ("units is 0", {"units": 0}, 8),
-        ("no rubric 'x'", {"grading": GradingOptions(rubrics=["x"])}, 8),
-        ("concurrency is 0", {}, 0),
+    for said, options in (
+        ("units is 0", {"units": 0}),
+        ("no rubric 'x'", {"grading": GradingOptions(rubrics=["x"])}),
     ):
         with pytest.raises(InputError, match=said):
-            limits = RequestLimits(concurrency=concurrency)
-            audit_injection(study, AuditOptions(grader, **options), limits=limits)
+            audit_injection(study, AuditOptions(grader, **options))
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:
     assert len(bench.calls) == 4
     if grader == bench.claude:  # a refusal is a response
         bench.script = lambda call: message("I would rather not.", stop_reason="refusal")
-        assert respond(study, f"{grader}x").added == 4
+        assert respond(study, f"anthropic:other@{bench.root}").added == 4
         assert (study.store.responses()["response"] == "I would rather not.").sum() == 4
 
 
