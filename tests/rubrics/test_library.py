@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import (
     Rubric,
@@ -16,18 +15,11 @@ from evenhand.rubrics import (
     shipped_rubrics,
 )
 from evenhand.rubrics.loading import draft_rubric, parse_rubric
-from evenhand.study import open_study
 from evenhand.study.creation import usual_rubrics
 from tests.commands import Run
 from tests.conftest import ROOT
 
 NAMES = sorted(library_rubrics())
-ITEMS = """\
-question,retrieved_contexts,output,model,judge
-Where is the office?,"The office moved from Bern to Basel in May.",In Basel.,m1,yes
-Where is the office?,"The office moved from Bern to Basel in May.",In Bern.,m2,no
-When did it move?,"The office moved from Bern to Basel in May.",In May.,m1,yes
-"""
 
 
 def test_there_are_eleven_and_none_is_asked_unless_it_is_named() -> None:
@@ -40,26 +32,22 @@ def test_there_are_eleven_and_none_is_asked_unless_it_is_named() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_says_all_that_people_need(name: str) -> None:
     rubric = load_rubric(name)
-    assert rubric.name == name
-    assert rubric.unit == ("comparison" if name == "preference" else "response")
+    is_response = name != "preference"
+    assert (rubric.name, rubric.unit) == (name, "response" if is_response else "comparison")
     assert rubric.not_for
     # Which of two answers is better is no yes or no.
-    assert bool(rubric.affirmative) == (rubric.unit == "response")
-    shown = rubric.for_people(dict.fromkeys(rubric.variables, "x")).blocks
-    labels = [block.label for block in shown]
-    if rubric.unit == "comparison":
-        assert labels == ["Prompt", "Answer A", "Answer B"]
-    else:
+    assert bool(rubric.affirmative) == is_response
+    people = rubric.for_people(dict.fromkeys(rubric.variables, "x"))
+    labels = [block.label for block in people.blocks]
+    if is_response:
         assert [block.column for block in rubric.blocks] == list(rubric.variables)
         assert labels == [block.label for block in rubric.blocks]
+    else:
+        assert labels == ["Prompt", "Answer A", "Answer B"]
     assert 2 <= len(rubric.options) <= 5
     assert all(option.description and option.examples for option in rubric.options)
     assert library_rubrics()[name].startswith("# For ")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None:
-    rubric = load_rubric(name)
+    # Golden answers cover every option and are no example.
     assert 4 <= len(rubric.golden) <= 8
     assert {golden.label for golden in rubric.golden} == set(rubric.categories)
     examples = " ".join(example for option in rubric.options for example in option.examples)
@@ -71,13 +59,11 @@ def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_in_its_words_are_read_and_misleading_ones_are_not(name: str) -> None:
     rubric = load_rubric(name)
-    parser = rubric.parser
-    for option in rubric.options:
-        key = option.key
-        for said in (key, f"({key})", f"Answer: {key}", option.name, f"({key}) {option.name}"):
-            assert parser.label(said) == key, said
+    for key, said in ((option.key, option.name) for option in rubric.options):
+        for reply in (key, f"({key})", f"Answer: {key}", said, f"({key}) {said}"):
+            assert rubric.parser.label(reply) == key, reply
     misleading = ("This is not right.", "It is not safe.", "No problem with it.")
-    assert not [said for said in (*misleading, "None is missing.") if parser.label(said)]
+    assert not [said for said in (*misleading, "None is missing.") if rubric.parser.label(said)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,23 +79,17 @@ def test_golden_answers_are_seen_by_nobody_who_rates(name: str) -> None:
     assert (again, again.hash) == (rubric, rubric.hash)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
+def test_a_golden_answer_that_does_not_fit_is_named() -> None:
+    text = draft_rubric("mine")
+    for old, new, says in (
         ('label = "partly"', 'label = "half"', "golden answer 2: its label is 'half'"),
         ('texts.response = "Five."\n', "", "golden answer 1 has no text for 'response'"),
         ('texts.response = "Five."', 'texts.response = " "', "golden answer 1 has no text for"),
         ("texts.response", 'texts.note = "x"\ntexts.response', "1 has a text for 'note', which"),
-    ],
-)
-def test_a_golden_answer_that_does_not_fit_is_named(old: str, new: str, says: str) -> None:
-    text = draft_rubric("mine")
-    assert old in text
-    with pytest.raises(InputError, match=says):
-        parse_rubric(text.replace(old, new, 1), "mine.toml")
-
-
-def test_a_rubric_on_pairs_has_no_golden_answers() -> None:
+    ):
+        assert old in text
+        with pytest.raises(InputError, match=says):
+            parse_rubric(text.replace(old, new, 1), "mine.toml")
     text = shipped_rubrics()["even-handedness"]
     golden = '\n[[golden]]\nlabel = "A"\ntexts.prompt_a = "x"\n'
     with pytest.raises(InputError, match="`golden` belongs to rubrics on responses"):
@@ -127,14 +107,10 @@ def test_a_new_rubric_works_as_it_is_and_overwrites_nothing(here: Path, run: Run
     path.write_text("settled")
     assert "mine.toml is there already" in run.refused("rubric", "new", "mine")
     assert path.read_text("utf-8") == "settled"
-
-
-@pytest.mark.parametrize("name", named_rubrics())
-def test_a_new_rubric_begins_as_another(name: str) -> None:
-    rubric, begun = load_rubric(name), parse_rubric(draft_rubric("mine", name), "mine.toml")
-    assert begun.hash == rubric.hash
-    assert begun.name == "mine"
-    assert (begun.golden, begun.translations) == (rubric.golden, rubric.translations)
+    for name in named_rubrics():  # one may begin as another
+        rubric, begun = load_rubric(name), parse_rubric(draft_rubric("mine", name), "mine.toml")
+        assert (begun.name, begun.hash) == ("mine", rubric.hash)
+        assert (begun.golden, begun.translations) == (rubric.golden, rubric.translations)
 
 
 def test_they_are_listed_and_say_where_they_do_not_apply(run: Run) -> None:
@@ -148,19 +124,3 @@ def test_the_manual_names_them_with_their_questions() -> None:
     page = (ROOT / "docs" / "label-a-file.md").read_text("utf-8")
     for name in [*NAMES, "refusal"]:
         assert f"| `{name}` | {load_rubric(name).question} |" in page
-
-
-def test_a_file_of_items_is_rated_by_one_that_is_named(here: Path) -> None:
-    Path("answers.csv").write_text(ITEMS)
-    words = ["new", "s", "--items", "answers.csv", "--rubric", "faithfulness", "--judge", "judge"]
-    assert main(words) == 0
-    with open_study(here / "s") as study:
-        (rubric,) = study.rubrics.values()
-        assert rubric == load_rubric("faithfulness")
-        shown = rubric.for_people(study.values(rubric, "p0002|m2|a"))
-        assert [(block.label, block.text) for block in shown.blocks] == [
-            ("Prompt", "Where is the office?"),
-            ("Context", "The office moved from Bern to Basel in May."),
-            ("Response", "In Bern."),
-        ]
-        assert study.ratings()["label"].tolist() == ["yes", "no", "yes"]
