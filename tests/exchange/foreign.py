@@ -1,6 +1,6 @@
 """Foreign files as people bring them, each with what is right: what three raters said of twelve
 units. Each is read, and refused with options that are then obeyed as they stand, until it is read
-or no option is named. `python -m tests.exchange.foreign` prints what became of each. Synthetic.
+or no option is named. Synthetic.
 """
 
 import csv
@@ -9,12 +9,10 @@ import json
 import random
 import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -446,17 +444,17 @@ for number in range(MIXED):
 # ---- files of other tools, in other forms -------------------------------------------------------
 
 
+def labelled(table: pd.DataFrame) -> frozenset[Rating]:
+    own = table.loc[table["label"] != "", ["unit_id", "rubric", "rater_id", "rater_kind", "label"]]
+    return frozenset(own.itertuples(index=False, name=None))
+
+
 def exported(path: Path) -> frozenset[Rating]:
     """The ratings of a tool's file, which test_readers.py holds to what the tool was told."""
     rows = read_export(path).table
     if (rows["rater_id"] == "sdk").any():  # a score from an interface may be anybody's
         return frozenset()
-    rows = rows.assign(rater_kind=rows["rater_kind"].replace("", "model"))
-    return frozenset(
-        (row["unit_id"], row["rubric"], row["rater_id"], row["rater_kind"], row["label"])
-        for row in rows.to_dict("records")
-        if row["label"]
-    )
+    return labelled(rows.assign(rater_kind=rows["rater_kind"].replace("", "model")))
 
 
 def _content(path: Path) -> Any:
@@ -484,18 +482,27 @@ _PLACEHOLDER = re.compile(r"COLUMN|NAME|PATTERN|LABEL|\.\.\.")
 _MOST_STEPS = 5
 
 
+READ, ADVISED, REFUSED = "read at once", "read with the options named", "refused with a mend"
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a file: whether it was read at last, the options that were obeyed, and what
-    was said where it was refused.
+    """Whether a file was read at last, the options that were obeyed, and what was said where it was
+    refused.
     """
 
     read: bool
     obeyed: tuple[str, ...]
     said: str
 
+    @property
+    def how(self) -> str:
+        if not self.read:
+            return REFUSED
+        return ADVISED if self.obeyed else READ
 
-class MisreadError(Exception):
+
+class MisreadError(AssertionError):
     """A table that is not what the file holds."""
 
 
@@ -509,12 +516,7 @@ def read(path: Path, words: Sequence[str]) -> frozenset[Rating]:
     where it is refused.
     """
     arguments = _parser().parse_args(["check", str(path), *words])
-    found = from_file(path, given_options(arguments)).ratings
-    return frozenset(
-        (row["unit_id"], row["rubric"], row["rater_id"], row["rater_kind"], row["label"])
-        for row in found.to_dict("records")
-        if row["label"]
-    )
+    return labelled(from_file(path, given_options(arguments)).ratings)
 
 
 def advised(said: str) -> Iterator[list[str]]:
@@ -547,8 +549,7 @@ def outcome(file: Foreign, folder: Path) -> Outcome:
     path = folder / file.file
     file.write(path)
     waiting: list[list[str]] = [[]]
-    last, reached = Outcome(False, (), ""), None
-    seen = set()
+    last, reached, seen = Outcome(False, (), ""), None, set()
     while waiting:
         words = waiting.pop(0)
         if tuple(words) in seen or len(words) > 2 * _MOST_STEPS:
@@ -575,10 +576,9 @@ def _with(words: list[str], more: list[str]) -> list[str]:
     given: dict[str, list[str]] = {}
     for word in [*words, *more]:
         if word.startswith("--"):
-            name = word
-            given[name] = [word]
+            own = given[word] = [word]
         else:
-            given[name].append(word)
+            own.append(word)
     return [word for each in given.values() for word in each]
 
 
@@ -590,30 +590,4 @@ def _by_name(found: frozenset[Rating], file: Foreign) -> frozenset[Rating]:
     return frozenset((UNITS[rows.index(int(unit))], *rest) for unit, *rest in found)
 
 
-READ, ADVISED = "read at once", "read with the options named"
 REFUSED, MISREAD = "refused with a mend", "misread"
-
-
-def outcomes() -> Iterator[tuple[str, str, str]]:
-    """The name of each file, what became of it, and the options obeyed or what was said."""
-    with TemporaryDirectory() as folder:
-        for file in FOREIGN:
-            try:
-                found = outcome(file, Path(folder))
-            except MisreadError as fault:
-                yield file.file, MISREAD, str(fault)
-                continue
-            how = (ADVISED if found.obeyed else READ) if found.read else REFUSED
-            yield file.file, how, shlex.join(found.obeyed) if found.read else found.said
-
-
-def main() -> None:
-    counts = Counter({READ: 0, ADVISED: 0, REFUSED: 0, MISREAD: 0})
-    for file, how, said in outcomes():
-        counts[how] += 1
-        print(f"{file:32} {how:28} {said}")
-    print(f"{len(FOREIGN)} files:", ", ".join(f"{count} {how}" for how, count in counts.items()))
-
-
-if __name__ == "__main__":
-    main()

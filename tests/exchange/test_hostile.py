@@ -77,18 +77,15 @@ def leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
     return [path, *(place for key, each in items for place in leaves(each, (*path, key)))]
 
 
-JSON_FILES = {
-    f"{path.parent.name}/{path.name}": [json.loads(line) for line in path.read_text().splitlines()]
+FIRST = {
+    f"{path.parent.name}/{path.name}": json.loads(text.splitlines()[0])
     if path.suffix == ".jsonl"
-    else json.loads(path.read_text())
+    else json.loads(text)
     for path in ALL
     if path.suffix in (".json", ".jsonl")
+    for text in [path.read_text()]
 }
-"""Each as what it holds, records in a list."""
-FIRST = {
-    name: (content[:1] if isinstance(content, list) else content)
-    for name, content in JSON_FILES.items()
-}
+"""Each as what it holds, of records the first."""
 
 
 @pytest.mark.slow
@@ -119,31 +116,36 @@ def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
 @pytest.mark.parametrize("name", ["ann.jsonl", "header.json"])
 def test_an_archive_that_unpacks_without_end_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MOST_UNPACKED", 1024**2)
-    bomb = packed({name: b"{}", f"samples/{name}": b" " * 3 * 1024**2, "b.jsonl": b" " * 2**22})
-    if name == "ann.jsonl":
-        bomb = packed({name: b" " * 3 * 1024**2})
-    (tmp_path / "f.zip").write_bytes(bomb)
-    assert "f.zip unpacks to more than 1 MB" in refused(tmp_path / "f.zip")
-    assert "f.zip unpacks to more than 1 MB" in refused_as_items(tmp_path / "f.zip")
+    large, file = b" " * 3 * 1024**2, tmp_path / "f.zip"
+    several = {name: b"{}", f"samples/{name}": large, "b.jsonl": b" " * 2**22}
+    bomb = packed({name: large} if name == "ann.jsonl" else several)
+    file.write_bytes(bomb)
+    assert "f.zip unpacks to more than 1 MB" in refused(file)
+    assert "f.zip unpacks to more than 1 MB" in refused_as_items(file)
     # What a member claims of its size is not believed.
     claimed = bomb.replace((3 * 1024**2).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     assert claimed != bomb
-    (tmp_path / "f.zip").write_bytes(claimed)
-    assert "unpacks to more than 1 MB" in refused(tmp_path / "f.zip")
+    file.write_bytes(claimed)
+    assert "unpacks to more than 1 MB" in refused(file)
 
 
-def test_a_zip_of_something_else_is_refused_as_before(tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_bytes(packed({"a.txt": b"x"}))
-    assert "f.csv is a ZIP archive; unpack it first" in refused(tmp_path / "f.csv")
-
-
-def test_a_damaged_member_is_named(tmp_path: Path) -> None:
+def test_a_damaged_member_a_broken_line_and_another_archive_are_named(tmp_path: Path) -> None:
     content = bytearray((FILES / "inspect.eval").read_bytes())
     start = content.find(b"samples/u1_epoch_1.json") + 40
     content[start : start + 60] = b"x" * 60
-    (tmp_path / "f.eval").write_bytes(bytes(content))
-    assert "samples/u1_epoch_1.json is damaged" in refused(tmp_path / "f.eval")
-    assert "samples/u1_epoch_1.json is damaged" in refused_as_items(tmp_path / "f.eval")
+    first = (FILES / "langsmith.jsonl").read_text().splitlines()[0]
+    for name, held, said in (
+        ("f.eval", bytes(content), "samples/u1_epoch_1.json is damaged"),
+        ("f.csv", packed({"a.txt": b"x"}), "f.csv is a ZIP archive; unpack it first"),
+        (
+            "f.jsonl",
+            (first + '\n{"key": 1,,}\n').encode(),
+            "f.jsonl, line 2 cannot be read as JSON",
+        ),
+    ):
+        (tmp_path / name).write_bytes(held)
+        assert said in refused(tmp_path / name)
+        assert name == "f.csv" or said in refused_as_items(tmp_path / name)
 
 
 @pytest.mark.slow
@@ -171,20 +173,12 @@ def test_deep_json_and_a_large_file_are_no_export(tmp_path: Path, monkeypatch) -
         assert said.startswith(f"{file} is too large for an export of a tool (at most 0 MB)")
 
 
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    first = (FILES / "langsmith.jsonl").read_text().splitlines()[0]
-    (tmp_path / "f.jsonl").write_text(f'{first}\n{{"key": 1,,}}\n')
-    assert "f.jsonl, line 2 cannot be read as JSON (" in refused(tmp_path / "f.jsonl")
-
-
 def test_an_export_without_a_rating_says_what_was_left_out(wrote: Wrote) -> None:
     task = {"id": 1, "data": {}, "annotations": [{"was_cancelled": True}], "predictions": [7]}
     said = refused(wrote([task]))
     assert said.startswith("f.json holds no rating. Read as a Label Studio export.")
     assert "cancelled annotations (1), predictions exported by id only (1)" in said
-
-
-def test_what_no_table_can_hold_is_taken_out(wrote: Wrote) -> None:
+    # What no table can hold is taken out.
     result = {"type": "choices", "from_name": "q", "value": {"choices": ["y\ud800\0"]}}
     task = {"id": 1, "data": {}, "annotations": [{"completed_by": 1, "result": [result]}]}
     assert read_export(wrote([task])).table["label"].tolist() == ["y\ufffd\ufffd"]
