@@ -1,7 +1,6 @@
 """A grader is improved: on parted labels, within its money, the same after any interruption."""
 
 import hashlib
-import random
 import re
 import shlex
 import threading
@@ -31,7 +30,6 @@ from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import acts, contents_read, ends_of, parts_of
 from evenhand.study.store.schema import attacked_grades
@@ -193,32 +191,6 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(improved) -> None
     graders = set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"])
     assert graders == {found.old.rater_id, found.best.rater_id}, "losers are in no report"
     assert dataset.facts.looks == {"kind": 1}, "the report has the same look as the verdict"
-
-
-def permute(study: Study, trial: Trial, *parts: str) -> None:
-    """Permute people's labels in these parts, once the parts are dealt out."""
-    trial.note_parts("test")
-    own = trial.ratings()
-    own = own[own["unit_id"].map(trial.clusters).map(trial.parts).isin(parts)]
-    labels = own["label"].tolist()
-    random.Random(5).shuffle(labels)
-    assert labels != own["label"].tolist()
-    import_ratings(study, own.assign(label=labels), "test")
-
-
-def test_permuting_the_labels_kept_for_the_proof_changes_no_choice_and_no_request(bench, tmp_path):
-    bench.script = grades
-    asked, seen = options(bench, candidates(tmp_path / "c")), []
-    for name in ("plain", "permuted"):
-        study = labelled(bench, name)
-        if name == "permuted":
-            permute(study, Trial(study, asked), "prove")
-        bench.calls.clear()
-        found = improve(study, asked, FAST)
-        requests = sorted((call.unit, str(call.body["messages"])) for call in bench.calls)
-        seen.append((requests, found.choice, [each.rater_id for each in found.candidates]))
-    assert seen[0] == seen[1]
-    assert found.gain.after < 0.3, "the labels were permuted"
 
 
 def test_another_winner_or_other_grades_are_another_reading_and_cost_level(study, bench, tmp_path):

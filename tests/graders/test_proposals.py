@@ -20,6 +20,7 @@ from evenhand.reporting.load import from_study
 from evenhand.reporting.suggestions import MOST_WORDS, RefusedProposal, checked
 from evenhand.rubrics import Instructions, read_own_words
 from evenhand.study import Study
+from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.logs.decisions import ends_of, parts_of, proposals_of
 from harness.installing import installed, pip_command
 from harness.replies import Call, Reply, completion
@@ -35,7 +36,6 @@ from tests.graders.test_improving import (
     grades,
     labelled,
     options,
-    permute,
     said,
 )
 
@@ -133,6 +133,17 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, tmp_path, 
     assert main(shlex.split(found.command)[1:]) == 0
 
 
+def permute(study: Study, trial: Trial, parts: tuple[str, ...]) -> None:
+    """Permute people's labels in these parts, once the parts are dealt out."""
+    trial.note_parts("test")
+    own = trial.ratings()
+    own = own[own["unit_id"].map(trial.clusters).map(trial.parts).isin(parts)]
+    labels = own["label"].tolist()
+    random.Random(5).shuffle(labels)
+    assert labels != own["label"].tolist()
+    import_ratings(study, own.assign(label=labels), "test")
+
+
 @pytest.mark.parametrize(
     "permuted", [("prove",), pytest.param(("choose", "prove"), marks=pytest.mark.thorough)]
 )
@@ -142,7 +153,7 @@ def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(gepa, ben
         bench.script = proposing(POOR, GOOD, "GOOD: more.")
         study = labelled(bench, name)
         if name == "permuted":
-            permute(study, Trial(study, asked), *permuted)
+            permute(study, Trial(study, asked), permuted)
         bench.calls.clear()
         found = improve(study, asked, FAST)
         parts, written = parts_of(study.store, "kind"), proposals(bench)
@@ -153,11 +164,12 @@ def test_nothing_of_units_that_are_not_to_learn_from_reaches_the_model(gepa, ben
             assert not {"ann", "ben", "cem"} & set(re.findall(r"\w+", text)), "nobody is named"
         requests = sorted((call.unit, str(call.body["messages"])) for call in bench.calls)
         made = [each.grading.prompt.hash for each in found.candidates]
-        seen.append((made, written, requests))
+        seen.append((made, written, requests, found.choice))
     assert len(seen[0][1]) == 3
     assert seen[0][:2] == seen[1][:2]
     if permuted == ("prove",):
-        assert seen[0][2] == seen[1][2], "of the proof's labels no request depends"
+        assert seen[0] == seen[1], "of the proof's labels no request and no choice depends"
+        assert found.gain.after < 0.3, "the labels were permuted"
 
 
 PROGRAM = """

@@ -88,10 +88,7 @@ CREDIT = {
         "Your credit balance is too low to access the API."),
     "OpenAI": (429, "insufficient_quota",
         "You exceeded your current quota, please check your plan"),
-    "LiteLLM": (400, "budget_exceeded", "Budget has been exceeded! Current cost: 2.1, Max: 2.0"),
     "LiteLLM's older": (422, "None", "ExceededBudget: User=u over budget. Spend=3, Budget=2"),
-    "OpenRouter": (402, "402", "This request requires more credits, or fewer max_tokens."),
-    "xAI": (403, "permission-denied", "Your team has either used all available credits or reached"),
     "own gateway": (403, "forbidden", "Your project's monthly budget is exhausted: limit reached"),
     "another": (422, "quota", "The remaining balance of this tenant is insufficient"),
 }  # fmt: skip

@@ -86,12 +86,10 @@ def refusal(status: int, message: str, **more: Any) -> Reply:
 
 FILTERS = {
     "openai": completion("", finish_reason="content_filter"),
-    "gemini": completion("", finish_reason="SAFETY"),
     "azure": refusal(400, "The response was filtered due to the prompt", code="content_filter",
         innererror={"code": "ResponsibleAIPolicyViolation"}),
     "litellm": refusal(400, "litellm.ContentPolicyViolationError: the prompt was refused"),
     "openrouter": refusal(403, "Your input was flagged by the moderation of the provider"),
-    "alibaba": refusal(400, "Input data may contain", code="data_inspection_failed"),
 }  # fmt: skip
 GUARDRAIL = message("", stop_reason="guardrail_intervened")
 BLOCKED = error(400, "Output blocked by content filtering policy")
@@ -128,11 +126,8 @@ def test_a_refused_probe_sends_no_batch_and_is_asked_again_after_the_mend(bench,
 
 
 API = "no API at that address; for most servers it ends in /v1: write @{root}/v1"
-NOT_FOUND = {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
 NO_PATH = {
     "Ollama": Reply(404, "404 page not found"),
-    "FastAPI": Reply(404, {"detail": "Not Found"}),
-    "llama.cpp": Reply(404, NOT_FOUND),
     "LM Studio": Reply(200, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}),
     "a web page": Reply(200, "<!DOCTYPE html><html><title>Chat</title></html>"),
     "nginx": Reply(405, "<html><h1>405 Not Allowed</h1></html>"),
@@ -140,8 +135,6 @@ NO_PATH = {
 NO_MODEL = {
     "Ollama": (404, 'model "m" not found, try pulling it first'),
     "OpenRouter": (400, "m is not a valid model ID"),
-    "LiteLLM": (400, "400: {'error': 'Invalid model name passed in model=m'}"),
-    "vLLM": (404, "The model `m` does not exist."),
     "DeepSeek": (400, "Model Not Exist"),
 }
 BAD_KEY = {"401": (401, "no"), "400": (400, "API key not valid. Please pass a valid API key.")}
