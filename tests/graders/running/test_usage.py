@@ -1,5 +1,5 @@
-"""Every field of usage that the SDKs know is read or known to cost nothing; prices, forecasts without
-network, and a budget that is never overspent.
+"""Every field of usage that the SDKs know is read or known to cost nothing; prices, forecasts
+without network, and a budget that is never overspent.
 """
 
 from collections.abc import Iterator
