@@ -14,7 +14,7 @@ from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import read_reason
 from evenhand.reporting.load import from_study
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric
 from evenhand.study import Study
 from harness.replies import Call, Reply, answer, completion, error, labelled, message
 from harness.studies import response_rubric, with_labels
@@ -26,8 +26,9 @@ TOPICS = response_rubric({"bug": "A bug", "praise": "Praise"}, name="topics", se
 
 
 def score(high: int = 100) -> Rubric:
-    number = {"low": 0, "high": high}
-    return response_rubric({}, name="score", level="interval", options=(), number=number)
+    block = Block(column="response", label="Response")
+    asked = asked_rubric("How good is it?", [block], scale=f"0-{high}")
+    return asked.model_copy(update={"name": "score"})
 
 
 def schema_of(bench: Bench) -> dict[str, dict[str, object]]:
