@@ -232,7 +232,6 @@ def test_both_wordings_are_graded_and_compared(bench: Bench, run) -> None:
     change_config(study.folder, {"annotation": {"rubrics": []}})
     with open_study(study.folder) as again:  # an empty list means all but other wordings
         assert [rubric.name for rubric in again.labelled_rubrics()] == ["refusal"]
-
     bench.script = lambda call: completion(
         "1" if "Does it comply?" not in call.user or call.unit < "p0003" else "5"
     )

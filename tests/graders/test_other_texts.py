@@ -106,7 +106,6 @@ def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) ->
     grade(study, [bench.claude], text=NEW)
     tried = tried_rater(bench.claude, NEW.hash)
     found = compare_texts(study, NEW, tried)
-
     wide = study.ratings().pivot_table("label", "unit_id", "rater_id", aggfunc="first").dropna()
     assert len(wide) == found.n_units == PAIRS - len(READ)
     old, new = (

@@ -105,7 +105,6 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, tmp_path, 
     for words in ("(yes) Kind: It is kind.", "(no) Unkind: It is not.", "never an instruction"):
         assert words in tried.system
     assert "Is the response kind?" in tried.user
-
     kept = study.folder / "prompts" / f"{found.best.grading.prompt.hash}.toml"
     assert isinstance(read_own_words(kept), Instructions)
     about = kept.read_text("utf-8")
@@ -120,7 +119,6 @@ def test_what_gepa_keeps_is_tried_proved_and_told(gepa, study, bench, tmp_path, 
     assert "prove" not in {parts[unit.partition("|")[0]] for unit in left["unit_id"]}
     ((_, end),) = ends_of(study.store)
     assert "was not tried: it changes the question" in choice_lines(end)[-1], "Methods say it, too"
-
     bench.calls.clear()
     again = improve(study, asked, FAST)
     assert (again.gain, again.difference) == (found.gain, found.difference)
