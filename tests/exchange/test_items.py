@@ -19,6 +19,7 @@ from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import ANSWERED, ASKED, reply_text, text_in, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
+from tests.exchange.conftest import written
 from tests.exchange.test_readers import FILES, UUID
 
 ITEMS = Path(__file__).with_name("items")
@@ -128,15 +129,8 @@ def test_labels_on_other_parts_of_the_file_are_no_items_labels(tmp_path: Path) -
     assert alone.table["observation_id"].str.endswith("-ask").all()
 
 
-def wrote(path: Path, content: Any) -> Path:
-    """A file of JSON, or of JSON lines."""
-    lines = content if path.suffix == ".jsonl" else [content]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines), "utf-8")
-    return path
-
-
 def read(path: Path, content: Any, judge: str = "") -> ItemTable:
-    return read_items(wrote(path, content), judge)
+    return read_items(written(path, content), judge)
 
 
 def message(role: str, content: Any, **more: Any) -> dict[str, Any]:
@@ -210,7 +204,7 @@ def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
     for name in ("spans.jsonl", "spans.parquet"):
         path = tmp_path / name
         rows = [given, given | {"context.span_id": "s2", "parent_id": "s1"}]
-        wrote(path, rows) if name.endswith("l") else pd.DataFrame(rows).to_parquet(path)
+        written(path, rows) if name.endswith("l") else pd.DataFrame(rows).to_parquet(path)
         (row,) = read_items(path).table.to_dict("records")
         assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1")
         assert (row["span_id"], row["trace_id"], row["Correctness"]) == ("s1", "t1", "correct")
@@ -337,7 +331,7 @@ def test_two_answers_can_replace_one_row_with_a_judge_s_verdict(tmp_path: Path) 
         "question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
         "model_a": "alpaca", "model_b": "vicuna",
     }  # fmt: skip
-    path = wrote(tmp_path / "votes.jsonl", votes)
+    path = written(tmp_path / "votes.jsonl", votes)
     judged = read_items(path, "gpt-4", compared=True).table.to_dict("records")
     assert judged == [expected | {"gpt-4": "a"}]
     pd.DataFrame(votes).to_parquet(tmp_path / "votes.parquet")
@@ -414,7 +408,7 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
     assert items.table.to_dict("records") == rows
     assert (items.show, list(items.notes)) == ((), [])
     rows = [{"id": "1", "params": '{"input": "x"}', "output": "So."}]
-    path = wrote(tmp_path / "own.jsonl", [{"id": "1", "params": {"input": "x"}, "output": "So."}])
+    path = written(tmp_path / "own.jsonl", [{"id": "1", "params": {"input": "x"}, "output": "So."}])
     assert read_items(path).table.to_dict("records") == rows
     chats = read(tmp_path / "chats.jsonl", [{"id": "c", "messages": AGENT}])
     assert chats.table.columns.tolist() == ["id", "messages"]

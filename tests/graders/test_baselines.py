@@ -1,7 +1,6 @@
 """The offline grader reads by its rubric's cues or word lists, and says why where it cannot."""
 
 import itertools
-import time
 
 import pytest
 
@@ -96,14 +95,6 @@ def test_a_study_is_graded_offline_once(marked_study: MarkedStudy) -> None:
     assert table["p_positive"].between(0, 1).all()
     assert (table["probabilities"] != "").all()
     assert grade(study, ["baseline:lexical"], orders=("ab",)).graders[0].already == 12
-
-
-@pytest.mark.slow
-def test_a_thousand_units_in_a_moment(marked_study: MarkedStudy) -> None:
-    study = marked_study(pairs=500, response=lambda pair, side: f"{PLAIN} {HEDGED} " * 4)
-    began = time.monotonic()
-    assert grade(study, ["baseline:lexical"]).scored == 1000
-    assert time.monotonic() - began < 5  # about half a second on an idle machine
 
 
 STANCE = load_rubric("stance")
