@@ -45,8 +45,9 @@ def test_raters_are_told_by_plain_names_alone(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
     for one, two in (("human_1", "human_2"), ("ann", "ben"), ("human_1", "ben")):
         file.write_text(lines(one, two, "gpt-4o"))
-        _, notes = rows_of_file(file, ScaleOptions())
-        assert f"annotators `{one}`, `{two}`; grader `gpt-4o`" in " ".join(notes)
+        rows, _ = rows_of_file(file, ScaleOptions())
+        kinds = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))
+        assert kinds == {one: "human", two: "human", "gpt-4o": "model"}
     file.write_text(lines("ann", "ben", "system"))
     with pytest.raises(InputError, match="--human ann,ben,system"):
         rows_of_file(file, ScaleOptions())

@@ -317,7 +317,9 @@ def test_a_prompt_of_ones_own_takes_the_image_along() -> None:
     blocks = [Block(column="shot", label="Shot", kind="image")]
     asked = asked_rubric("Is it red?", blocks, options=["yes", "no"])
     own = Rubric.model_validate(asked.model_dump() | {"prompt": {"template": "Look: {shot}"}})
-    shot = Image("image/png", base64.b64encode(b"\x89PNG").decode(), "red")
+    content = io.BytesIO()
+    Pictures.new("RGB", (4, 3), "red").save(content, "PNG")
+    shot = Image("image/png", base64.b64encode(content.getvalue()).decode(), "red")
     prompt = own.for_prompt({"shot": shot.cell})
     assert prompt.user == "Look: [image: red]"
     assert prompt.images == (("shot", shot),)
