@@ -199,7 +199,7 @@ def test_choices_of_label_studio_in_both_forms(wrote: Wrote) -> None:
         result = {"type": "choices", "from_name": "topic", "value": {"choices": choices}}
         given = {"id": n, "data": {"text": f"t{n}"}}
         whole.append(given | {"annotations": [{"completed_by": 1, "result": [result]}]})
-        facts = {"text": f"t{n}", "annotator": 1, "annotation_id": 5, "lead_time": 2.5, "id": n}
+        facts = {"text": f"t{n}", "annotator": 1, "annotation_id": 5, "lead_time": 2.5, "id": n + 1}
         small.append(facts | {"topic": {"choices": choices} if n == 0 else "bug"})
     for file in (wrote(whole, "whole.json"), wrote(small, "small.json")):
         labels = read_export(file, "label-studio", several=True).table["label"]
