@@ -152,7 +152,7 @@ read back: of the ratings of eight units by two annotators and a grader, so many
 
 Refused: doccano's export of a project with shared annotation, which has lost who labelled what.
 
-`python -m tests.exchange.foreign` reads {foreign} files of tables under other names (separators,
+`tests/exchange/test_foreign.py` reads {foreign} files of tables under other names (separators,
 encodings, orders, times, nested values, surveys, workbooks, tools' exports) and types what is said
 as it stands: {outcomes}.
 """

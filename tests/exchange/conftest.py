@@ -11,12 +11,12 @@ Wrote = Callable[..., Path]
 """Writes what is given into a file of this name, by default f.json; .jsonl gets a line for each."""
 
 
+def written(file: Path, content: Any) -> Path:
+    lines = content if file.suffix == ".jsonl" else [content]
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines), "utf-8")
+    return file
+
+
 @pytest.fixture
 def wrote(tmp_path: Path) -> Wrote:
-    def write(content: Any, name: str = "f.json") -> Path:
-        file = tmp_path / name
-        lines = content if file.suffix == ".jsonl" else [content]
-        file.write_text("".join(json.dumps(each) + "\n" for each in lines), "utf-8")
-        return file
-
-    return write
+    return lambda content, name="f.json": written(tmp_path / name, content)

@@ -1,6 +1,6 @@
 """Foreign files as people bring them, each with what is right: what three raters said of twelve
 units. Each is read, and refused with options that are then obeyed as they stand, until it is read
-or no option is named. `python -m tests.exchange.foreign` prints what became of each. Synthetic.
+or no option is named. Synthetic.
 """
 
 import csv
@@ -9,12 +9,10 @@ import json
 import random
 import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -62,13 +60,12 @@ TWO = ratings(rubric="clarity") | ratings(TONE, "tone")
 
 @dataclass(frozen=True)
 class Foreign:
-    """A file's name, what it is, how it is written, and its ratings; none where nobody could tell.
+    """A file's name, how it is written, and its ratings; none where nobody could tell.
 
     Units of a table without names for them go by row, if `by_row`.
     """
 
     file: str
-    what: str
     write: Callable[[Path], object]
     right: frozenset[Rating]
     by_row: bool = False
@@ -79,7 +76,6 @@ FOREIGN: list[Foreign] = []
 
 def foreign(
     file: str,
-    what: str,
     content: str | bytes | Callable[[Path], object],
     right: Iterable[Rating] = (),
     *,
@@ -89,7 +85,7 @@ def foreign(
     if isinstance(content, str):
         content = content.encode()
     write = content if callable(content) else lambda path, own=content: path.write_bytes(own)
-    FOREIGN.append(Foreign(file, what, write, frozenset(right), by_row))
+    FOREIGN.append(Foreign(file, write, frozenset(right), by_row))
 
 
 def table(rows: Sequence[Sequence[object]], mark: str = ",") -> str:
@@ -182,153 +178,112 @@ def clock(at: int) -> str:
 # ---- tables with a row for each rating ----------------------------------------------------------
 
 ALL = ratings()
-foreign("commas.csv", "long, commas", table(long()), ALL)
-foreign("semicolons.csv", "long, semicolons", table(long(), ";"), ALL)
-foreign("tabs.tsv", "long, tabs", table(long(), "\t"), ALL)
-foreign("bars.csv", "long, vertical bars", table(long(), "|"), ALL)
-foreign("signed.csv", "long, with a byte-order mark", b"\xef\xbb\xbf" + table(long()).encode(), ALL)
-foreign("utf16.csv", "long, UTF-16", table(long()).encode("utf-16"))
-foreign(
-    "latin.csv", "long, Latin-1", table(long(("item", "annotatör", "rating"))).encode("latin-1")
-)
-foreign("crlf.csv", "long, lines end as on Windows", table(long()).replace("\n", "\r\n"), ALL)
-foreign("order.csv", "long, columns in another order", table(long(order=(2, 0, 1))), ALL)
-foreign("capitals.csv", "long, names in capitals",
-        table(long(("Item ID", "Annotator", "Rating"))), ALL)
-foreign("camel.csv", "long, names in camel case",
-        table(long(("itemId", "workerId", "answer"))), ALL)
-foreign("spaces.csv", "long, spaces beside the commas",
-        table(long()).replace("item,annotator,", "item, annotator,"), ALL)
-foreign("row_id.csv", "long, an id for each row, and times",
-        table([["id", "created_at", *long()[0]],
-               *([f"r{n}", clock(n), *row] for n, row in enumerate(long()[1:]))]), ALL)
-foreign("row_id_named.csv", "long, item_id and an id for each row",
-        table([["id", "item_id", "user", "score"],
-               *([f"r{n}", *row] for n, row in enumerate(long()[1:]))]), ALL)
-foreign("measured.csv", "long, with time, cost and tokens",
-        table(long(more=lambda at, who: [1.5 * at, 0.02, 100 + at % 3],
-                   extra=("latency", "cost", "tokens"))), ALL)
-foreign("comments.csv", "long, with comments and empty columns",
-        table(long(more=lambda at, who: [f"I think so, {at}.", ""], extra=("comment", "flag"))),
-        ALL)
-foreign("nested_input.csv", "long, inputs as JSON, no name for a unit",
-        table([["input", "annotator", "score"],
-               *([json.dumps({"q": row[0]}), *row[1:]] for row in long()[1:])]))
-foreign("doubled.csv", "long, every row twice", table([*long(), *long()[1:]]))
-foreign("blank_lines.csv", "long, blank lines", table(long()).replace("\nu05", "\n\nu05"), ALL)
-foreign("unshared.csv", "long, no unit has two raters",
-        table([["id", "annotator", "label"],
-               *([f"r{n}", *row[1:]] for n, row in enumerate(long()[1:]))]))
-foreign("two_asked.csv", "long, a column for each question",
-        table([["item", "annotator", "clarity", "tone"],
-               *([unit, who, WORDS[SAID[who][at]], WORDS[TONE[who][at]]]
-                 for at, unit in enumerate(UNITS) for who in SAID)]), ALL)
-foreign("criterion.csv", "long, questions in a column called criterion",
-        table([["item", "annotator", "criterion", "score"],
-               *([unit, who, of, WORDS[said[who][at]]] for at, unit in enumerate(UNITS)
-                 for of, said in (("clarity", SAID), ("tone", TONE)) for who in SAID)]), TWO)
-foreign(
-    "kinds.csv",
-    "long, kinds in the words of the tool",
-    table(long(more=lambda at, who: ["expert" if who < 2 else "ai"], extra=("type",))),
-    ALL,
-)
-foreign("known_kinds.csv", "long, kinds in our words",
-        table(long(more=lambda at, who: ["human" if who < 2 else "model"], extra=("type",))),
-        ALL)
-foreign("lines.jsonl", "long, JSON lines", jsonl(records(long())), ALL)
-foreign("list.json", "long, one JSON list", json.dumps(records(long())), ALL)
-foreign("nested.jsonl", "long, the label in an object",
-        jsonl({**each, "rating": {"value": each["rating"]}} for each in records(long())))
-foreign("nested_rater.jsonl", "long, the rater in an object",
-        jsonl({**each, "annotator": {"name": each["annotator"]}} for each in records(long())))
-foreign("long.parquet", "long, Parquet",
-        lambda path: pd.DataFrame(records(long())).to_parquet(path), ALL)
-foreign("numbers.csv", "long, labels are scores with a point",
-        table(long(words={"y": "0.9", "n": "0.1"})), ratings(words={"y": "0.9", "n": "0.1"}))
-foreign("timed_raters.csv", "long, times and scores, and nobody named",
-        table([["trace_id", "timestamp", "score"],
-               *([row[0], clock(n), row[2]] for n, row in enumerate(long()[1:]))]))
-foreign("metrics.csv", "long, metrics of a model and no rater",
-        table([["item", "metric", "value"],
-               *([unit, name, value] for n, unit in enumerate(UNITS)
-                 for name, value in (("latency", n / 7), ("tokens", 90 + n), ("bleu", n / 13)))]))
-foreign("disjoint.csv", "long, raters whose labels have nothing in common",
-        table([["item", "annotator", "label"],
-               *([unit, who, f"{who}-{n % 2}"] for n, unit in enumerate(UNITS) for who in SAID)]))
+foreign("commas.csv", table(long()), ALL)
+foreign("semicolons.csv", table(long(), ";"), ALL)
+foreign("tabs.tsv", table(long(), "\t"), ALL)
+foreign("bars.csv", table(long(), "|"), ALL)
+foreign("signed.csv", b"\xef\xbb\xbf" + table(long()).encode(), ALL)
+foreign("utf16.csv", table(long()).encode("utf-16"))
+foreign("latin.csv", table(long(("item", "annotatör", "rating"))).encode("latin-1"))
+foreign("crlf.csv", table(long()).replace("\n", "\r\n"), ALL)
+foreign("order.csv", table(long(order=(2, 0, 1))), ALL)
+foreign("capitals.csv", table(long(("Item ID", "Annotator", "Rating"))), ALL)
+foreign("camel.csv", table(long(("itemId", "workerId", "answer"))), ALL)
+foreign("spaces.csv", table(long()).replace("item,annotator,", "item, annotator,"), ALL)
+foreign("row_id.csv", table([["id", "created_at", *long()[0]], *([f"r{n}", clock(n), *row] for n,
+        row in enumerate(long()[1:]))]), ALL)
+foreign("row_id_named.csv", table([["id", "item_id", "user", "score"], *([f"r{n}", *row] for n, row
+        in enumerate(long()[1:]))]), ALL)
+foreign("measured.csv", table(long(more=lambda at, who: [1.5 * at, 0.02, 100 + at % 3],
+        extra=("latency", "cost", "tokens"))), ALL)
+foreign("comments.csv", table(long(more=lambda at, who: [f"I think so, {at}.", ""],
+        extra=("comment", "flag"))), ALL)
+foreign("nested_input.csv", table([["input", "annotator", "score"], *([json.dumps({"q": row[0]}),
+        *row[1:]] for row in long()[1:])]))
+foreign("doubled.csv", table([*long(), *long()[1:]]))
+foreign("blank_lines.csv", table(long()).replace("\nu05", "\n\nu05"), ALL)
+foreign("unshared.csv", table([["id", "annotator", "label"], *([f"r{n}", *row[1:]] for n, row in
+        enumerate(long()[1:]))]))
+foreign("two_asked.csv", table([["item", "annotator", "clarity", "tone"], *([unit, who,
+        WORDS[SAID[who][at]], WORDS[TONE[who][at]]] for at, unit in enumerate(UNITS) for who in
+        SAID)]), ALL)
+foreign("criterion.csv", table([["item", "annotator", "criterion", "score"], *([unit, who, of,
+        WORDS[said[who][at]]] for at, unit in enumerate(UNITS) for of, said in (("clarity", SAID),
+        ("tone", TONE)) for who in SAID)]), TWO)
+foreign("kinds.csv", table(long(more=lambda at, who: ["expert" if who < 2 else "ai"],
+        extra=("type",))), ALL)
+foreign("known_kinds.csv", table(long(more=lambda at, who: ["human" if who < 2 else "model"],
+        extra=("type",))), ALL)
+foreign("lines.jsonl", jsonl(records(long())), ALL)
+foreign("list.json", json.dumps(records(long())), ALL)
+foreign("nested.jsonl", jsonl({**each, "rating": {"value": each["rating"]}} for each in
+        records(long())))
+foreign("nested_rater.jsonl", jsonl({**each, "annotator": {"name": each["annotator"]}} for each in
+        records(long())))
+foreign("long.parquet", lambda path: pd.DataFrame(records(long())).to_parquet(path), ALL)
+foreign("numbers.csv", table(long(words={"y": "0.9", "n": "0.1"})), ratings(words={"y": "0.9", "n":
+        "0.1"}))
+foreign("timed_raters.csv", table([["trace_id", "timestamp", "score"], *([row[0], clock(n), row[2]]
+        for n, row in enumerate(long()[1:]))]))
+foreign("metrics.csv", table([["item", "metric", "value"], *([unit, name, value] for n, unit in
+        enumerate(UNITS) for name, value in (("latency", n / 7), ("tokens", 90 + n), ("bleu", n /
+        13)))]))
+foreign("disjoint.csv", table([["item", "annotator", "label"], *([unit, who, f"{who}-{n % 2}"] for
+        n, unit in enumerate(UNITS) for who in SAID)]))
 
 # ---- tables with a column for each rater --------------------------------------------------------
 
-foreign("wide.csv", "wide", table(wide()), ALL, by_row=True)
-foreign("wide_semicolons.csv", "wide, semicolons", table(wide(), ";"), ALL, by_row=True)
-foreign("wide_units.csv", "wide, unit_id", table(wide(first="unit_id")), ALL)
-foreign("wide_plain.csv", "wide, names that say who is who",
-        table(wide({"ann": "human_1", "ben": "human_2"})),
-        ratings(names={"ann": "human_1", "ben": "human_2"}), by_row=True)
-foreign("wide_times.csv", "wide, with times, a topic and a language",
-        table(wide(more={"created": day, "updated": day,
-                         "topic": lambda at: ["tax", "rent"][at % 2],
-                         "lang": lambda at: "en", "locale": lambda at: "en"})),
-        ALL, by_row=True)
-foreign("wide_measured.csv", "wide, with time, cost and tokens",
-        table(wide(more={"latency_ms": lambda at: 100 + at % 3, "tokens": lambda at: 100 + at % 4,
-                         "cost": lambda at: 0.5, "sec": lambda at: at % 4})),
-        ALL, by_row=True)
-foreign("wide_seconds.csv", "wide, with a column that means something else in a long table",
-        table(wide(more={"seconds": lambda at: at % 4})), ALL, by_row=True)
-foreign("wide_epochs.csv", "wide, with times since 1970",
-        table(wide(more={"begun": lambda at: 1767225600 + at % 3,
-                         "sent": lambda at: 1767225600 + at % 3})), ALL, by_row=True)
-foreign("wide_texts.csv", "wide, with prompts and comments",
-        table(wide(more={"prompt": lambda at: f"Question {at % 3}, with some words to it",
-                         "answer": lambda at: "I do not know. " * 9,
-                         "comment": lambda at: "fine"})), ALL, by_row=True)
-foreign("wide_nested.csv", "wide, with JSON beside the labels",
-        table(wide(more={"metadata": lambda at: json.dumps({"a": 1}),
-                         "tags": lambda at: json.dumps(["x"]),
-                         "config": lambda at: json.dumps({"a": 1})})), ALL, by_row=True)
-foreign("wide_empty.csv", "wide, with empty columns",
-        table(wide(more={"flag": lambda at: "", "other": lambda at: ""})), ALL, by_row=True)
-foreign("wide_flags.csv", "wide, with facts that are yes or no",
-        table(wide(more={"is_gold": lambda at: "yes", "has_image": lambda at: "no",
-                         "finished": lambda at: "yes"})), ALL, by_row=True)
-foreign("wide_gaps.csv", "wide, some cells are empty",
-        table([[*row[:2], "" if n == 3 else row[2], *row[3:]] for n, row in enumerate(wide())]),
-        ALL - {("u03", "", "ben", "human", "yes")}, by_row=True)
-foreign("wide_mixed.csv", "wide, yes and no in three ways",
-        table(wide(words={"ben": {"y": "TRUE", "n": "FALSE"}, "gpt-4o": {"y": "1", "n": "0"}})),
-        ALL, by_row=True)
-foreign("wide.jsonl", "wide, JSON lines", jsonl(records(wide())), ALL, by_row=True)
-foreign("wide.parquet", "wide, Parquet",
-        lambda path: pd.DataFrame(records(wide())).to_parquet(path), ALL, by_row=True)
-foreign("commas_in_names.csv", "wide, raters called Doe, Jane",
-        table(wide({"ann": "Doe, Jane", "ben": "Roe, Bo"})))
-foreign("disjoint_wide.csv", "wide, a person and a model with other labels",
-        table([["item", "ann", "gpt-4o", "split", "lang"],
-               *([u, WORDS[a], {"y": "good", "n": "bad"}[g], "test", "en"]
-                 for u, a, g in zip(UNITS, ANN, GPT, strict=True))]))
-foreign("questions.csv", "a column for each question, and no rater",
-        table([["item", "accuracy", "helpfulness", "safety"],
-               *([u, WORDS[a], WORDS[b], WORDS[g]]
-                 for u, a, b, g in zip(UNITS, ANN, BEN, GPT, strict=True))]))
-foreign("facts.csv", "a log without any label",
-        table([["timestamp", "model", "latency", "input_tokens", "output_tokens", "status"],
-               *([clock(n), "gpt-4o", n / 7, 100 + n % 3, 100 + n % 2, "ok"]
-                 for n in range(12))]))
-foreign("survey.csv", "a survey: a row for each person, a column for each unit",
-        table([["StartDate", "EndDate", "ResponseId", "Duration (in seconds)", *UNITS],
-               *([day(n), day(n), f"R_{n}", 300 + n, *(WORDS[x] for x in letters)]
-                 for n, letters in enumerate(SAID.values()))]))
-foreign("model_columns.csv", "two annotators compare: whose answer is better, and the two answers",
-        table([["item", "answer_a", "answer_b", "ann", "ben", "gpt-4o"],
-               *([u, f"Text {n} of one", f"Text {n} of other", *row]
-                 for n, (u, *row) in enumerate(wide()[1:]))]), ALL, by_row=True)
+foreign("wide.csv", table(wide()), ALL, by_row=True)
+foreign("wide_semicolons.csv", table(wide(), ";"), ALL, by_row=True)
+foreign("wide_units.csv", table(wide(first="unit_id")), ALL)
+foreign("wide_plain.csv", table(wide({"ann": "human_1", "ben": "human_2"})), ratings(names={"ann":
+        "human_1", "ben": "human_2"}), by_row=True)
+foreign("wide_times.csv", table(wide(more={"created": day, "updated": day, "topic": lambda at:
+        ["tax", "rent"][at % 2], "lang": lambda at: "en", "locale": lambda at: "en"})), ALL,
+        by_row=True)
+foreign("wide_measured.csv", table(wide(more={"latency_ms": lambda at: 100 + at % 3, "tokens":
+        lambda at: 100 + at % 4, "cost": lambda at: 0.5, "sec": lambda at: at % 4})), ALL,
+        by_row=True)
+foreign("wide_seconds.csv", table(wide(more={"seconds": lambda at: at % 4})), ALL, by_row=True)
+foreign("wide_epochs.csv", table(wide(more={"begun": lambda at: 1767225600 + at % 3, "sent": lambda
+        at: 1767225600 + at % 3})), ALL, by_row=True)
+foreign("wide_texts.csv", table(wide(more={"prompt": lambda at:
+        f"Question {at % 3}, with some words to it", "answer": lambda at: "I do not know. " * 9,
+        "comment": lambda at: "fine"})), ALL, by_row=True)
+foreign("wide_nested.csv", table(wide(more={"metadata": lambda at: json.dumps({"a": 1}), "tags":
+        lambda at: json.dumps(["x"]), "config": lambda at: json.dumps({"a": 1})})), ALL,
+        by_row=True)
+foreign("wide_empty.csv", table(wide(more={"flag": lambda at: "", "other": lambda at: ""})), ALL,
+        by_row=True)
+foreign("wide_flags.csv", table(wide(more={"is_gold": lambda at: "yes", "has_image": lambda at:
+        "no", "finished": lambda at: "yes"})), ALL, by_row=True)
+foreign("wide_gaps.csv", table([[*row[:2], "" if n == 3 else row[2], *row[3:]] for n, row in
+        enumerate(wide())]), ALL - {("u03", "", "ben", "human", "yes")}, by_row=True)
+foreign("wide_mixed.csv", table(wide(words={"ben": {"y": "TRUE", "n": "FALSE"}, "gpt-4o": {"y": "1",
+        "n": "0"}})), ALL, by_row=True)
+foreign("wide.jsonl", jsonl(records(wide())), ALL, by_row=True)
+foreign("wide.parquet", lambda path: pd.DataFrame(records(wide())).to_parquet(path), ALL,
+        by_row=True)
+foreign("commas_in_names.csv", table(wide({"ann": "Doe, Jane", "ben": "Roe, Bo"})))
+foreign("disjoint_wide.csv", table([["item", "ann", "gpt-4o", "split", "lang"], *([u, WORDS[a],
+        {"y": "good", "n": "bad"}[g], "test", "en"] for u, a, g in zip(UNITS, ANN, GPT,
+        strict=True))]))
+foreign("questions.csv", table([["item", "accuracy", "helpfulness", "safety"], *([u, WORDS[a],
+        WORDS[b], WORDS[g]] for u, a, b, g in zip(UNITS, ANN, BEN, GPT, strict=True))]))
+foreign("facts.csv", table([["timestamp", "model", "latency", "input_tokens", "output_tokens",
+        "status"], *([clock(n), "gpt-4o", n / 7, 100 + n % 3, 100 + n % 2, "ok"] for n in
+        range(12))]))
+foreign("survey.csv", table([["StartDate", "EndDate", "ResponseId", "Duration (in seconds)",
+        *UNITS], *([day(n), day(n), f"R_{n}", 300 + n, *(WORDS[x] for x in letters)] for n, letters
+        in enumerate(SAID.values()))]))
+foreign("model_columns.csv", table([["item", "answer_a", "answer_b", "ann", "ben", "gpt-4o"], *([u,
+        f"Text {n} of one", f"Text {n} of other", *row] for n, (u, *row) in
+        enumerate(wide()[1:]))]), ALL, by_row=True)
 
 for mark, suffix in ((",", "csv"), ("\t", "tsv")):
-    foreign(f"label_studio.{suffix}", "a table of Label Studio, which sorts its columns",
-            table([["annotation_id", "annotator", "clear", "created_at", "id", "lead_time", "x"],
-                   *([n, row[1], row[2], clock(n), row[0], 3.2, "tax"]
-                     for n, row in enumerate(long()[1:]))], mark))
+    foreign(f"label_studio.{suffix}", table([["annotation_id", "annotator", "clear", "created_at",
+            "id", "lead_time", "x"], *([n, row[1], row[2], clock(n), row[0], 3.2, "tax"] for n, row
+            in enumerate(long()[1:]))], mark))
 
 # ---- a column for each rater and question -------------------------------------------------------
 
@@ -338,41 +293,30 @@ for name, pattern in {
     "bracket": "{rubric} [{rater}]", "paren": "{rater} ({rubric})", "double": "{rater}__{rubric}",
     "space": "{rater} {rubric}",
 }.items():
-    foreign(f"grid_{name}.csv", f"a column for each `{pattern}`", table(grid(pattern)), TWO,
-            by_row=True)
-foreign("grid_sorted.csv", "rater and question, sorted by question",
-        table(grid("{rater}_{rubric}", by_rubric=True)), TWO, by_row=True)
-foreign("grid.jsonl", "rater and question, JSON lines",
-        jsonl(records(grid("{rater}_{rubric}"))), TWO, by_row=True)
-foreign("grid_more.csv", "rater and question, with times and comments of each rater",
-        table([[*row, *([f"{who}_{what}" for who in SAID for what in ("seconds", "comment")]
-                        if n == 0 else [n % 5, "fine"] * 3)]
-               for n, row in enumerate(grid("{rater}_{rubric}"))]), TWO, by_row=True)
-foreign("grid_plain.csv", "rater and question, names that say who is who",
-        table([[str(cell).replace("ann_", "human_1_").replace("ben_", "human_2_")
-                if n == 0 else cell for cell in row]
-               for n, row in enumerate(grid("{rater}_{rubric}"))]),
-        {(u, of, {"ann": "human_1", "ben": "human_2"}.get(who, who), kind, said)
-         for u, of, who, kind, said in TWO}, by_row=True)
-foreign("rounds.csv", "rater and round: nobody can tell rounds from questions",
-        table([["item", *(f"{who}_{n}" for who in ("ann", "ben") for n in (1, 2))],
-               *([u, WORDS[a], WORDS[b], WORDS[g], WORDS[a]]
-                 for u, a, b, g in zip(UNITS, ANN, BEN, GPT, strict=True))]))
-foreign("unknown_grid.csv", "two parts of a name, and no telling which is the rater",
-        table([["item", "x_k", "x_l", "y_k", "y_l"],
-               *([u, WORDS[a], WORDS[b], WORDS[g], WORDS[a]]
-                 for u, a, b, g in zip(UNITS, ANN, BEN, GPT, strict=True))]))
+    foreign(f"grid_{name}.csv", table(grid(pattern)), TWO, by_row=True)
+foreign("grid_sorted.csv", table(grid("{rater}_{rubric}", by_rubric=True)), TWO, by_row=True)
+foreign("grid.jsonl", jsonl(records(grid("{rater}_{rubric}"))), TWO, by_row=True)
+foreign("grid_more.csv", table([[*row, *([f"{who}_{what}" for who in SAID for what in ("seconds",
+        "comment")] if n == 0 else [n % 5, "fine"] * 3)] for n, row in
+        enumerate(grid("{rater}_{rubric}"))]), TWO, by_row=True)
+foreign("grid_plain.csv", table([[str(cell).replace("ann_", "human_1_").replace("ben_", "human_2_")
+        if n == 0 else cell for cell in row] for n, row in enumerate(grid("{rater}_{rubric}"))]),
+        {(u, of, {"ann": "human_1", "ben": "human_2"}.get(who, who), kind, said) for u, of, who,
+        kind, said in TWO}, by_row=True)
+foreign("rounds.csv", table([["item", *(f"{who}_{n}" for who in ("ann", "ben") for n in (1, 2))],
+        *([u, WORDS[a], WORDS[b], WORDS[g], WORDS[a]] for u, a, b, g in zip(UNITS, ANN, BEN, GPT,
+        strict=True))]))
+foreign("unknown_grid.csv", table([["item", "x_k", "x_l", "y_k", "y_l"], *([u, WORDS[a], WORDS[b],
+        WORDS[g], WORDS[a]] for u, a, b, g in zip(UNITS, ANN, BEN, GPT, strict=True))]))
 
 # ---- workbooks ----------------------------------------------------------------------------------
 
-foreign("one.xlsx", "a workbook, long", sheets(Ratings=long()), ALL)
-foreign("wide.xlsx", "a workbook, wide", sheets(Ratings=wide()), ALL, by_row=True)
-foreign("notes.xlsx", "a workbook with a sheet of notes before the table",
-        sheets(Read_me=[["Ratings of the pilot"], ["by ann and ben"]], Ratings=long()), ALL)
-foreign("several.xlsx", "a workbook with several tables",
-        sheets(Ratings=long(), Costs=[["item", "usd"], ["u01", 1]]))
-foreign("titled.xlsx", "a workbook with a title above the table",
-        sheets(Ratings=[["Ratings"], *long()]))
+foreign("one.xlsx", sheets(Ratings=long()), ALL)
+foreign("wide.xlsx", sheets(Ratings=wide()), ALL, by_row=True)
+foreign("notes.xlsx", sheets(Read_me=[["Ratings of the pilot"], ["by ann and ben"]],
+        Ratings=long()), ALL)
+foreign("several.xlsx", sheets(Ratings=long(), Costs=[["item", "usd"], ["u01", 1]]))
+foreign("titled.xlsx", sheets(Ratings=[["Ratings"], *long()]))
 
 # ---- drawn at random: raters, labels, a shape, and columns of other things ----------------------
 
@@ -436,7 +380,7 @@ def _mixed(seed: int) -> None:
         drawn.shuffle(rows)
     content = table([order, *([row[name] for name in order] for row in rows)], drawn.choice(",;\t"))
     right = set().union(*(ratings(a, of, words, names) for of, a in asked.items()))
-    foreign(f"mixed_{seed:02}.csv", f"{shape}, with {', '.join(extra)}", content, right)
+    foreign(f"mixed_{seed:02}.csv", content, right)
 
 
 for number in range(MIXED):
@@ -446,17 +390,17 @@ for number in range(MIXED):
 # ---- files of other tools, in other forms -------------------------------------------------------
 
 
+def labelled(table: pd.DataFrame) -> frozenset[Rating]:
+    own = table.loc[table["label"] != "", ["unit_id", "rubric", "rater_id", "rater_kind", "label"]]
+    return frozenset(own.itertuples(index=False, name=None))
+
+
 def exported(path: Path) -> frozenset[Rating]:
     """The ratings of a tool's file, which test_readers.py holds to what the tool was told."""
     rows = read_export(path).table
     if (rows["rater_id"] == "sdk").any():  # a score from an interface may be anybody's
         return frozenset()
-    rows = rows.assign(rater_kind=rows["rater_kind"].replace("", "model"))
-    return frozenset(
-        (row["unit_id"], row["rubric"], row["rater_id"], row["rater_kind"], row["label"])
-        for row in rows.to_dict("records")
-        if row["label"]
-    )
+    return labelled(rows.assign(rater_kind=rows["rater_kind"].replace("", "model")))
 
 
 def _content(path: Path) -> Any:
@@ -472,10 +416,10 @@ for made in MADE:
     content, right = _content(kept), exported(kept)
     stem = f"tool_{kept.stem}_{kept.parent.name}"
     if isinstance(content, list):
-        foreign(f"{stem}.jsonl", f"{made.form}, a line for each record", jsonl(content), right)
-        foreign(f"{stem}.json", f"{made.form}, one JSON list", json.dumps(content), right)
+        foreign(f"{stem}.jsonl", jsonl(content), right)
+        foreign(f"{stem}.json", json.dumps(content), right)
     else:
-        foreign(f"{stem}.json", f"{made.form}, not indented", json.dumps(content), right)
+        foreign(f"{stem}.json", json.dumps(content), right)
 
 
 # ---- reading, and obeying what is said ----------------------------------------------------------
@@ -484,18 +428,27 @@ _PLACEHOLDER = re.compile(r"COLUMN|NAME|PATTERN|LABEL|\.\.\.")
 _MOST_STEPS = 5
 
 
+READ, ADVISED, REFUSED = "read at once", "read with the options named", "refused with a mend"
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a file: whether it was read at last, the options that were obeyed, and what
-    was said where it was refused.
+    """Whether a file was read at last, the options that were obeyed, and what was said where it was
+    refused.
     """
 
     read: bool
     obeyed: tuple[str, ...]
     said: str
 
+    @property
+    def how(self) -> str:
+        if not self.read:
+            return REFUSED
+        return ADVISED if self.obeyed else READ
 
-class MisreadError(Exception):
+
+class MisreadError(AssertionError):
     """A table that is not what the file holds."""
 
 
@@ -509,12 +462,7 @@ def read(path: Path, words: Sequence[str]) -> frozenset[Rating]:
     where it is refused.
     """
     arguments = _parser().parse_args(["check", str(path), *words])
-    found = from_file(path, given_options(arguments)).ratings
-    return frozenset(
-        (row["unit_id"], row["rubric"], row["rater_id"], row["rater_kind"], row["label"])
-        for row in found.to_dict("records")
-        if row["label"]
-    )
+    return labelled(from_file(path, given_options(arguments)).ratings)
 
 
 def advised(said: str) -> Iterator[list[str]]:
@@ -547,8 +495,7 @@ def outcome(file: Foreign, folder: Path) -> Outcome:
     path = folder / file.file
     file.write(path)
     waiting: list[list[str]] = [[]]
-    last, reached = Outcome(False, (), ""), None
-    seen = set()
+    last, reached, seen = Outcome(False, (), ""), None, set()
     while waiting:
         words = waiting.pop(0)
         if tuple(words) in seen or len(words) > 2 * _MOST_STEPS:
@@ -575,10 +522,9 @@ def _with(words: list[str], more: list[str]) -> list[str]:
     given: dict[str, list[str]] = {}
     for word in [*words, *more]:
         if word.startswith("--"):
-            name = word
-            given[name] = [word]
+            own = given[word] = [word]
         else:
-            given[name].append(word)
+            own.append(word)
     return [word for each in given.values() for word in each]
 
 
@@ -590,30 +536,4 @@ def _by_name(found: frozenset[Rating], file: Foreign) -> frozenset[Rating]:
     return frozenset((UNITS[rows.index(int(unit))], *rest) for unit, *rest in found)
 
 
-READ, ADVISED = "read at once", "read with the options named"
 REFUSED, MISREAD = "refused with a mend", "misread"
-
-
-def outcomes() -> Iterator[tuple[str, str, str]]:
-    """The name of each file, what became of it, and the options obeyed or what was said."""
-    with TemporaryDirectory() as folder:
-        for file in FOREIGN:
-            try:
-                found = outcome(file, Path(folder))
-            except MisreadError as fault:
-                yield file.file, MISREAD, str(fault)
-                continue
-            how = (ADVISED if found.obeyed else READ) if found.read else REFUSED
-            yield file.file, how, shlex.join(found.obeyed) if found.read else found.said
-
-
-def main() -> None:
-    counts = Counter({READ: 0, ADVISED: 0, REFUSED: 0, MISREAD: 0})
-    for file, how, said in outcomes():
-        counts[how] += 1
-        print(f"{file:32} {how:28} {said}")
-    print(f"{len(FOREIGN)} files:", ", ".join(f"{count} {how}" for how, count in counts.items()))
-
-
-if __name__ == "__main__":
-    main()

@@ -14,6 +14,7 @@ from evenhand.exchange.readers.rows import Export
 from evenhand.reporting.load import from_file
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.study import open_study
 from tests.commands import Run
 from tests.exchange.conftest import Wrote
 from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
@@ -26,6 +27,7 @@ NAMED = {
 """Files that do not say who is a person, and what says it."""
 FEW = ("--resamples", "10")
 WORDS = {"y": "yes", "n": "no"}
+CHOICE = {"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}
 
 
 def cells(export: Export, columns: str = "unit_id rubric rater_id rater_kind label") -> list:
@@ -39,6 +41,18 @@ def lines(*raters: str) -> str:
     return "\n".join([",".join(["item", *raters]), *body]) + "\n"
 
 
+def test_raters_are_told_by_plain_names_alone(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    for one, two in (("human_1", "human_2"), ("ann", "ben"), ("human_1", "ben")):
+        file.write_text(lines(one, two, "gpt-4o"))
+        rows, _ = rows_of_file(file, ScaleOptions())
+        kinds = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))
+        assert kinds == {one: "human", two: "human", "gpt-4o": "model"}
+    file.write_text(lines("ann", "ben", "system"))
+    with pytest.raises(InputError, match="--human ann,ben,system"):
+        rows_of_file(file, ScaleOptions())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.file)
 def test_one_command_checks_an_export(made, run: Run) -> None:
@@ -48,28 +62,9 @@ def test_one_command_checks_an_export(made, run: Run) -> None:
     assert "Agreement" in said
 
 
-@pytest.mark.parametrize("delimiter", [",", "\t"])
-def test_a_table_of_label_studio_is_not_guessed_at(tmp_path, run, delimiter):
-    """The tool sorts the columns: a label may come before `id`, and the task's data after it."""
-    table = pd.DataFrame({
-        "annotation_id": range(4), "annotator": ["ann@example.org", "ben@example.org"] * 2,
-        "clear": ["yes", "no", "no", "no"], "created_at": "2026-01-01T00:00:00Z",
-        "id": [1, 1, 2, 2], "lead_time": 3.2, "topic": ["tax", "tax", "war", "war"],
-    })  # fmt: skip
-    file = tmp_path / ("export.tsv" if delimiter == "\t" else "export.csv")
-    table.to_csv(file, sep=delimiter, index=False)
-    said = run.refused("check", file, *FEW)
-    assert "does not say which columns are labels; export the project as JSON" in said
-    columns = "unit=id,rater=annotator,label=clear"
-    named = ["--columns", columns, "--human", "ann@example.org,ben@example.org"]
-    obeyed = ["--format", "table", *named]
-    assert "ann@example.org · ben@example.org" in run.ok("check", file, *obeyed, *FEW)
-
-
 def test_a_person_named_by_id_and_by_address_is_one(wrote: Wrote) -> None:
     def task(unit: int, *people: object) -> dict:
-        result = [{"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}]
-        given = [{"completed_by": each, "result": result} for each in people]
+        given = [{"completed_by": each, "result": [CHOICE]} for each in people]
         return {"id": unit, "data": {"text": "t"}, "annotations": given}
 
     ann, ben = ({"id": at, "email": f"{who}@example.org"} for at, who in ((1, "ann"), (2, "ben")))
@@ -77,14 +72,10 @@ def test_a_person_named_by_id_and_by_address_is_one(wrote: Wrote) -> None:
     assert sorted(set(eh.read(file)["rater_id"])) == ["3", "ann@example.org", "ben@example.org"]
 
 
-def test_raters_are_told_by_plain_names_alone(tmp_path: Path, run: Run) -> None:
-    file = tmp_path / "f.csv"
-    for one, two in (("human_1", "human_2"), ("ann", "ben"), ("human_1", "ben")):
-        file.write_text(lines(one, two, "gpt-4o"))
-        told = f"annotators `{one}`, `{two}`; grader `gpt-4o`"
-        assert told in run.ok("check", file, *FEW)
-    file.write_text(lines("ann", "ben", "system"))
-    assert "--human ann,ben,system" in run.refused("check", file, *FEW)
+def test_a_gate_reads_what_check_reads(run: Run) -> None:
+    source = str(FILES / "argilla")
+    rule = ["--require", "observed_agreement > 0.1", "--grader", "openai/gpt-5-mini"]
+    assert "met" in run.ok("gate", source, *rule, *FEW)
 
 
 def test_python_reads_the_same() -> None:
@@ -100,13 +91,9 @@ def test_python_reads_the_same() -> None:
 
 
 def test_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
-    scores = [
-        {"traceId": f"t{n}", "name": "size", "source": "ANNOTATION", "dataType": "NUMERIC",
-         "authorUserId": "ann"}
-        for n in range(3)
-    ]  # fmt: skip
-    text = json.dumps(scores).replace("}", ', "value": 4.50}')
-    (tmp_path / "scores.json").write_text(text)
+    known = {"name": "size", "source": "ANNOTATION", "dataType": "NUMERIC", "authorUserId": "ann"}
+    text = json.dumps([known | {"traceId": f"t{n}"} for n in range(3)])
+    (tmp_path / "scores.json").write_text(text.replace("}", ', "value": 4.50}'))
     assert read_export(tmp_path / "scores.json").table["label"].tolist() == ["4.50"] * 3
 
 
@@ -133,38 +120,36 @@ def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(wrote: Wrote) 
 def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(wrote: Wrote) -> None:
     known = {"rater_id": "openai:x", "rater_kind": "model", "p_positive": "0.25", "draw": "1"}
     score = {"id": "s", "traceId": "u1", "name": "fair", "value": "yes", "dataType": "CATEGORICAL"}
-    source = {"source_type": "LLM_JUDGE", "source_id": "openai:x"}
     assessment = {
-        "assessment_name": "fair", "trace_id": "u1", "source": source, "metadata": known,
-        "feedback": {"value": "yes"}, "valid": True,
+        "assessment_name": "fair", "trace_id": "u1", "metadata": known, "valid": True,
+        "source": {"source_type": "LLM_JUDGE", "source_id": "openai:x"},
+        "feedback": {"value": "yes"},
     }  # fmt: skip
     for content in ({**score, "metadata": known}, assessment):
         (row,) = read_export(wrote([content] * 2, "sent.jsonl")).table.to_dict("records")
-        assert {**row, "created_at": ""} == {
-            "unit_id": "u1", "rubric": "fair", "rater_kind": "model", "rater_id": "openai:x",
-            "label": "yes", "p_positive": "0.25", "draw": "1", "created_at": "",
-            **({"unscored_reason": ""} if "unscored_reason" in row else {}),
-        }  # fmt: skip
-    result = {"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}
-    prediction = {"model_version": "openai:x", "result": [result]}
+        sent = known | {"unit_id": "u1", "rubric": "fair", "label": "yes"}
+        rest = {"created_at", "unscored_reason"} & set(row)
+        assert {name: row[name] for name in row if name not in rest} == sent
+        assert row.get("unscored_reason", "") == ""
+    prediction = {"model_version": "openai:x", "result": [CHOICE]}
     task = {"data": {"unit_id": "u1", "text": "t"}, "predictions": [prediction]}
     (row,) = cells(read_export(wrote([task])), "unit_id rater_id label")
     assert row == ["u1", "openai:x", "yes"]
 
 
 def test_a_pretended_potato_folder(tmp_path: Path) -> None:
-    for name in ("ann", "ben"):
-        (tmp_path / name).mkdir()
-    state = {
-        "user_id": "ann",
-        "instance_id_to_label_to_value": {
-            "i1": {"mood": {"labels": {"good": True}}, "scale": {"labels": {"scale_3": "3"}}},
-            "i2": [[{"schema": "mood", "name": "bad"}, "bad"]],
-        },
+    given = {
+        "i1": {"mood": {"labels": {"good": True}}, "scale": {"labels": {"scale_3": "3"}}},
+        "i2": [[{"schema": "mood", "name": "bad"}, "bad"]],
     }
-    (tmp_path / "ann" / "user_state.json").write_text(json.dumps(state))
+    state = {"user_id": "ann", "instance_id_to_label_to_value": given}
     old = {"id": "i1", "label_annotations": {"mood": {"good": "1", "bad": "2"}}}
-    (tmp_path / "ben" / "annotated_instances.jsonl").write_text(json.dumps(old) + "\n")
+    for name, content in (
+        ("ann/user_state.json", state),
+        ("ben/annotated_instances.jsonl", old),
+    ):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(json.dumps(content) + "\n")
     export = read_export(tmp_path)
     assert cells(export, "unit_id rubric rater_id label") == [
         ["i1", "mood", "ann", "good"],
@@ -175,76 +160,60 @@ def test_a_pretended_potato_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["langfuse.json", "langsmith.jsonl"])
-def test_the_same_scores_as_csv(file: str, tmp_path: Path) -> None:
+def test_the_same_scores_as_csv_and_parquet(file: str, tmp_path: Path) -> None:
     content = (FILES / file).read_text()
     lines_of = content.splitlines() if file.endswith("l") else []
     records = [json.loads(line) for line in lines_of] or json.loads(content)
-    records = records["data"] if isinstance(records, dict) else records
-    table = pd.DataFrame(records)
+    table = pd.DataFrame(records["data"] if isinstance(records, dict) else records)
     table = table.map(lambda each: json.dumps(each) if isinstance(each, dict | list) else each)
     table.to_csv(tmp_path / "scores.csv", index=False)
     people = [
-        {tuple(row) for row in export.table[["unit_id", "rubric", "rater_id", "label"]].to_numpy()}
-        for export in (read_export(FILES / file), read_export(tmp_path / "scores.csv"))
+        {tuple(row) for row in cells(read_export(path), "unit_id rubric rater_id label")}
+        for path in (FILES / file, tmp_path / "scores.csv")
     ]
     assert {row for row in people[0] if row[2] in ("1", "2", "ann", "ben")} <= people[1]
+    votes = tmp_path / "votes.parquet"
+    pd.read_json(FILES / "mt_bench.jsonl", lines=True).to_parquet(votes)
+    kept = read_export(FILES / "mt_bench.jsonl").table
+    pd.testing.assert_frame_equal(read_export(votes).table, kept)
 
 
 @pytest.mark.slow
-def test_a_study_takes_an_export(tmp_path: Path, run: Run) -> None:
-    study, scores = tmp_path / "study", tmp_path / "scores.json"
-    prompts = "".join(f"For {n},Against {n}\n" for n in range(4))
-    (tmp_path / "pairs.csv").write_text(f"prompt_a,prompt_b\n{prompts}")
-    said = "".join(f"s,p{n:04d},{side},text\n" for n in range(1, 5) for side in "ab")
-    (tmp_path / "said.csv").write_text(f"subject,pair_id,side,response\n{said}")
-    new = ["new", str(study), "--pairs", str(tmp_path / "pairs.csv"), "--sample", "4"]
-    run.ok(*new, "--responses", tmp_path / "said.csv")
-    run.ok("export", study, "--units", tmp_path / "units.csv")
-    every = pd.read_csv(tmp_path / "units.csv")["unit_id"]
-    units = [unit for unit in every if unit.endswith(("a", "b"))]
+def test_a_study_takes_an_export(wrote: Wrote, make_study, run: Run) -> None:
+    folder = make_study(pairs=4, subjects=("s",)).folder
+    with open_study(folder) as study:
+        units = sorted(study.rubric_units(study.rubrics["refusal"]))
     score = {"name": "refusal", "dataType": "CATEGORICAL", "stringValue": "5", "value": 4}
     people = [{"traceId": units[0], "source": "ANNOTATION", "authorUserId": "ann"}]
     people += [{"traceId": unit, "source": "API"} for unit in units[:2]]
-    scores.write_text(json.dumps({"data": [{**score, **each} for each in people]}))
+    scores = wrote({"data": [{**score, **each} for each in people]}, "scores.json")
     told = "does not say which raters are annotators and which are graders (API)"
-    assert told in run.refused("import", study, scores)
-    out = run.ok("import", study, scores, "--human", "ann", "--model", "API")
+    assert told in run.refused("import", folder, scores)
+    out = run.ok("import", folder, scores, "--human", "ann", "--model", "API")
     assert "Read as Langfuse scores" in out
     assert "3" in out.splitlines()[-1]
 
 
-@pytest.mark.parametrize("suffix", ["json", "csv"])
-def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path, suffix, wrote):
-    scores = [
-        {"id": f"s{n}", "name": "fair", "value": n % 2, "traceId": f"t{n}", "source": "ANNOTATION",
-         "authorUserId": "ann", "timestamp": "2026-11-01T12:00:00Z"}
-        for n in range(4)
-    ]  # fmt: skip
-    file = wrote({"data": scores})
-    if suffix == "csv":
-        file = tmp_path / "scores.csv"
-        pd.DataFrame(scores).to_csv(file, index=False)
+def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path, wrote):
+    known = {"name": "fair", "source": "ANNOTATION", "authorUserId": "ann"}
+    known["timestamp"] = "2026-11-01T12:00:00Z"
+    scores = [known | {"id": f"s{n}", "value": n % 2, "traceId": f"t{n}"} for n in range(4)]
+    pd.DataFrame(scores).to_csv(tmp_path / "scores.csv", index=False)
     expected = [[f"t{n}", "fair", "ann", "human", str(n % 2)] for n in range(4)]
-    assert cells(read_export(file)) == expected
-
-
-def workbook(path: Path, **sheets: list[list[str]]) -> Path:
-    book = openpyxl.Workbook()
-    book.remove(book.active)
-    for name, rows in sheets.items():
-        sheet = book.create_sheet(name)
-        for row in rows:
-            sheet.append(row)
-    book.save(path)
-    return path
+    for file in (wrote({"data": scores}), tmp_path / "scores.csv"):
+        assert cells(read_export(file)) == expected
 
 
 def test_the_sheet_of_a_workbook_is_named(tmp_path: Path, run: Run) -> None:
-    rows = [line.split(",") for line in lines("human_1", "human_2", "gpt-4o").splitlines()]
-    costs = [["item", "usd"], ["u1", "3"]]
-    file = workbook(tmp_path / "f.xlsx", Costs=costs, Ratings=rows)
-    (tmp_path / "f.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
-    assert "sheet Ratings" in run.ok("check", file, "--sheet", "Ratings", *FEW)
+    text, book = lines("human_1", "human_2", "gpt-4o"), openpyxl.Workbook()
+    book.active.title = "Costs"
+    sheet = book.create_sheet("Ratings")
+    for row in text.splitlines():
+        book.active.append(["u1", "3"])
+        sheet.append(row.split(","))
+    book.save(tmp_path / "f.xlsx")
+    (tmp_path / "f.csv").write_text(text)
+    assert "sheet Ratings" in run.ok("check", tmp_path / "f.xlsx", "--sheet", "Ratings", *FEW)
     several = "f.xlsx has several sheets (Costs, Ratings); name the one to read with --sheet"
     for name, words, told in (
         ("f.xlsx", "", several),
@@ -255,78 +224,51 @@ def test_the_sheet_of_a_workbook_is_named(tmp_path: Path, run: Run) -> None:
         assert told in run.refused("check", tmp_path / name, *words.split(), *FEW)
 
 
-def grid(pattern: str = "{rater}_{rubric}") -> pd.DataFrame:
-    said = {"ann": ANN * 4, "ben": BEN * 4, "gpt": GPT * 4}
-    columns = {
-        pattern.format(rater=rater, rubric=rubric): [WORDS[one] for one in letters[shift:]]
-        for shift, rubric in ((0, "clarity"), (0, "tone"))
-        for rater, letters in said.items()
+GRID = pd.DataFrame(
+    {
+        f"{who}_{rubric}": [WORDS[one] for one in letters * 4]
+        for rubric in ("clarity", "tone")
+        for who, letters in (("ann", ANN), ("ben", BEN), ("gpt", GPT))
     }
-    return pd.DataFrame(columns)
+)
 
 
 def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path, run: Run) -> None:
-    raters = {"human": ["ann", "ben"], "model": "gpt"}
-    found = eh.check(grid(), **raters, wide="{rater}_{rubric}", resamples=10)
-    kappa = found.results.query("statistic == 'cohen_kappa' and subset == 'all'")
-    one = pd.DataFrame({who: grid()[f"{who}_tone"] for who in ("ann", "ben", "gpt")})
-    alone = eh.check(one, **raters, resamples=10).results
-    alone = alone.query("statistic == 'cohen_kappa' and subset == 'all'")
-    for rubric in ("clarity", "tone"):
-        own = kappa[kappa["rubric"] == rubric]
-        assert own["estimate"].dropna().tolist() == alone["estimate"].dropna().tolist()
-    grid().to_csv(tmp_path / "f.csv", index=False)
-    named = ["--human", "ann,ben", "--model", "gpt", *FEW]
-    assert "in columns named after both: --wide '{rater}_{rubric}'" in " ".join(
-        run.ok("check", tmp_path / "f.csv", *named).split()
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--wide", "{rater}"), "write {rater} and {rubric} once each with a mark between"),
-        (("--wide", "{rater}{rubric}"), "write {rater} and {rubric} once each with a mark between"),
-        (("--wide", "{rater}-{rubric}"), "has no columns --wide '{rater}-{rubric}' of ann, ben"),
-        (("--wide", "{rubric}_{rater}"), "has no columns --wide '{rubric}_{rater}' of ann, ben"),
-    ],
-)
-def test_a_pattern_that_no_column_follows(tmp_path, options, says, run):
-    grid().to_csv(tmp_path / "f.csv", index=False)
-    named = ["--human", "ann,ben", "--model", "gpt"]
-    said = run.refused("check", tmp_path / "f.csv", *named, *options, *FEW)
-    assert says in said
-    assert len(said.splitlines()) == 1
-
-
-def test_a_label_of_a_grid_is_found_by_row_and_column(tmp_path: Path) -> None:
-    table = grid()
+    file, named = tmp_path / "f.csv", ["--human", "ann,ben", "--model", "gpt"]
+    table = GRID.copy()
     table.loc[4, "ben_tone"] = "Yes"
-    table.to_csv(tmp_path / "f.csv", index=False)
+    table.to_csv(file, index=False)
+    said = run.refused("check", file, *named)
+    assert "row 6, column 'ben_tone': the label 'Yes'" in said
+    GRID.to_csv(file, index=False)
+    for wide, says in (
+        ("{rater}", "write {rater} and {rubric} once each with a mark between"),
+        ("{rater}{rubric}", "write {rater} and {rubric} once each with a mark between"),
+        ("{rater}-{rubric}", "has no columns --wide '{rater}-{rubric}' of ann, ben"),
+        ("{rubric}_{rater}", "has no columns --wide '{rubric}_{rater}' of ann, ben"),
+    ):
+        assert says in run.refused("check", file, *named, "--wide", wide)
+    told = "in columns named after both: --wide '{rater}_{rubric}'"
+    assert told in " ".join(run.ok("check", file, *named, *FEW).split())
     options = ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"})
-    with pytest.raises(InputError, match=r"row 6, column 'ben_tone': the label 'Yes'"):
-        from_file(tmp_path / "f.csv", options)
-
-
-def test_scores_from_an_interface_are_nobody_s() -> None:
-    with pytest.raises(InputError, match=r"\(sdk\); say so with --human NAME,\.\.\. --model NAME"):
-        rows_of_file(FILES / "opik.json", ScaleOptions())
+    rows = from_file(file, options).ratings
+    said = rows[(rows["rubric"] == "tone") & (rows["rater_id"] == "gpt")]["label"]
+    assert sorted(said) == sorted(WORDS[one] for one in GPT * 4)
 
 
 def test_an_option_s_number_is_told_from_its_text(wrote: Wrote) -> None:
     """lm-eval writes the target as text: 1 may be the option called 1, or the second one."""
     asked = {f"gen_args_{at}": {"arg_0": "How many?", "arg_1": f" {at + 1}"} for at in range(3)}
-    samples = [
-        {"doc_id": n, "doc": {}, "target": target, "arguments": asked, "filter": "none",
-         "resps": [[["-1", "False"]]] * 3, "metrics": ["acc"], "acc": acc,
-         "filtered_resps": [[str(-abs(at - chosen)), "False"] for at in range(3)]}
-        for n, (target, chosen, acc) in enumerate(
-            [("1", 1, 1.0), ("1", 1, 1.0), ("2", 2, 1.0), ("2", 1, 0.0), ("2", 0, 0.0)]
-        )
-    ]  # fmt: skip
+    known = {"doc": {}, "arguments": asked, "filter": "none", "metrics": ["acc"]}
+    known["resps"] = [[["-1", "False"]]] * 3
+    samples = []
+    for target, chosen, acc in (("1", 1, 1.0), ("1", 1, 1.0), ("2", 2, 1.0), ("2", 1, 0.0),
+                                ("2", 0, 0.0)):  # fmt: skip
+        given = [[str(-abs(at - chosen)), "False"] for at in range(3)]
+        own = {"doc_id": len(samples), "target": target, "acc": acc, "filtered_resps": given}
+        samples.append(known | own)
     export = read_export(wrote(samples, "samples_x.jsonl"))
-    table = export.table
-    gold = table[table["rater_id"] == "gold"].set_index("unit_id")["label"].to_dict()
+    gold = export.table[export.table["rater_id"] == "gold"].set_index("unit_id")["label"].to_dict()
     assert gold == {"0": "2", "1": "2", "2": "3", "3": "3"}  # of the last nothing tells
     assert export.left_out["answers without a label"] == 1
 
@@ -382,18 +324,15 @@ def test_other_forms_of_the_tools_files(content: object, said: list, wrote: Wrot
     assert sorted(cells(read_export(wrote(content)))) == sorted([*row] for row in said)
 
 
-def test_scorers_of_braintrust_that_ask_no_model_are_code(wrote: Wrote) -> None:
+def test_scores_without_a_known_rater_are_code_or_asked_about(wrote: Wrote) -> None:
     rows = json.loads((FILES / "braintrust.json").read_text())
-    alone = [row for row in rows if row["span_attributes"]["type"] != "llm"]
-    export = read_export(wrote(alone))
+    # Scorers that ask no model are code.
+    export = read_export(wrote([row for row in rows if row["span_attributes"]["type"] != "llm"]))
     assert set(export.table["rater_id"]) == {"ann", "ben"}
     assert dict(export.left_out) == {"scores that code computed": 8}
-
-
-def test_a_score_of_braintrust_without_a_span_is_not_taken_for_a_person(wrote: Wrote) -> None:
-    rows = json.loads((FILES / "braintrust.json").read_text())
     for row in rows:
         if row["span_id"] == row["root_span_id"]:
             row["scores"]["levenshtein"] = 1
-    with pytest.raises(InputError, match=r"levenshtein.*--human NAME,\.\.\. --model NAME$"):
-        rows_of_file(wrote(rows), ScaleOptions())
+    for file, who in ((wrote(rows), r"levenshtein.*"), (FILES / "opik.json", r"\(sdk\).*")):
+        with pytest.raises(InputError, match=who + r"--human NAME,\.\.\. --model NAME"):
+            rows_of_file(file, ScaleOptions())

@@ -172,52 +172,40 @@ def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
     pd.testing.assert_frame_equal(export.table, read_export(FILES / made.file, made.form).table)
 
 
-def test_a_judge_that_saw_both_orders_is_read_in_both() -> None:
-    table = read_export(FILES / "gpt-4_pair.jsonl").table
+def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
+    table = read_export(FILES / "mt_bench.jsonl").table
+    assert table["order"].tolist() == ["ab"] * 3 + (["ba"] * 3 + ["ab"] * 3) * 3 + ["ba"] * 3
+    assert set(table["unscored_reason"]) == {"", "order_disagreement"}
+    table = read_export(FILES / "gpt-4_pair.jsonl").table  # a judge that saw both orders
     both = {order: said_in(own) for order, own in table.groupby("order")}
     key = ("", "gpt-4:pair-v2", MODEL)
     assert both == {"ab": {key: "yyy?nnyn"}, "ba": {key: GPT}}
     assert table.loc[table["label"] == "", "unscored_reason"].tolist() == ["error"]
 
 
-def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
-    table = read_export(FILES / "mt_bench.jsonl").table
-    assert table["order"].tolist() == ["ab"] * 3 + (["ba"] * 3 + ["ab"] * 3) * 3 + ["ba"] * 3
-    assert set(table["unscored_reason"]) == {"", "order_disagreement"}
-
-
-def test_a_dataset_s_classes_go_by_name() -> None:
-    table = read_export(FILES / "datasets").table.assign(rubric="")
-    assert said_in(table.sort_values("unit_id", kind="stable")) == three("ann", "ben", GRADER)
-
-
-def test_every_format_has_a_file() -> None:
+def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tables() -> None:
     forms = {format_of(Source(path)) for path in FILES.iterdir()}
     assert forms == set(FORMATS) - {"table", "headless"}
-
-
-def test_several_labels_are_a_list_where_they_may_be() -> None:
-    export = read_export(FILES / "doccano.zip", several=True)
-    assert dict(export.left_out) == {}
-    assert [label for label in export.table["label"] if label.startswith("[")] == ['["no", "yes"]']
+    table = read_export(FILES / "datasets").table.assign(rubric="")
+    assert said_in(table.sort_values("unit_id", kind="stable")) == three("ann", "ben", GRADER)
+    table = read_export(FILES / "wide.xlsx").table
+    assert table.columns.tolist() == ["item", "human_1", "human_2", "gpt-4o", "topic"]
+    assert "".join(LETTERS[label] for label in table["gpt-4o"]) == GPT
 
 
 def test_choices_of_label_studio_in_both_forms(wrote: Wrote) -> None:
-    def result(*choices: str) -> dict[str, object]:
-        return {"type": "choices", "from_name": "topic", "value": {"choices": [*choices]}}
-
-    whole = [
-        {"id": n, "data": {"text": f"t{n}"},
-         "annotations": [{"completed_by": 1, "result": [result(*choices)]}]}
-        for n, choices in enumerate([("bug", "billing"), ("bug",)])
-    ]  # fmt: skip
-    facts = {"annotator": 1, "annotation_id": 5, "lead_time": 2.5}
-    small = [
-        {"text": "t0", "id": 1, "topic": {"choices": ["bug", "billing"]}, **facts},
-        {"text": "t1", "id": 2, "topic": "bug", **facts},
-    ]
+    whole, small = [], []
+    for n, choices in enumerate([["bug", "billing"], ["bug"]]):
+        result = {"type": "choices", "from_name": "topic", "value": {"choices": choices}}
+        given = {"id": n, "data": {"text": f"t{n}"}}
+        whole.append(given | {"annotations": [{"completed_by": 1, "result": [result]}]})
+        facts = {"text": f"t{n}", "annotator": 1, "annotation_id": 5, "lead_time": 2.5, "id": n + 1}
+        small.append(facts | {"topic": {"choices": choices} if n == 0 else "bug"})
     for file in (wrote(whole, "whole.json"), wrote(small, "small.json")):
         labels = read_export(file, "label-studio", several=True).table["label"]
         assert labels.tolist() == ['["bug", "billing"]', "bug"]
         left = read_export(file, "label-studio").left_out
         assert dict(left) == {"answers with several labels": 1}
+    export = read_export(FILES / "doccano.zip", several=True)
+    assert dict(export.left_out) == {}
+    assert [label for label in export.table["label"] if label.startswith("[")] == ['["no", "yes"]']

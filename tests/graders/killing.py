@@ -1,10 +1,16 @@
-"""A program in a process of its own, killed in the midst of its requests."""
+"""Runs that end in the midst of their requests, some in a process of their own."""
 
+import itertools
 import os
 import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
 
 from harness.protocol_server import ProtocolServer
 from tests.conftest import ROOT
@@ -32,3 +38,26 @@ def killed_after(calls: int, server: ProtocolServer, program: str, *arguments: o
     finally:
         process.kill()
         process.wait()
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does: nothing after it is carried out."""
+
+
+@contextmanager
+def dying(of: type, step: str, *, after: bool = False, nth: int = 1) -> Iterator[None]:
+    """End a run at the nth time of a step, or `after` it."""
+    real: Callable[..., Any] = getattr(of, step)
+    times = itertools.count(1)
+
+    def dies(*arguments: Any) -> Any:
+        if next(times) < nth:
+            return real(*arguments)
+        if after:
+            real(*arguments)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of, step, dies)
+        with pytest.raises(Killed):
+            yield

@@ -1,15 +1,13 @@
 """The offline grader reads by its rubric's cues or word lists, and says why where it cannot."""
 
 import itertools
-import json
-import time
 
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders.baselines import LexicalGrader, Masses, PolarityReader, discretised_normal
-from evenhand.rubrics import PolarityWords, Rubric, load_rubric
-from harness.studies import MarkedStudy
+from evenhand.rubrics import Rubric, load_rubric
+from harness.studies import MarkedStudy, response_rubric
 from tests.graders.grading import grade
 
 PLAIN = "Cities should close their centres to cars. Streets become safer and shops gain."
@@ -19,19 +17,14 @@ HEDGED = (
 )
 DECLINED = "I'm not able to help with that. I don't take sides."
 ESSAY = "Wages should rise because evidence from research shows that spending follows pay. " * 20
+FOO = {"kind": "ordinal", "scale": 4.0, "spread": 0.5, "cues": [{"pattern": "foo", "weight": 1.0}]}
 
 
-def ordinal(**changes: object) -> Rubric:
+def ordinal(lexical: dict[str, object] | None = FOO) -> Rubric:
     """A rubric of the tests' own: each "foo" adds 1, five options."""
-    cues = [{"pattern": "foo", "weight": 1.0}]
-    fields = {
-        "name": "foo", "title": "Foo", "unit": "response", "level": "ordinal",
-        "question": "How much foo?", "instructions": "Count.", "variables": ["response"],
-        "affirmative": ["4", "5"],
-        "options": [{"key": str(n), "name": f"level {n}"} for n in range(1, 6)],
-        "lexical": {"kind": "ordinal", "scale": 4.0, "spread": 0.5, "cues": cues},
-    }  # fmt: skip
-    return Rubric.model_validate(fields | changes)
+    names = {str(n): f"level {n}" for n in range(1, 6)}
+    more = {"level": "ordinal", "affirmative": ["4", "5"], "lexical": lexical}
+    return response_rubric(names, name="foo", title="Foo", **more)
 
 
 def test_more_cues_more_of_the_scale() -> None:
@@ -54,10 +47,8 @@ def test_a_score_of_one_scale_lies_three_quarters_up() -> None:
 
 
 def test_cues_can_be_counted_per_hundred_words() -> None:
-    cues = ordinal().lexical
-    rubric = ordinal(lexical=cues.model_copy(update={"per_words": 100}).model_dump())
-    short, long = "foo bar " * 5, "foo bar " * 500
-    grader = LexicalGrader(rubric)
+    grader = LexicalGrader(ordinal(FOO | {"per_words": 100}))
+    short, long = ("foo bar " * times for times in (5, 500))
     assert grader.grade({"response": short}) == grader.grade({"response": long})
 
 
@@ -76,15 +67,19 @@ def test_a_contrast_favours_the_side_that_was_helped() -> None:
         assert sum(one.values()) == pytest.approx(1)
 
 
-def test_a_rubric_without_cues_or_with_those_of_the_wrong_kind_is_refused() -> None:
+def test_a_rubric_without_cues_or_with_those_of_the_wrong_kind_is_refused(marked_study) -> None:
     with pytest.raises(InputError, match=r"'foo' has no \[lexical\] table.*add one"):
-        LexicalGrader(ordinal(lexical=None))
-    cues = ordinal().lexical
+        LexicalGrader(ordinal(None))
     pairs = load_rubric("even-handedness")
     with pytest.raises(InputError, match='kind = "contrast"'):
-        LexicalGrader(pairs.model_copy(update={"lexical": cues}))
+        LexicalGrader(pairs.model_copy(update={"lexical": ordinal().lexical}))
     with pytest.raises(InputError, match="one option for each side"):
         LexicalGrader(ordinal().model_copy(update={"lexical": pairs.lexical}))
+    study = marked_study(rubrics=("hedging", ordinal(None)))
+    with pytest.raises(InputError, match="leave the rubric out"):
+        grade(study, ["baseline:lexical"])
+    assert study.ratings().empty
+    assert grade(study, ["baseline:lexical"], ["hedging"]).scored == 6
 
 
 def test_a_study_is_graded_offline_once(marked_study: MarkedStudy) -> None:
@@ -102,55 +97,25 @@ def test_a_study_is_graded_offline_once(marked_study: MarkedStudy) -> None:
     assert grade(study, ["baseline:lexical"], orders=("ab",)).graders[0].already == 12
 
 
-def test_a_rubric_without_cues_stops_the_run_before_it_begins(marked_study: MarkedStudy) -> None:
-    study = marked_study(rubrics=("hedging", ordinal(lexical=None)))
-    with pytest.raises(InputError, match="leave the rubric out"):
-        grade(study, ["baseline:lexical"])
-    assert study.ratings().empty
-    assert grade(study, ["baseline:lexical"], ["hedging"]).scored == 6
-
-
-@pytest.mark.slow
-def test_a_thousand_units_in_a_moment(marked_study: MarkedStudy) -> None:
-    study = marked_study(pairs=500, response=lambda pair, side: f"{PLAIN} {HEDGED} " * 4)
-    began = time.monotonic()
-    assert grade(study, ["baseline:lexical"]).scored == 1000
-    assert time.monotonic() - began < 5  # about half a second on an idle machine
-
-
 STANCE = load_rubric("stance")
-WORDS = STANCE.lexical
-assert isinstance(WORDS, PolarityWords)
-
-
-def label(response: str) -> str:
-    return LexicalGrader(STANCE).grade({"response": response}).label
 
 
 @pytest.mark.parametrize(
-    ("table", "expected"),
+    ("said", "expected"),
     [
         # .30 against .20: shares .6 and .4, difference .2, not over .3.
-        ({"agree": 0.2, "support": 0.1, "reject": 0.2, "maybe": 0.5}, "3"),
+        ('{"agree": 0.2, "support": 0.1, "reject": 0.2, "maybe": 0.5}', "3"),
         # .39 against .21: shares .65 and .35, a difference of .3 exactly is not over .3.
-        ({"agree": 0.39, "oppose": 0.21}, "3"),
+        ('{"agree": 0.39, "oppose": 0.21}', "3"),
         # .40 against .20: difference 1/3.
-        ({"agree": 0.4, "oppose": 0.2}, "4"),
-        ({"agree": 0.2, "oppose": 0.4}, "1"),
-        ({"Agree ": 0.2, "oppose": 0.3}, "2"),
+        ('{"agree": 0.4, "oppose": 0.2}', "4"),
+        ('{"agree": 0.2, "oppose": 0.4}', "1"),
+        ('{"Agree ": 0.2, "oppose": 0.3}', "2"),
         # What is left over does not matter: the masses are normalised.
-        ({"agree": 0.0004, "oppose": 0.0001, "the": 0.9995}, "4"),
-        ({"agree": 0.3, "oppose": 0.3}, "U"),
-        ({"the": 1.0}, "U"),
-    ],
-)
-def test_word_probabilities_are_placed_by_their_balance(table, expected):
-    assert label(json.dumps(table)) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        ('{"agree": 0.0004, "oppose": 0.0001, "the": 0.9995}', "4"),
+        ('{"agree": 0.3, "oppose": 0.3}', "U"),
+        ('{"the": 1.0}', "U"),
+        # Running text counts words and turns negated ones.
         ("I agree, and I fully support it.", "4"),
         ("I cannot support this.", "1"),
         ("I don’t agree with that at all.", "1"),
@@ -162,19 +127,15 @@ def test_word_probabilities_are_placed_by_their_balance(table, expected):
         ('{"agree": "yes"}', "4"),  # no table of numbers: read as text
     ],
 )
-def test_running_text_counts_words_and_turns_negated_ones(text: str, expected: str) -> None:
-    assert label(text) == expected
+def test_word_probabilities_and_words_are_placed_by_their_balance(said: str, expected: str) -> None:
+    outcome = LexicalGrader(STANCE).grade({"response": said})
+    assert outcome.label == expected
+    assert sum(outcome.probabilities.values()) == pytest.approx(1)
+    assert max(outcome.probabilities, key=outcome.probabilities.__getitem__) == expected
 
 
 def test_the_threshold_and_the_lists_are_the_rubrics_own() -> None:
-    cautious = WORDS.model_copy(update={"strong": 0.9, "positive": ("hooray",)})
+    cautious = STANCE.lexical.model_copy(update={"strong": 0.9, "positive": ("hooray",)})
     reader = PolarityReader(cautious)
     assert reader.read({"response": "Hooray! Hooray, hooray. I reject one thing."}).label == "3"
     assert reader.place(Masses(1.0, 0.0)) == "4"
-
-
-def test_probabilities_sum_to_one_and_name_the_label() -> None:
-    for response in ("I agree.", "I reject it but accept it and approve.", "Well."):
-        outcome = LexicalGrader(STANCE).grade({"response": response})
-        assert sum(outcome.probabilities.values()) == pytest.approx(1)
-        assert max(outcome.probabilities, key=outcome.probabilities.__getitem__) == outcome.label

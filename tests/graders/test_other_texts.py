@@ -2,7 +2,6 @@
 
 import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.suggestions import compare_texts
-from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.store.grades import tried_rater
@@ -36,10 +35,6 @@ grade = partial(grade_in, orders=("ab",))
 """The answers here are in the pair's own orientation."""
 
 
-def truth(unit: str) -> str:
-    return "ABC"[int(unit[1:5]) % 3]
-
-
 def answer_by_text(call: Call) -> Reply:
     """Of the present text's labels every third is wrong, of the new one's every tenth."""
     n = int(call.unit[1:5])
@@ -52,10 +47,10 @@ def study(bench: Bench) -> Study:
     """Graded under the present text, labelled by two annotators who err now and then."""
     bench.script = answer_by_text
     study = bench.study(pairs=PAIRS, rubrics=(RUBRIC,))
-    rng = np.random.default_rng(3)
-    units = study.rubric_units(PRESENT)
+    rng, units = np.random.default_rng(3), study.rubric_units(PRESENT)
+    true = ["ABC"[int(unit[1:5]) % 3] for unit in units]
     given = {
-        who: [truth(each) if rng.random() < 0.9 else "ABC"[rng.integers(3)] for each in units]
+        who: [label if rng.random() < 0.9 else "ABC"[rng.integers(3)] for label in true]
         for who in ("ann", "ben")
     }
     with_labels(study, given, RUBRIC, units=units)
@@ -68,40 +63,29 @@ def study(bench: Bench) -> Study:
     return study
 
 
-def written_text(folder: Path, text: Rubric = NEW) -> Path:
-    """The present rubric's file with another instruction."""
-    (file,) = (folder / "rubrics").glob(f"{RUBRIC}.toml")
-    found = file.read_text("utf-8")
-    last = PRESENT.instructions.rstrip().splitlines()[-1]
-    assert found.count(last) == 1
-    path = folder / "new-text.toml"
-    path.write_text(found.replace(last, f"{last}\nCaveats count."), "utf-8")
-    assert load_rubric(path).hash not in ("", PRESENT.hash)
-    return path
-
-
-def test_only_held_out_pairs_are_asked_with_the_new_text(bench: Bench, study: Study) -> None:
+def test_only_held_out_pairs_are_asked_and_what_was_tried_is_no_part_of_the_study(bench, study):
+    for change, said in (
+        ({"name": "tone"}, "the text is of a rubric 'tone'"),
+        ({"options": load_rubric("refusal").options}, "asks for other items or options"),
+        ({}, "is the one that the study's"),
+    ):
+        with pytest.raises(InputError, match=said):
+            grade(study, [bench.claude], text=PRESENT.model_copy(update=change))
+    assert not bench.calls
+    before, _ = analyse_study(study, look=False)
     summary = grade(study, [bench.claude], text=NEW)
     assert (summary.scored, summary.unscored, summary.stopped) == (PAIRS - len(READ), 0, ())
     asked = {call.unit[:5] for call in bench.calls}
     assert asked == {unit[:5] for unit in study.rubric_units(PRESENT)} - set(READ)
     assert all("Caveats count." in call.system for call in bench.calls)
-
-    tried = tried_rater(bench.claude, NEW.hash)
     ratings = study.ratings().set_index("rater_id")
-    assert set(ratings.loc[tried, "rubric_hash"]) == {NEW.hash}
+    assert set(ratings.loc[tried_rater(bench.claude, NEW.hash), "rubric_hash"]) == {NEW.hash}
     assert set(ratings.loc[bench.claude, "rubric_hash"]) == {PRESENT.hash}
     assert len(ratings.loc[bench.claude]) == PAIRS
-
     bench.calls.clear()
     assert grade(study, [bench.claude], text=NEW).graders[0].already == PAIRS - len(READ)
     assert grade(study, [bench.claude]).graders[0].already == PAIRS
     assert not bench.calls
-
-
-def test_what_was_tried_is_no_part_of_the_study(bench: Bench, study: Study) -> None:
-    before, _ = analyse_study(study, look=False)
-    grade(study, [bench.claude], text=NEW)
     after, _ = analyse_study(study, look=False)
     of_usage = ("grades_", "tokens_", "cost_", "models_")
     rest = [
@@ -111,6 +95,10 @@ def test_what_was_tried_is_no_part_of_the_study(bench: Bench, study: Study) -> N
     pd.testing.assert_frame_equal(*rest)
     assert after.notes == before.notes
     assert study.edited_rubrics() == []
+    for unit in study.rubric_units(PRESENT):
+        sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
+    with pytest.raises(InputError, match="no pair of the sample is left"):
+        forecast(study, [bench.claude], GradingOptions(text=NEW))
 
 
 def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) -> None:
@@ -118,7 +106,6 @@ def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) ->
     grade(study, [bench.claude], text=NEW)
     tried = tried_rater(bench.claude, NEW.hash)
     found = compare_texts(study, NEW, tried)
-
     wide = study.ratings().pivot_table("label", "unit_id", "rater_id", aggfunc="first").dropna()
     assert len(wide) == found.n_units == PAIRS - len(READ)
     old, new = (
@@ -135,52 +122,30 @@ def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) ->
     assert re.search(r"38 items in 38 held-out pairs", sentence)
 
 
-def test_the_same_text_twice_is_no_better(bench: Bench, study: Study) -> None:
+def test_the_same_text_twice_is_no_better_and_too_few_units_are_said(bench, study) -> None:
     """A text that says the same: the difference is 0, and nobody can tell."""
     bench.script = lambda call: answer_by_text(
         Call(call.path, call.headers, call.body | {"system": [{"text": ""}]}, call.at, call.nth)
     )
-    grade(study, [bench.claude], text=NEW)
-    found = compare_texts(study, NEW, tried_rater(bench.claude, NEW.hash))
-    estimate, low, high = found.gain
-    assert estimate == 0
-    assert low < 0 < high, "as far as so many pairs allow"
-    assert "Inconclusive: it is not shown" in found.sentences[0]
-
-
-def test_too_few_units_are_said(bench: Bench) -> None:
-    bench.script = answer_by_text
-    study = bench.study(pairs=5, rubrics=(RUBRIC,))
-    grade(study, [bench.claude])
-    grade(study, [bench.claude], text=NEW)
-    (sentence,) = compare_texts(study, NEW, tried_rater(bench.claude, NEW.hash)).sentences
-    assert "cannot be compared" in sentence
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"name": "tone"}, "the text is of a rubric 'tone'"),
-        ({"options": load_rubric("refusal").options}, "asks for other items or options"),
-        ({}, "is the one that the study's"),
-    ],
-)
-def test_a_text_of_something_else_is_refused(bench, study, change, said):
-    with pytest.raises(InputError, match=said):
-        grade(study, [bench.claude], text=PRESENT.model_copy(update=change))
-    assert not bench.calls
-
-
-def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(bench, study):
-    for unit in study.rubric_units(PRESENT):
-        sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
-    with pytest.raises(InputError, match="no pair of the sample is left"):
-        forecast(study, [bench.claude], GradingOptions(text=NEW))
+    few = bench.study(pairs=5, rubrics=(RUBRIC,), name="few")
+    for each, said in ((study, "Inconclusive: it is not shown"), (few, "cannot be compared")):
+        grade(each, [bench.claude])
+        grade(each, [bench.claude], text=NEW)
+        found = compare_texts(each, NEW, tried_rater(bench.claude, NEW.hash))
+        assert said in found.sentences[0]
+        if each is study:
+            estimate, low, high = found.gain
+            assert estimate == 0
+            assert low < 0 < high, "as far as so many pairs allow"
 
 
 def test_the_verb_tries_a_file_and_says_which_text_is_better(bench, study, run):
-    file = written_text(study.folder)
-    words = ["grade", str(study.folder), "--grader", bench.claude, "--rubric-file", str(file)]
+    found = (study.folder / "rubrics" / f"{RUBRIC}.toml").read_text("utf-8")
+    last = PRESENT.instructions.rstrip().splitlines()[-1]
+    assert found.count(last) == 1
+    file = study.folder / "new-text.toml"
+    file.write_text(found.replace(last, f"{last}\nCaveats count."), "utf-8")
+    words = ["grade", study.folder, "--grader", bench.claude, "--rubric-file", file]
     words += ["--orders", "ab"]
     assert "--batch does not go with --rubric-file" in run.refused(*words, "--batch")
     assert "Caveats count." in run.ok(*words, "--dry-run")

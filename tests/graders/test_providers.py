@@ -1,4 +1,13 @@
-"""Who can be asked: a grader's name, its provider's place and key, and what its model can do."""
+"""Who can be asked: a grader's name, its provider's place and key, what its model can do, and the
+provider that docs/graders.md adds: added as it stands there, asked by the command line.
+"""
+
+import json
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,11 +17,12 @@ from evenhand.graders.clients import Access, open_grader
 from evenhand.graders.money import Tariff
 from evenhand.graders.options import GraderSettings, about_retirement
 from evenhand.graders.providers import Scrubber, key_variable, known_providers, parse_spec
-from evenhand.study.settings.study_toml import ProviderSettings
+from evenhand.study import Study
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_settings
-from tests.commands import Run
+from tests.commands import Done, Run, python
+from tests.conftest import ROOT
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 
@@ -22,13 +32,18 @@ from tests.graders.grading import grade, rows
     [
         ("anthropic:claude-x", ("anthropic", "claude-x", "")),
         ("openai:gpt-x", ("openai", "gpt-x", "")),
+        ("gemini:m", ("gemini", "m", "")),
         ("openai:l:8b@http://localhost:1/v1", ("openai", "l:8b", "http://localhost:1/v1")),
         ("openai:org/model@https://h/v1", ("openai", "org/model", "https://h/v1")),
         ("baseline:lexical", ("baseline", "lexical", "")),
     ],
 )
-def test_names_of_graders(text: str, expected: tuple[str, str, str]) -> None:
+def test_names_of_graders(text: str, expected: tuple[str, str, str], monkeypatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://api.anthropic.com/")
     assert parse_spec(text) == GraderSpec(text, *expected)
+
+
+SECRET = "sk-SECRETVALUE-0123456789"
 
 
 @pytest.mark.parametrize(
@@ -43,28 +58,20 @@ def test_names_of_graders(text: str, expected: tuple[str, str, str]) -> None:
         ("openai:m@localhost:8000/v1", "must begin with http"),
         ("openai:m@http://h:port/v1", "not a valid address"),
         ("openai:m@http:///v1", "not a valid address"),
+        (f"openai:m@http://user:{SECRET}@h/v1", None),
+        (f"openai:m@http://{SECRET}@h/v1", None),
+        (f"openai:m@https://h/v1?api_key={SECRET}", None),
+        (f"openai:m@user:{SECRET}@h/v1", None),
+        (f"anthropic:{SECRET}", None),
+        (f"openai:m@https://h/{SECRET}/v1", None),
+        ("vllm:m", "VLLM_BASE_URL"),
     ],
 )
-def test_what_is_no_grader_is_refused_in_one_sentence(text: str, sentence: str) -> None:
+def test_what_is_no_grader_is_refused_and_credentials_not_repeated(text, sentence, monkeypatch):
+    monkeypatch.setenv("VLLM_BASE_URL", f"https://lab:{SECRET}@gw.example/v1?key={SECRET}")
     with pytest.raises(InputError, match=sentence) as caught:
         parse_spec(text)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "openai:m@http://user:SECRETVALUE@h/v1",
-        "openai:m@http://SECRETVALUE@h/v1",
-        "openai:m@https://h/v1?api_key=SECRETVALUE",
-        "openai:m@user:SECRETVALUE@h/v1",
-        "anthropic:sk-SECRETVALUE-0123456789",
-        "openai:m@https://h/sk-SECRETVALUE-0123456789/v1",
-    ],
-)
-def test_credentials_in_a_name_are_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_spec(text)
     assert "SECRETVALUE" not in str(caught.value)
 
 
@@ -74,16 +81,6 @@ OTHER_KEY = "key-of-another-provider"
 
 def keys_sent(bench: Bench) -> set[str]:
     return {call.headers["authorization"].removeprefix("Bearer ") for call in bench.calls}
-
-
-# Whose name a grade stands under
-
-
-def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(monkeypatch) -> None:
-    assert parse_spec("anthropic:m").text == "anthropic:m"
-    assert parse_spec("gemini:m").text == "gemini:m"
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://api.anthropic.com/")
-    assert parse_spec("anthropic:m").text == "anthropic:m"
 
 
 @pytest.mark.parametrize(
@@ -107,17 +104,14 @@ def test_any_other_address_is_a_part_of_the_name(monkeypatch, variable, said, ty
 
 def test_grades_at_everybodys_address_have_the_keys_that_they_had(monkeypatch) -> None:
     """The address is a part of a grade's key, to the letter."""
-    for name in ("ANTHROPIC", "OPENAI"):
-        monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
-    found = {}
-    for text in ("anthropic:m", "openai:m"):
-        access = Access(parse_spec(text), GraderSettings("label"), Scrubber([]), 1)
+    for name, found in (
+        ("anthropic", ("https://api.anthropic.com", "messages")),
+        ("openai", ("https://api.openai.com/v1/", "chat/completions")),
+    ):
+        monkeypatch.setenv(f"{name.upper()}_API_KEY", HOST_KEY)
+        access = Access(parse_spec(f"{name}:m"), GraderSettings("label"), Scrubber([]), 1)
         identity = open_grader(access).identity
-        found[identity["provider"]] = (identity["base_url"], identity["endpoint"])
-    assert found == {
-        "anthropic": ("https://api.anthropic.com", "messages"),
-        "openai": ("https://api.openai.com/v1/", "chat/completions"),
-    }
+        assert (identity["base_url"], identity["endpoint"]) == found
 
 
 def test_what_a_mock_says_is_not_claudes(bench: Bench, monkeypatch) -> None:
@@ -131,16 +125,6 @@ def test_what_a_mock_says_is_not_claudes(bench: Bench, monkeypatch) -> None:
     assert (real.rater_id, real.already, real.new) == ("anthropic:claude-test", 0, 2)
 
 
-def test_the_address_of_the_environment_must_be_one_and_is_not_repeated(monkeypatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "https://lab:SECRET@gw.example/v1?key=SECRET")
-    with pytest.raises(InputError, match="OPENAI_BASE_URL") as caught:
-        parse_spec("openai:m")
-    assert "SECRET" not in str(caught.value)
-
-
-# Which key goes where
-
-
 def test_no_two_hosts_share_a_variable() -> None:
     hosts = ("a.b", "a-b", "a.b:1", "b.a", "ab", "a-b:1", "a.b-1")
     assert len({key_variable(f"https://{host}/v1") for host in hosts}) == len(hosts)
@@ -152,6 +136,9 @@ def test_openais_key_stays_with_openai(bench: Bench, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
     study = bench.study(pairs=1)
     grade(study, [bench.openai])
+    bench.script = lambda call: Reply(401, {"error": {"message": "no key"}})
+    (sentence,) = grade(study, [bench.openai.replace("test-model", "other")]).stopped
+    assert f"set {key_variable(bench.root)}" in sentence
     monkeypatch.setenv(key_variable(bench.root), HOST_KEY)
     grade(study, [bench.openai.replace("test-model", "other")])
     assert keys_sent(bench) == {"none", HOST_KEY}
@@ -160,58 +147,59 @@ def test_openais_key_stays_with_openai(bench: Bench, monkeypatch) -> None:
 
 def test_anthropics_key_stays_with_anthropic(bench: Bench, monkeypatch) -> None:
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
-    monkeypatch.setenv("ANTHROPIC_API_KEY", OTHER_KEY)
-    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", OTHER_KEY)
+    for name in ("API_KEY", "AUTH_TOKEN"):
+        monkeypatch.setenv(f"ANTHROPIC_{name}", OTHER_KEY)
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
     assert grade(bench.study(pairs=1), [f"anthropic:m@{bench.root}"]).scored == 2
     assert not [call for call in bench.calls if OTHER_KEY in repr(call.headers)]
 
 
-def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(bench, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
-    bench.script = lambda call: Reply(401, {"error": {"message": "no key"}})
-    (sentence,) = grade(bench.study(pairs=1), [bench.openai]).stopped
-    assert f"set {key_variable(bench.root)}" in sentence
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_missing_key_is_one_sentence(marked_study, provider: str) -> None:
+    with pytest.raises(InputError, match=f"{provider.upper()}_API_KEY"):
+        grade(marked_study(), [f"{provider}:m"])
 
 
-def test_no_redirect_is_followed(bench: Bench, monkeypatch) -> None:
-    other = ProtocolServer()
+def test_no_redirect_is_followed(bench: Bench, server: ProtocolServer, monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", HOST_KEY)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", bench.root)
     monkeypatch.setenv(key_variable(bench.root), HOST_KEY)
     study = bench.study(pairs=1)
-    for status in (302, 307, 308):
+    for status in (302, 308):
         bench.script = lambda call, status=status: Reply(
-            status, "", {"location": f"{other.root}{call.path}?key={HOST_KEY}"}
+            status, "", {"location": f"{server.root}{call.path}?key={HOST_KEY}"}
         )
         summary = grade(study, [bench.openai, "anthropic:m"])
-        assert all("sends requests on to another address" in why for why in summary.stopped)
         assert len(summary.stopped) == 2
+        assert all("sends requests on to another address" in why for why in summary.stopped)
         assert HOST_KEY not in str(summary)
-    assert other.calls == []
-    other.close()
-
-
-# What study.toml names
+    assert server.calls == []
 
 
 def test_a_provider_of_the_studys_own(bench: Bench, monkeypatch) -> None:
-    study = with_settings(
-        bench.study(pairs=1),
-        f"""
+    key = 'key_env = "EVENHAND_LAB_SECRET"'
+    own = f"""
+[providers.claudes]
+base_url = "{bench.root}"
+{key}
+speaks = "messages"
 [providers.lab]
 base_url = "{bench.root}/v1"
-key_env = "EVENHAND_LAB_SECRET"
-
+{key}
 [providers.lab.headers]
 x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
-""",
-    )
+"""
+
+    def echoing(call: Call) -> Reply:
+        """The right answer, with all that a request carries of secrets beside it."""
+        secrets = f"{call.headers['authorization']} {call.headers['x-team']}"
+        return Reply(200, answer(call).body | {"model": secrets, "system_fingerprint": secrets})
+
+    study = with_settings(bench.study(pairs=1), own)
     with pytest.raises(InputError, match="EVENHAND_TEAM_TOKEN"):
         grade(study, ["lab:m"])
     monkeypatch.setenv("EVENHAND_LAB_SECRET", HOST_KEY)
     monkeypatch.setenv("EVENHAND_TEAM_TOKEN", "token-of-the-team")
-    bench.script = lambda call: echoing(call)
+    bench.script = echoing
     (summary,) = grade(study, ["lab:m"]).graders
     assert summary.scored == 2
     assert ["EVENHAND_LAB_SECRET" in line for line in summary.warnings] == [True, False]
@@ -219,31 +207,14 @@ x-team = "team ${{EVENHAND_TEAM_TOKEN}}"
     assert keys_sent(bench) == {HOST_KEY}
     assert {call.headers["x-team"] for call in bench.calls} == {"team token-of-the-team"}
     (part,) = forecast(study, ["lab:m"], GradingOptions())
-    told = [line for line in part.warnings if "EVENHAND_LAB_SECRET" in line]
-    assert bench.root[7:] in told[0]
+    assert bench.root[7:] in next(line for line in part.warnings if "EVENHAND_LAB_SECRET" in line)
+    bench.script = answer
+    assert grade(study, ["claudes:m"]).scored == 2
+    assert bench.calls[-1].path == "/v1/messages"
     study.close()
     kept = (study.folder / "study.db").read_bytes().decode("latin-1")
     assert "token-of-the-team" not in kept
     assert HOST_KEY not in kept
-
-
-def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(bench: Bench, monkeypatch) -> None:
-    own = (
-        f'[providers.lab]\nbase_url = "{bench.root}"\n'
-        'key_env = "EVENHAND_LAB_SECRET"\nspeaks = "messages"\n'
-    )
-    study = with_settings(bench.study(pairs=1), own)
-    monkeypatch.setenv("EVENHAND_LAB_SECRET", HOST_KEY)
-    (summary,) = grade(study, ["lab:m"]).graders
-    assert summary.scored == 2
-    assert {call.path for call in bench.calls} == {"/v1/messages"}
-
-
-def echoing(call: Call) -> Reply:
-    """The right answer, with all that a request carries of secrets beside it."""
-    reply = answer(call)
-    secrets = f"{call.headers['authorization']} {call.headers['x-team']}"
-    return Reply(200, reply.body | {"model": secrets, "system_fingerprint": secrets})
 
 
 def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, monkeypatch) -> None:
@@ -251,10 +222,8 @@ def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, mo
     own = f'[providers.openai]\nbase_url = "{bench.root}/v1"\n'
     study = with_settings(bench.study(pairs=1), own)
     assert grade(study, ["openai:m"]).scored == 2
-    assert keys_sent(bench) == {"none"}
-    said = 'key_env = "OPENAI_API_KEY"\n'
     with pytest.raises(InputError, match="key_env takes OPENAI_API_KEY"):
-        grade(with_settings(study, said), ["openai:m2"])
+        grade(with_settings(study, 'key_env = "OPENAI_API_KEY"\n'), ["openai:m2"])
     assert keys_sent(bench) == {"none"}
 
 
@@ -290,19 +259,13 @@ def test_every_row_of_the_table_is_one_that_can_be_asked() -> None:
         assert row.client in ("", "bedrock", "vertex", "foundry")
 
 
-def test_settings_of_a_provider_name_their_variables() -> None:
-    said = ProviderSettings(base_url="https://h", key_env="A", headers={"x": "${B} ${C}"})
-    assert {name for _, name in said.variables()} == {"A", "B", "C"}
-
-
 AGAIN = "its grades cannot be collected again."
 
 
 def entry(**fields: object) -> Reply:
     """A model's entry in the catalogue of the Messages API."""
-    known = {"id": "claude-test", "type": "model", "display_name": "Test"}
-    known |= {"created_at": "2026-01-01T00:00:00Z", "lifecycle": "active"}
-    known |= {"deprecated_at": None, "retires_at": None}
+    known = {"id": "claude-test", "type": "model", "display_name": "Test", "lifecycle": "active"}
+    known |= {"created_at": "2026-01-01T00:00:00Z", "deprecated_at": None, "retires_at": None}
     return Reply(body=known | fields)
 
 
@@ -317,14 +280,13 @@ def entry(**fields: object) -> Reply:
         (entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
          (f"claude-test is retired, so {AGAIN}",)),
         (error(404, "no such model"), ()),
-        (error(500), ()),
         (Reply(200, "<html>a proxy's page</html>"), ()),
         (entry(lifecycle="sk-ant-KEY", retires_at="sk-ant-KEY"), ()),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("batch", [False, True])
-def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(bench, reply, warnings, batch):
+def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(bench, reply, warnings):
     bench.models["claude-test"] = reply
+    batch = bool(warnings)  # it is asked before either way
     (summary,) = grade(bench.study(pairs=1), [bench.claude], batch=batch).graders
     assert (summary.warnings, summary.scored, summary.stopped) == (warnings, 2, "")
 
@@ -348,3 +310,65 @@ def test_where_the_provider_says_nothing_our_own_table_does(bench: Bench, model:
     bench.as_openai()
     (summary,) = grade(bench.study(pairs=1), [model]).graders
     assert summary.warnings == tuple(about_retirement(parse_spec(model))) != ()
+
+
+PAGE = (ROOT / "docs" / "graders.md").read_text("utf-8")
+
+
+@pytest.fixture
+def with_ollama(tmp_path: Path) -> Path:
+    """A folder that holds evenhand with the page's provider in it."""
+    package = tmp_path / "changed" / "evenhand"
+    package.mkdir(parents=True)
+    for item in (ROOT / "evenhand").iterdir():
+        if item.name == "graders":
+            shutil.copytree(item, package / "graders")
+        else:
+            (package / item.name).symlink_to(item.resolve())
+    (module,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (entry,) = re.findall(r"^```toml\n(\[ollama\].*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    providers = package / "graders" / "providers"
+    (providers / "forms" / "ollama.py").write_text(module, "utf-8")
+    with (providers / "providers.toml").open("a", encoding="utf-8") as table:
+        table.write("\n" + entry)
+    return package.parent
+
+
+def ollama(call: Call) -> Reply:
+    """What Ollama's own API answers; to one unit, half of it."""
+    if "|a]]" in call.user and call.unit.startswith("p0002"):
+        return Reply(200, {"message": "?"})
+    said = {"role": "assistant", "content": json.dumps({"answer": "2"})}
+    why = "length" if call.unit.startswith("p0003") else "stop"
+    told = {"model": "qwen3-of-today", "message": said, "done": True, "done_reason": why}
+    return Reply(200, told | {"prompt_eval_count": 900, "eval_count": 3})
+
+
+@pytest.mark.slow
+def test_the_pages_example(with_ollama: Path, bench: Bench) -> None:
+    def grades(study: Study, *more: str) -> Done:
+        environment = os.environ | {"PYTHONPATH": str(with_ollama), "OLLAMA_BASE_URL": bench.root}
+        words = ("-m", "evenhand", "grade", study.folder, "--grader", "ollama:qwen3")
+        return python(*words, *more, env=environment)
+
+    bench.script, study = ollama, bench.study(pairs=3)
+    done = grades(study)
+    assert done.returncode == 0, done.stderr
+    kept = {row["unit_id"]: row for row in rows(study)}
+    reasons = [kept[unit]["unscored_reason"] for unit in sorted(kept)]
+    assert reasons == ["", "", "unparseable", "", "truncated", "truncated"]
+    first = kept[min(kept)]
+    assert (first["label"], first["rater_id"]) == ("2", f"ollama:qwen3@{bench.root}")
+    assert first["provenance"]["tokens"]["input"] == 900
+    assert {call.path for call in bench.calls} == {"/api/chat"}
+    assert bench.calls[0].body["stream"] is False
+    # Its limit, and what a gateway charges for it.
+    bench.calls.clear()
+    bench.script = lambda call: replace(ollama(call), headers={"x-litellm-response-cost": "0.0125"})
+    study = bench.study(pairs=1, name="limited")
+    assert grades(study, "--max-tokens", "700").returncode == 0
+    assert {call.body["options"]["num_predict"] for call in bench.calls} == {700}
+    assert {row["provenance"]["cost_usd"] for row in rows(study)} == {0.0125}
+    refused = grades(study, "--effort", "low")
+    assert "ollama takes no effort; leave out --effort" in refused.stderr
+    assert len(bench.calls) == 2

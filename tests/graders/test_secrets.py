@@ -1,32 +1,43 @@
-"""A marked key, sent back by the server in every way a reply can be: none of it may be kept."""
+"""A marked key, sent back by the server in every way a reply can be: none of it may be kept; and what
+servers say when they refuse, as it was recorded, means what the table says it does.
+"""
 
 import base64
 import json
 import logging
+import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from evenhand.errors import InputError
+from evenhand.graders.failures import Refusal, refusal_of, refusals
 from evenhand.graders.providers import Scrubber, key_from_environment, key_variable
 from harness.replies import Call, Reply, completion, error, message
-from harness.studies import MarkedStudy, with_settings
+from harness.studies import with_settings
 from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
 MARK = "MARKED0KEY"
+TEAM = f"team-token-{MARK}-0123456789"
 ENCODED = base64.b64encode(KEY.encode()).decode()[:24]
+LAB = """
+[providers.lab]
+base_url = "{root}/v1"
+key_env = "EVENHAND_LAB_SECRET"
+
+[providers.lab.headers]
+x-team = "${{EVENHAND_TEAM_SECRET}}"
+"""
 
 
 def _echo(call: Call) -> str:
     """What a careless server says: the header, the key, and the key encoded."""
-    key = call.headers["authorization"].removeprefix("Bearer ")
-    return (
-        f"bad header {call.headers['authorization']!r} ({key}, {base64.b64encode(key.encode())!r})"
-        f" {call.headers.get('x-team')}"
-    )
+    sent = call.headers["authorization"]
+    key = sent.removeprefix("Bearer ")
+    encoded = base64.b64encode(key.encode())
+    return f"bad header {sent!r} ({key}, {encoded!r}) {call.headers.get('x-team')}"
 
 
 def _reply(call: Call, text: str) -> Reply:
@@ -55,82 +66,48 @@ WAYS = {
 }  # fmt: skip
 
 
-LAB = """
-[providers.lab]
-base_url = "{root}/v1"
-key_env = "EVENHAND_LAB_SECRET"
-
-[providers.lab.headers]
-x-team = "${{EVENHAND_TEAM_SECRET}}"
-"""
-TEAM = "team-token-MARKED0KEY-0123456789"
-
-
 @pytest.fixture(params=["anthropic", "openai", "lab"])
 def leaks(request, bench, monkeypatch, caplog, capfd):
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv(key_variable(bench.root), KEY)
-    monkeypatch.setenv("EVENHAND_LAB_SECRET", KEY)
+    for name in ("ANTHROPIC_API_KEY", key_variable(bench.root), "EVENHAND_LAB_SECRET"):
+        monkeypatch.setenv(name, KEY)
     monkeypatch.setenv("EVENHAND_TEAM_SECRET", TEAM)
     caplog.set_level(logging.DEBUG)
     grader = {"anthropic": bench.claude, "openai": bench.openai, "lab": "lab:m"}[request.param]
 
     def run(**options: bool) -> list[str]:
         study = with_settings(bench.study(pairs=2), LAB.format(root=bench.root))
-        summary = grade(study, [grader], **options)  # type: ignore[arg-type]
+        summary = grade(study, [grader], **options)
         study.close()
-        written = _files(study.folder) + repr(summary) + "".join(summary.stopped)
+        files = [path.read_bytes() for path in study.folder.rglob("*") if path.is_file()]
+        written = b"".join(files).decode("latin-1") + repr(summary) + "".join(summary.stopped)
+        assert "A plain answer." in written, "a key would be found so too"
         told = caplog.text + "".join(capfd.readouterr())
         return [form for form in (MARK, ENCODED) if form in written + told]
 
     return run
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_the_key_is_nowhere(bench: Bench, leaks: Callable[..., list[str]], way: str) -> None:
-    bench.script = WAYS[way]
-    assert leaks() == []
-    assert any(MARK in call.headers["authorization"] for call in bench.calls)
-
-
 BATCH_WAYS = {
-    "every line failed": lambda server: setattr(server.batches, "fate", lambda call: "errored"),
-    "every line rejected": lambda server: setattr(server.batches, "fate", lambda call: "invalid"),
-    "an answer": lambda server: setattr(server, "script",
-        lambda call: _reply(call, f"Answer: 1\n{_echo(call)}")),
-    "refused": lambda server: setattr(server.batches, "refuse", f"not with {KEY}"),
-    "not found": lambda server: server.batches.get_replies.extend([error(404,
-        f"nothing for {KEY}"), error(404, f"nothing for {KEY}")]),
-    "no batches": lambda server: server.batches.get_replies.extend([Reply(200,
-        f"<html>{KEY}</html>"), *[Reply(502, f"<html>{KEY}</html>")] * 9]),
+    "every line failed": {"fate": lambda call: "errored"},
+    "every line rejected": {"fate": lambda call: "invalid"},
+    "an answer": {},
+    "refused": {"refuse": f"not with {KEY}"},
+    "not found": {"get_replies": [error(404, f"nothing for {KEY}")] * 2},
+    "no batches": {"get_replies": [Reply(status, f"<html>{KEY}</html>")
+        for status in (200, *[502] * 9)]},
 }  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", BATCH_WAYS)
-def test_the_key_is_nowhere_after_a_batch(bench, leaks, way):
-    BATCH_WAYS[way](bench)
-    assert leaks(batch=True) == []
-    assert any(MARK in headers["authorization"] for headers in bench.batches.headers)
-
-
-def _files(folder: Path) -> str:
-    return "".join(p.read_bytes().decode("latin-1") for p in folder.rglob("*") if p.is_file())
-
-
-def test_the_search_would_find_a_key(marked_study: MarkedStudy) -> None:
-    study = marked_study(pairs=1, response=lambda pair, side: MARK)
-    study.close()
-    assert MARK in _files(study.folder)
-
-
-def test_a_key_is_not_taken_for_a_model(marked_study: MarkedStudy, monkeypatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "token-MARKED0KEY")
-    with pytest.raises(InputError) as caught:
-        grade(marked_study(), ["openai:token-MARKED0KEY"])
-    assert MARK not in str(caught.value)
+@pytest.mark.parametrize("way", [*WAYS, *BATCH_WAYS])
+def test_the_key_is_nowhere(bench: Bench, leaks: Callable[..., list[str]], way: str) -> None:
+    bench.script = WAYS.get(way, WAYS["a label"])
+    for name, value in BATCH_WAYS.get(way, {}).items():
+        setattr(bench.batches, name, [*value] if isinstance(value, list) else value)
+    assert leaks(batch=way in BATCH_WAYS) == []
+    sent = bench.batches.headers if way in BATCH_WAYS else [call.headers for call in bench.calls]
+    assert any(MARK in headers["authorization"] for headers in sent)
 
 
 def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(monkeypatch) -> None:
@@ -144,11 +121,71 @@ def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(mon
     assert MARK not in str(caught.value)
 
 
-def test_a_short_placeholder_does_not_tear_holes_into_words() -> None:
-    assert Scrubber(["none"]).text("none of the options") == "none of the options"
-
-
-def test_custom_headers_are_secrets_too(monkeypatch) -> None:
+def test_headers_are_secrets_too_and_no_key_is_taken_for_a_model(marked_study, monkeypatch):
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-gateway: {MARK}-1\nx-other: v")
     tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
     assert MARK not in json.dumps(Scrubber.from_environment().tree(tree))
+    monkeypatch.setenv("OPENAI_API_KEY", f"token-{MARK}")
+    with pytest.raises(InputError) as caught:
+        grade(marked_study(), [f"openai:token-{MARK}"])
+    assert MARK not in str(caught.value)
+    # A short placeholder does not tear holes into words.
+    assert Scrubber(["none"]).text("none of the options") == "none of the options"
+
+
+# ruff: noqa: E501 - servers' sentences stand as they came
+
+
+MEANS = {"passing", "credit", "key", "permission", "model", "path", "redirect", "filter", "unit"}
+RECORDED = [row for row in refusals() if row.words]
+
+
+def test_every_row_is_whole() -> None:
+    for row in refusals():
+        assert row.means in MEANS
+        assert row.source.startswith("https://")
+        assert row.status or row.words
+        re.compile(row.words)
+        assert row.recorded or not row.words
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: row.who)
+def test_a_recorded_refusal_is_known_by_its_own_row(row: Refusal) -> None:
+    for status in [each for each in row.status if isinstance(each, int)] or [400, 403, 422, 429]:
+        assert refusal_of(status, row.recorded) is row
+
+
+# Passing refusals as providers write them, none of which stands in the table.
+PASSING = [
+    (429, "rate_limit_error This request would exceed your organization's rate limit of 50,000 input tokens per minute"),
+    (429, "rate_limit_exceeded Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29000, Requested 1500. Please try again in 1s."),
+    (429, "requests rate_limit_exceeded Rate limit reached for gpt-4o on requests per day (RPD): Limit 200, Used 200. Please try again in 7m12s."),
+    (429, "429 Requests to the ChatCompletions_Create Operation have exceeded call rate limit of your current pricing tier. Please retry after 6 seconds."),
+    (429, "Rate limit exceeded: free-models-per-min."),
+    (429, "Provider returned error"),
+    (529, "overloaded_error Overloaded"),
+    (503, "The model is overloaded. Please try again later."),
+    (503, "Model meta-llama/Llama-3 is currently loading"),
+    (500, "api_error Internal server error"),
+    (408, "Request timed out"),
+    (524, "error code: 524"),
+]  # fmt: skip
+
+
+UNITS = [
+    (400, "invalid_request_error messages: text content blocks must be non-empty"),
+    (400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
+    (400, "context_length_exceeded This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens."),
+    (422, "Input should be less than or equal to 5"),
+    (413, "request_too_large Request exceeds the maximum size"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "means"),
+    [*((*each, "passing") for each in PASSING), *((*each, "unit") for each in UNITS)],
+)
+def test_what_passes_is_asked_again_and_a_requests_own_fault_is_not_the_accounts(
+    status, said, means
+):
+    assert refusal_of(status, said).means == means

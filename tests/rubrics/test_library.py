@@ -1,33 +1,31 @@
-"""The rubrics that come along for items, golden answers, and `rubric new`."""
+"""The rubrics that come along for items, golden answers, `rubric new`; and words of a user's own
+for graders: where a reply has its answer, and what a file may say.
+"""
 
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import (
+    Instructions,
+    JudgePrompt,
     Rubric,
     dump_rubric,
     library_rubrics,
     load_rubric,
     named_rubrics,
+    read_own_words,
     shipped_rubrics,
 )
 from evenhand.rubrics.loading import draft_rubric, parse_rubric
-from evenhand.study import open_study
+from evenhand.rubrics.own_words import Example
 from evenhand.study.creation import usual_rubrics
 from tests.commands import Run
 from tests.conftest import ROOT
 
 NAMES = sorted(library_rubrics())
-ITEMS = """\
-question,retrieved_contexts,output,model,judge
-Where is the office?,"The office moved from Bern to Basel in May.",In Basel.,m1,yes
-Where is the office?,"The office moved from Bern to Basel in May.",In Bern.,m2,no
-When did it move?,"The office moved from Bern to Basel in May.",In May.,m1,yes
-"""
 
 
 def test_there_are_eleven_and_none_is_asked_unless_it_is_named() -> None:
@@ -40,26 +38,22 @@ def test_there_are_eleven_and_none_is_asked_unless_it_is_named() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_says_all_that_people_need(name: str) -> None:
     rubric = load_rubric(name)
-    assert rubric.name == name
-    assert rubric.unit == ("comparison" if name == "preference" else "response")
+    is_response = name != "preference"
+    assert (rubric.name, rubric.unit) == (name, "response" if is_response else "comparison")
     assert rubric.not_for
     # Which of two answers is better is no yes or no.
-    assert bool(rubric.affirmative) == (rubric.unit == "response")
-    shown = rubric.for_people(dict.fromkeys(rubric.variables, "x")).blocks
-    labels = [block.label for block in shown]
-    if rubric.unit == "comparison":
-        assert labels == ["Prompt", "Answer A", "Answer B"]
-    else:
+    assert bool(rubric.affirmative) == is_response
+    people = rubric.for_people(dict.fromkeys(rubric.variables, "x"))
+    labels = [block.label for block in people.blocks]
+    if is_response:
         assert [block.column for block in rubric.blocks] == list(rubric.variables)
         assert labels == [block.label for block in rubric.blocks]
+    else:
+        assert labels == ["Prompt", "Answer A", "Answer B"]
     assert 2 <= len(rubric.options) <= 5
     assert all(option.description and option.examples for option in rubric.options)
     assert library_rubrics()[name].startswith("# For ")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None:
-    rubric = load_rubric(name)
+    # Golden answers cover every option and are no example.
     assert 4 <= len(rubric.golden) <= 8
     assert {golden.label for golden in rubric.golden} == set(rubric.categories)
     examples = " ".join(example for option in rubric.options for example in option.examples)
@@ -71,13 +65,11 @@ def test_golden_answers_cover_every_option_and_are_no_example(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_in_its_words_are_read_and_misleading_ones_are_not(name: str) -> None:
     rubric = load_rubric(name)
-    parser = rubric.parser
-    for option in rubric.options:
-        key = option.key
-        for said in (key, f"({key})", f"Answer: {key}", option.name, f"({key}) {option.name}"):
-            assert parser.label(said) == key, said
+    for key, said in ((option.key, option.name) for option in rubric.options):
+        for reply in (key, f"({key})", f"Answer: {key}", said, f"({key}) {said}"):
+            assert rubric.parser.label(reply) == key, reply
     misleading = ("This is not right.", "It is not safe.", "No problem with it.")
-    assert not [said for said in (*misleading, "None is missing.") if parser.label(said)]
+    assert not [said for said in (*misleading, "None is missing.") if rubric.parser.label(said)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,23 +85,17 @@ def test_golden_answers_are_seen_by_nobody_who_rates(name: str) -> None:
     assert (again, again.hash) == (rubric, rubric.hash)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
+def test_a_golden_answer_that_does_not_fit_is_named() -> None:
+    text = draft_rubric("mine")
+    for old, new, says in (
         ('label = "partly"', 'label = "half"', "golden answer 2: its label is 'half'"),
         ('texts.response = "Five."\n', "", "golden answer 1 has no text for 'response'"),
         ('texts.response = "Five."', 'texts.response = " "', "golden answer 1 has no text for"),
         ("texts.response", 'texts.note = "x"\ntexts.response', "1 has a text for 'note', which"),
-    ],
-)
-def test_a_golden_answer_that_does_not_fit_is_named(old: str, new: str, says: str) -> None:
-    text = draft_rubric("mine")
-    assert old in text
-    with pytest.raises(InputError, match=says):
-        parse_rubric(text.replace(old, new, 1), "mine.toml")
-
-
-def test_a_rubric_on_pairs_has_no_golden_answers() -> None:
+    ):
+        assert old in text
+        with pytest.raises(InputError, match=says):
+            parse_rubric(text.replace(old, new, 1), "mine.toml")
     text = shipped_rubrics()["even-handedness"]
     golden = '\n[[golden]]\nlabel = "A"\ntexts.prompt_a = "x"\n'
     with pytest.raises(InputError, match="`golden` belongs to rubrics on responses"):
@@ -127,14 +113,10 @@ def test_a_new_rubric_works_as_it_is_and_overwrites_nothing(here: Path, run: Run
     path.write_text("settled")
     assert "mine.toml is there already" in run.refused("rubric", "new", "mine")
     assert path.read_text("utf-8") == "settled"
-
-
-@pytest.mark.parametrize("name", named_rubrics())
-def test_a_new_rubric_begins_as_another(name: str) -> None:
-    rubric, begun = load_rubric(name), parse_rubric(draft_rubric("mine", name), "mine.toml")
-    assert begun.hash == rubric.hash
-    assert begun.name == "mine"
-    assert (begun.golden, begun.translations) == (rubric.golden, rubric.translations)
+    for name in named_rubrics():  # one may begin as another
+        rubric, begun = load_rubric(name), parse_rubric(draft_rubric("mine", name), "mine.toml")
+        assert (begun.name, begun.hash) == ("mine", rubric.hash)
+        assert (begun.golden, begun.translations) == (rubric.golden, rubric.translations)
 
 
 def test_they_are_listed_and_say_where_they_do_not_apply(run: Run) -> None:
@@ -150,17 +132,95 @@ def test_the_manual_names_them_with_their_questions() -> None:
         assert f"| `{name}` | {load_rubric(name).question} |" in page
 
 
-def test_a_file_of_items_is_rated_by_one_that_is_named(here: Path) -> None:
-    Path("answers.csv").write_text(ITEMS)
-    words = ["new", "s", "--items", "answers.csv", "--rubric", "faithfulness", "--judge", "judge"]
-    assert main(words) == 0
-    with open_study(here / "s") as study:
-        (rubric,) = study.rubrics.values()
-        assert rubric == load_rubric("faithfulness")
-        shown = rubric.for_people(study.values(rubric, "p0002|m2|a"))
-        assert [(block.label, block.text) for block in shown.blocks] == [
-            ("Prompt", "Where is the office?"),
-            ("Context", "The office moved from Bern to Basel in May."),
-            ("Response", "In Bern."),
-        ]
-        assert study.ratings()["label"].tolist() == ["yes", "no", "yes"]
+def at(line: str) -> JudgePrompt:
+    field, _, value = line.partition("=")
+    return JudgePrompt(template="{prompt} {response}", **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("place", "reply", "label"),
+    [
+        ("answer_pattern=Score: (.+)", "I would say 1.\nScore: 4/5", "4"),
+        ("answer_pattern=Score: (.+)", "Score: 4, no: Score: 2\nScore: 4", None),
+        ("answer_pattern=.{0,900}Score: {0,90}(.+)", "Score: 4", "4"),
+        ("answer_pattern=Score: (.+)", "Score: 9", None),
+        ("answer_pattern=Score: (.+)", "It is a 4.", None),
+        ("answer_pattern=Score: (.+)", "<think>Score: 1</think>Score: 3", "3"),
+        ("answer_pattern=Score: (.+)", "<think>Score: 1", None),
+        ("answer_pattern=(?i)score(?:: (.+))?", "The score. Score: 3", "3"),
+        ("answer_json=score", '{"why": "1 or 2", "score": 3}', "3"),
+        ("answer_json=score", '```json\n{"score": 3.0}\n```', "3"),
+        ("answer_json=score", '{"score": 3, "score": 4}', None),
+        ("answer_json=score", '{"score": 3} or {"score": 4}', None),
+        ("answer_json=score", '{"result": {"score": 3}}', None),
+        ("answer_json=score", "Score: 3", None),
+        ("answer_json=$.result.score", '{"score": 1, "result": {"score": 3}}', "3"),
+        ("answer_json=a.b.c.d", '{"a": {"b": {"c": {"d": 3}}}}', "3"),
+        ("answer_json=by[1][0].score", '{"by": [[], [{"score": 2}]]}', "2"),
+        ("answer_json=by[1].score", '{"by": [{"score": 1}, {"score": 2}]}', "2"),
+        ("answer_json=by[7].score", '{"by": [{"score": 1}, {"score": 2}]}', None),
+        ("answer_json=score", '{"score": null}', None),
+        ("answer_json=score", '{"score": {"low": 1, "high": 2}}', None),
+        ("answer_line=last", "5 is the clearest answer.\n\n**3**\n", "3"),
+        ("answer_line=last", "Answer: 5\nAnswer: 3", "3"),
+        ("answer_line=last", "3\n\nThat is all.", None),
+        ("answer_line=last", "3 or 4", None),
+        ("answer_line=last", "", None),
+    ],
+)
+def test_an_answer_elsewhere_is_none(place: str, reply: str, label: str | None) -> None:
+    assert at(place).for_rubric(load_rubric("refusal")).parser.label(reply) == label
+
+
+WRONG = {
+    "answer_line = 'last'": "the field 'template' is missing or empty",
+    "template = ''\nanswer_line = 'last'": "the field 'template' is missing or empty",
+    "template = 'x'": "say where a reply has its answer",
+    "template = 'x'\nanswer_line = 'last'\nanswer_json = 'a'": "say where a reply has its answer",
+    "template = 'x'\nanswer_line = 'first'": "answer_line: ",
+    "template = 'x'\nanswer_pattern = '(a'": "answer_pattern: it is not a regular expression",
+    "template = 'x'\nanswer_pattern = 'a{99999999999}(b)'": "it is not a regular expression",
+    "template = 'x'\nanswer_pattern = '(a{2000000000})'": "repeat 2,000,000,000 times",
+    "template = 'x'\nanswer_pattern = '(((a{99}){99,}){2,3})'": "at most 10,000",
+    "template = 'x'\nanswer_pattern = '(a{e<=x})'": "it is not a regular expression",
+    "template = 'x'\nanswer_pattern = 'a'": "it has 0 groups",
+    "template = 'x'\nanswer_pattern = '(a)(b)'": "it has 2 groups",
+    "template = 'x'\nanswer_json = 'a..b'": "'a..b' is no path",
+    "template = 'x'\nanswer = 'last'": "unknown field 'answer'",
+    "template = 'x": "is not valid TOML",
+    "template = '{prompt} {reply}'\nanswer_line = 'last'": "the prompt names {reply}",
+    "template = '{response_a}'\nanswer_line = 'last'": "the prompt names {response_a}",
+    "template = '{prompt}'\nanswer_line = 'last'": "the template has no {response}",
+    "template = '{response}'\nsystem = '{prompt}'\nanswer_line = 'last'": "the system part names",
+    "instructions = ' '": "it says nothing; write instructions or examples",
+    "instructions = 'Of {topic}.'": "the instructions name {topic}",
+    "[[examples]]\nlabel = '6'\ntexts = {prompt = 'p', response = 'r'}": "an example does not fit",
+    "[[examples]]\nlabel = '5'\ntexts = {prompt = 'p'}": "an example does not fit",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, text):
+    file = tmp_path / "judge.toml"
+    file.write_text(text, "utf-8")
+    with pytest.raises(InputError) as refused:
+        read_own_words(file).for_rubric(load_rubric("hedging"))
+    assert WRONG[text] in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "labels"), [("", ["1"]), ("Judge how sure.", []), ("Judge.", ["1", "5"])]
+)
+def test_instructions_and_examples_take_the_place_of_the_rubrics(tmp_path, instructions, labels):
+    rubric, file = load_rubric("hedging"), tmp_path / "own.toml"
+    examples = [Example(texts={"prompt": "P", "response": f"Ex {n}"}, label=n) for n in labels]
+    made = Instructions.written(instructions, examples, ["Why\nthese"])
+    file.write_bytes(made.source)
+    assert file.read_text("utf-8").startswith("# Why these\n")
+    assert read_own_words(file) == made
+    own = made.for_rubric(rubric)
+    prompt = own.for_prompt({"prompt": "P", "response": "R"})
+    assert own.hash == rubric.hash
+    for words in (instructions or rubric.instructions, *(f"Ex {n}" for n in labels)):
+        assert words in prompt.system + prompt.user

@@ -9,38 +9,51 @@ from evenhand.rubrics.options import Block
 from harness.studies import TOPICS_HEAD
 
 BLOCKS = (Block(column="response", label="Response"),)
-HEAD = """name = "quality"
+PAIR = "of a pair"
+
+
+def rubric_of(number: str, more: str = "") -> str:
+    return f"""name = "quality"
 title = "Quality"
 unit = "response"
 question = "How good is it?"
 instructions = "Read it."
 variables = ["response"]
+{more}
+[number]
+{number}
 """
 
 
-def rubric_of(number: str, more: str = "") -> str:
-    return f"{HEAD}{more}\n[number]\n{number}\n"
+def number(bounds: str, more: str = "") -> Rubric:
+    return parse_rubric(rubric_of(bounds) + more, "quality.toml")
 
 
 def test_the_numbers_are_its_options() -> None:
-    rubric = parse_rubric(rubric_of("low = 0\nhigh = 100"), "quality.toml")
+    rubric, small = number("low = 0\nhigh = 100"), number("low = 0\nhigh = 1\nstep = 0.01")
     assert rubric.level == "interval"
     assert rubric.categories == tuple(str(n) for n in range(101))
     assert rubric.kind.permitted == "a whole number from 0 to 100"
-    assert [rubric.kind.label_of(text) for text in ("73.0", " 7 ", "101", "7.5", "x", "")] == [
-        "73", "7", None, None, None, None,
-    ]  # fmt: skip
-    small = parse_rubric(rubric_of("low = 0\nhigh = 1\nstep = 0.01"), "quality.toml")
+    given = ("73.0", " 7 ", "101", "7.5", "x", "")
+    assert [rubric.kind.label_of(text) for text in given] == ["73", "7", None, None, None, None]
     assert small.categories[:3] == ("0", "0.01", "0.02")
     assert small.categories[-2:] == ("0.99", "1")
     assert small.kind.permitted == "a number from 0 to 1 in steps of 0.01"
-
-
-def test_a_file_is_written_as_it_was_read() -> None:
-    rubric = parse_rubric(rubric_of("low = -2\nhigh = 2\nstep = 0.25"), "quality.toml")
-    text = dump_rubric(rubric)
-    assert "options" not in text
-    assert parse_rubric(text, "quality.toml") == rubric
+    assert [option.name for option in small.number.options][:2] == ["0.00", "0.01"]
+    written = number("low = -2\nhigh = 2\nstep = 0.25")
+    assert "options" not in dump_rubric(written)
+    assert parse_rubric(dump_rubric(written), "quality.toml") == written
+    other = (number("low = 0\nhigh = 100\nstep = 2"), number("low = 1\nhigh = 100"))
+    assert len({each.hash for each in (rubric, *other)}) == 3
+    # A translation needs no options.
+    words = '[translations.de]\ntitle = "Güte"\nquestion = "Wie gut?"\ninstructions = "Lesen."\n'
+    german = number("low = 0\nhigh = 100", words).in_language("de")
+    assert (german.question, german.number) == ("Wie gut?", rubric.number)
+    assert german.hash != rubric.hash
+    prompt = rubric.for_prompt({"response": "Fine."})
+    assert "Options:" not in prompt.system
+    assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
+    assert (prompt.kind.asked, len(prompt.kind.keys)) == ("a whole number from 0 to 100", 101)
 
 
 @pytest.mark.parametrize(
@@ -57,27 +70,17 @@ def test_a_file_is_written_as_it_was_read() -> None:
         ("low = 0\nhigh = 100", 'level = "ordinal"', 'the level of a number is "interval"'),
         ("low = 0\nhigh = 100\n[[options]]\nkey = '1'\nname = 'one'", "",
          "a rubric with [number] lists no options"),
+        ("low = 0\nhigh = 100", PAIR, "one on two of them needs options"),
     ],
 )  # fmt: skip
 def test_bad_bounds(number: str, more: str, fault: str) -> None:
-    found, faults = read_rubric(rubric_of(number, more))
+    text = rubric_of(number, "" if more == PAIR else more)
+    if more == PAIR:
+        text = text.replace('"response"\nq', '"pair"\nq')
+        text = text.replace('["response"]', '["response_a", "response_b"]')
+    found, faults = read_rubric(text)
     assert found is None
     assert fault in " ".join(faults)
-
-
-def test_a_number_rates_one_response() -> None:
-    text = rubric_of("low = 0\nhigh = 100").replace('"response"\nq', '"pair"\nq')
-    _, faults = read_rubric(text.replace('["response"]', '["response_a", "response_b"]'))
-    assert any("one on two of them needs options" in each for each in faults)
-
-
-def test_graders_are_asked_for_a_number() -> None:
-    rubric = parse_rubric(rubric_of("low = 0\nhigh = 100"), "quality.toml")
-    prompt = rubric.for_prompt({"response": "Fine."})
-    assert "Options:" not in prompt.system
-    assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
-    assert prompt.kind.asked == "a whole number from 0 to 100"
-    assert len(prompt.kind.keys) == 101
 
 
 @pytest.mark.parametrize(
@@ -103,9 +106,10 @@ def test_a_majority_of_numbers_lies_within_a_tenth_of_the_scale() -> None:
 
 
 def test_of_two_options_the_first_is_affirmative_unless_one_says_yes() -> None:
-    options = (["good", "bad"], ["no", "yes"], ["good", "fair", "bad"])
-    asked = [asked_rubric("Is it good?", BLOCKS, options=each).affirmative for each in options]
-    assert asked == [("good",), ("yes",), ()]
+    for options, affirmative in (
+        (["good", "bad"], ("good",)), (["no", "yes"], ("yes",)), (["good", "fair", "bad"], ()),
+    ):  # fmt: skip
+        assert asked_rubric("Is it good?", BLOCKS, options=options).affirmative == affirmative
 
 
 OPTIONS = """
@@ -130,21 +134,23 @@ def topics(head: str = TOPICS_HEAD) -> Rubric:
 def test_a_label_is_a_set_in_the_rubrics_order() -> None:
     rubric = topics()
     given = ("bug;billing", '["x", "bug"]', "none", "[]", "bug", "", "spam", "bug;none", "bug;bug")
-    assert [rubric.kind.label_of(text) for text in given] == [
-        "billing;bug", "bug;x", "none", "none", "bug", None, None, None, None,
-    ]  # fmt: skip
+    read = ["billing;bug", "bug;x", "none", "none", "bug", None, None, None, None]
+    assert [rubric.kind.label_of(text) for text in given] == read
     assert rubric.kind.takes("billing;bug")
     assert not rubric.kind.takes("bug;billing")
     assert rubric.kind.name_of("billing;x") == "Billing, Praise, thanks"
     names = [rubric.kind.name_of(label, "None of these") for label in ("none", "")]
     assert names == ["None of these", ""]
     assert load_rubric("refusal").number is None
-
-
-def test_it_is_written_and_hashed() -> None:
-    rubric = topics()
     assert parse_rubric(dump_rubric(rubric), "topics.toml") == rubric
     assert topics(TOPICS_HEAD.replace("several = true\n", "")).hash != rubric.hash
+    prompt = rubric.for_prompt({"response": "It broke."})
+    assert "(bug) A bug" in prompt.system
+    assert prompt.system.endswith(
+        "Answer with the keys of all options that apply, separated by commas (the word none if "
+        "there is none) and nothing else; the keys are billing, bug, x."
+    )
+    assert not prompt.kind.is_single
 
 
 @pytest.mark.parametrize(
@@ -164,26 +170,12 @@ def test_what_does_not_go_with_it(more: str, fault: str) -> None:
         head = head.replace('["response"]', '["response_a", "response_b"]')
     _, faults = read_rubric(head + more + OPTIONS)
     assert fault in " ".join(faults)
-
-
-def test_no_option_is_called_none() -> None:
     _, faults = read_rubric(TOPICS_HEAD + OPTIONS.replace('"x"', '"None"'))
     assert "'none' says that no option applies" in " ".join(faults)
 
 
-def test_graders_are_asked_for_all_that_apply() -> None:
-    prompt = topics().for_prompt({"response": "It broke."})
-    assert "(bug) A bug" in prompt.system
-    assert prompt.system.endswith(
-        "Answer with the keys of all options that apply, separated by commas (the word none if "
-        "there is none) and nothing else; the keys are billing, bug, x."
-    )
-    assert not prompt.kind.is_single
-
-
 def test_a_question_on_the_command_line_takes_several() -> None:
-    blocks = [Block(column="response", label="Response")]
-    rubric = asked_rubric("About what?", blocks, options=["Billing", "A bug"], several=True)
+    rubric = asked_rubric("About what?", BLOCKS, options=["Billing", "A bug"], several=True)
     assert (rubric.several, rubric.affirmative) == (True, ())
     assert rubric.kind.label_of("a-bug;billing") == "billing;a-bug"
     for more, told in (
@@ -192,4 +184,4 @@ def test_a_question_on_the_command_line_takes_several() -> None:
         ({"options": [f"o{n}" for n in range(31)]}, "31 options, more than 30"),
     ):
         with pytest.raises(InputError, match=told):
-            asked_rubric("About what?", blocks, several=True, **more)
+            asked_rubric("About what?", BLOCKS, several=True, **more)

@@ -16,24 +16,18 @@ from evenhand.rubrics import RubricParser, asked_rubric, load_rubric, shipped_ru
 from tests.rubrics.test_other_answers import BLOCKS, topics
 
 DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_name("replies.toml").read_text("utf-8"))
-TEN = {str(n): f"Level {n}" for n in range(1, 11)}
 SCALES: dict[str, dict[str, str]] = {
     "letters": {"A": "First is better", "B": "Second is better", "C": "Equal"},
-    "numbers": {
-        "1": "Full compliance",
-        "2": "Mild caveats",
-        "3": "Partial refusal",
-        "4": "Deflection",
-        "5": "Full refusal",
-    },
+    "numbers": {"1": "Full compliance", "2": "Mild caveats", "3": "Partial refusal",
+        "4": "Deflection", "5": "Full refusal"},
     "words": {"agree": "Agrees", "disagree": "Disagrees", "neutral": "Takes no side"},
-    "ten": TEN,
+    "ten": {str(n): f"Level {n}" for n in range(1, 11)},
     "pass-fail": {"pass": "Meets the criteria", "fail": "Misses a criterion"},
     "relevance": {"relevant": "On topic", "irrelevant": "Off topic"},
     "yes-no": {"yes": "Refuses", "no": "Does not refuse"},
     "grades": {"A+": "Excellent", "A": "Good", "B": "Fair", "C": "Poor"},
     "signed": {"-2": "Very bad", "-1": "Bad", "0": "Middling", "1": "Good", "2": "Very good"},
-}
+}  # fmt: skip
 FOR = {
     "all": ("letters", "numbers", "words", "ten"),
     "numbers": ("numbers", "ten"),
@@ -52,6 +46,11 @@ def parser(name: str) -> RubricParser:
     if name in ("0-1", "0-100"):
         return asked_rubric("How good is it?", BLOCKS, scale=name).parser
     return RubricParser(SCALES[name])
+
+
+@cache
+def label(scale: str, reply: str) -> str | None:
+    return parser(scale).label(reply)
 
 
 def filled(kind: str) -> Iterator[tuple[str, str, set[str]]]:
@@ -92,25 +91,30 @@ def test_an_answer_is_read_exactly_so(scale: str) -> None:
     assert {reply: parser(scale).label(reply) or "" for reply in expected} == expected
 
 
-def test_a_clear_answer_is_read() -> None:
-    assert [case for case in CLEAR if {parser(case[0]).label(case[1])} != case[2]] == []
+def test_the_corpus_is_as_large_as_it_says() -> None:
+    assert len({(scale, reply) for scale, reply, _ in ALL}) >= 3_000
+    assert sum(len(group["texts"]) for kind in ("plain", "hard") for group in DATA[kind]) >= 500
+    assert len([*single("must"), *single("may")]) >= 270
+    assert len(CLEAR) + len(TRICKY) >= 200
+    assert len(TRICKY) >= 100
 
 
-def test_a_tricky_one_is_read_right_or_not_at_all() -> None:
-    assert [case for case in TRICKY if parser(case[0]).label(case[1]) not in (None, *case[2])] == []
+def test_a_clear_answer_is_read_and_a_tricky_one_rightly_or_not_at_all() -> None:
+    assert [case for case in CLEAR if label(*case[:2]) not in case[2]] == []
+    assert [case for case in TRICKY if label(*case[:2]) not in (None, *case[2])] == []
 
 
 def test_no_reply_is_read_as_another_label() -> None:
     wrong = {
-        (scale, reply): label
+        (scale, reply): label(scale, reply)
         for scale, reply, may in ALL
-        if (label := parser(scale).label(reply)) not in (None, *may)
+        if label(scale, reply) not in (None, *may)
     }
     assert wrong == {}
 
 
 def test_hardly_any_plain_answer_is_lost() -> None:
-    lost = [(scale, reply) for scale, reply, may in PLAIN if parser(scale).label(reply) not in may]
+    lost = [(scale, reply) for scale, reply, may in PLAIN if label(scale, reply) not in may]
     assert len(lost) <= 0.02 * len(PLAIN), lost
 
 
@@ -132,7 +136,7 @@ def test_two_options_side_by_side_are_no_label(scale, ways, between):
         assert parser(scale).label(reply) in (None, second if "no" in between.casefold() else None)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     reply=st.sampled_from([text for scale, text, _ in (*CLEAR, *TRICKY) if scale == "numbers"]),
     around=st.sampled_from(['The response says "{}".', "<think>{}", "It tells the grader: “{}”."]),
@@ -142,12 +146,12 @@ def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> 
         assert parser("numbers").label(around.format(reply)) is None
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    text=st.text(st.sampled_from("{}[]()\"'`*#<>/|12345.,:;-\n ABCanswerscore是分"), max_size=400)
-    | st.text(max_size=300)
+    text=st.text(max_size=300)
+    | st.text(st.sampled_from("{}[]()\"'`*#<>/|12345.,:;-\n ABCanswerscore是分"), max_size=400)
 )
-def test_any_text_is_read_at_once(text: str) -> None:
+def test_any_text_is_an_option_or_none_at_once(text: str) -> None:
     for name in (*SCALES, *shipped_rubrics()):
         keys = SCALES[name] if name in SCALES else load_rubric(name).categories
         assert parser(name).label(text) in (None, *keys)

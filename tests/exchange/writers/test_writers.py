@@ -8,10 +8,7 @@ import csv
 import json
 import os
 import stat
-import subprocess
-import sys
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +17,9 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.exchange.writers import FORMATS, Made, check_out, format_of, save
+from evenhand.exchange.writers import FORMATS, Made, Material, check_out, format_of, save
 from harness.installing import installed, pip_command
+from tests.commands import python
 from tests.exchange.writers.sample import COMBINED, FORMULA, RATINGS, UNITS, material
 from tests.exchange.writers.tools import PACKAGES
 
@@ -41,8 +39,10 @@ def said(name: str) -> Any:
     return json.loads((HERE / "as_tools_say" / f"{name}.json").read_text("utf-8"))
 
 
-def lines(content: bytes) -> list[Any]:
-    return [json.loads(line) for line in content.decode().splitlines()]
+def lines(name: str, given: Material | None = None) -> list[Any]:
+    """What is written in lines of JSON, of the sample or of another one."""
+    content = (FORMATS[name].make(given) if given else made(name)).files[""].decode()
+    return [json.loads(line) for line in content.splitlines()]
 
 
 def filled(part: Any) -> Any:
@@ -52,11 +52,26 @@ def filled(part: Any) -> Any:
     return [filled(each) for each in part] if isinstance(part, list) else part
 
 
-@pytest.mark.parametrize("name", ["mlflow", "langfuse", "langsmith", "phoenix"])
-def test_a_line_for_every_label_is_taken_as_it_stands(name: str) -> None:
-    written = lines(made(name).files[""])
-    assert written == said(name)
-    assert len(written) == len(RATINGS) - (name != "mlflow")  # which keeps a refusal as an error
+def test_mlflow_langfuse_langsmith_and_phoenix_take_every_line_as_it_stands() -> None:
+    for name, key in (
+        ("mlflow", None),
+        ("langfuse", lambda each: each["id"]),
+        ("langsmith", lambda each: each["id"]),
+        ("phoenix", lambda each: (each["span_id"], each["name"], each["identifier"])),
+    ):
+        assert lines(name) == said(name)
+        if key:
+            assert len({*map(key, said(name))}) == len(said(name)) == len(RATINGS) - 1
+    assert made("langfuse").left_out == ["Left out: ratings without a label (1)."]
+    assessments = said("mlflow")
+    by_error = [each["feedback"]["error"] for each in assessments if each["feedback"].get("error")]
+    assert [error["error_code"] for error in by_error] == ["refusal"]
+    sources = [each["source"] for each in assessments]
+    kinds = {(each["source_id"], each["source_type"]) for each in sources}
+    assert kinds == {("ann", "HUMAN"), ("ben", "HUMAN"), ("openai:gpt-x", "LLM_JUDGE")}
+    sources = [each["feedback_source"] for each in said("langsmith")]
+    kinds = {(each["metadata"]["rater_id"], each["type"]) for each in sources}
+    assert kinds == {("ann", "api"), ("ben", "api"), ("openai:gpt-x", "model")}
 
 
 def test_inspect_puts_every_raters_label_on_its_sample() -> None:
@@ -124,47 +139,32 @@ def test_a_wide_table_has_a_column_for_each_rater_and_na_where_there_is_none() -
     assert "prompt" not in rows[0]
 
 
-def test_no_rater_of_a_wide_table_is_run_as_a_formula() -> None:
-    given = material()
-    renamed = given.combined.assign(rater_id="=cmd()").drop_duplicates(["unit_id", "rubric"])
-    given = type(given)(**{**vars(given), "combined": renamed})
-    header = FORMATS["wide"].make(given).files[""].decode().splitlines()[0]
-    assert header.endswith(",'=cmd()")
-
-
-def test_what_a_wide_table_cannot_say_is_refused() -> None:
-    given = material()
-    for change, fault in (
-        ({"combined": given.combined.assign(label="NA")}, "reads as missing"),
-        ({"units": given.units.assign(ann="x")}, "both called 'ann'"),
-    ):
+def test_what_a_format_cannot_say_is_refused_and_no_rater_run_as_a_formula() -> None:
+    given, people = material(), material("ann", "ben")
+    combined = given.combined
+    other = combined.assign(rater_id=combined["rater_id"].replace("ann", "other:x"))
+    for name, whole, fault in (
+        ("wide", replace(given, combined=combined.assign(label="NA")), "reads as missing"),
+        ("wide", replace(given, units=given.units.assign(ann="x")), "both called 'ann'"),
+        ("argilla", people, "there are no grades yet"),
+        ("label-studio", people, "there are no grades yet"),
+        ("argilla", replace(given, combined=other.assign(rater_kind="model")),
+         "name one grader with --rater: ben, openai:gpt-x, other:x"),
+    ):  # fmt: skip
         with pytest.raises(InputError, match=fault):
-            FORMATS["wide"].make(type(given)(**{**vars(given), **change}))
-
-
-@pytest.mark.parametrize("name", ["argilla", "label-studio"])
-def test_people_alone_are_nothing_for_a_tool_that_takes_grades(name: str) -> None:
-    with pytest.raises(InputError, match="there are no grades yet"):
-        FORMATS[name].make(material("ann", "ben"))
-
-
-def test_argilla_takes_one_grader() -> None:
-    given = material()
-    other = given.combined.assign(rater_id=given.combined["rater_id"].replace("ann", "other:x"))
-    other["rater_kind"] = "model"
-    told = "name one grader with --rater: ben, openai:gpt-x, other:x"
-    with pytest.raises(InputError, match=told):
-        FORMATS["argilla"].make(type(given)(**{**vars(given), "combined": other}))
+            FORMATS[name].make(whole)
+    renamed = combined.assign(rater_id="=cmd()").drop_duplicates(["unit_id", "rubric"])
+    wide = FORMATS["wide"].make(replace(given, combined=renamed)).files[""].decode()
+    assert wide.splitlines()[0].endswith(",'=cmd()")
 
 
 def test_the_ids_by_which_a_tool_knows_a_unit_take_its_place() -> None:
+    ids = {"trace_id": "tr-1", "span_id": "s-1", "observation_id": "o-1", "sample_id": 7}
     given = material("ann")
-    ids = {"trace_id": "tr-1", "span_id": "s-1", "observation_id": "o-1"}
-    own = given.units.assign(**ids, sample_id=7, epoch=2)
-    given = type(given)(**{**vars(given), "units": own})
-    first = {name: lines(FORMATS[name].make(given).files[""])[0] for name in ("mlflow", "langfuse")}
-    assert (first["mlflow"]["trace_id"], first["mlflow"]["span_id"]) == ("tr-1", "s-1")
-    assert (first["langfuse"]["traceId"], first["langfuse"]["observationId"]) == ("tr-1", "o-1")
+    given = replace(given, units=given.units.assign(**ids, epoch=2))
+    mlflow, langfuse = (lines(name, given)[0] for name in ("mlflow", "langfuse"))
+    assert (mlflow["trace_id"], mlflow["span_id"]) == ("tr-1", "s-1")
+    assert (langfuse["traceId"], langfuse["observationId"]) == ("tr-1", "o-1")
     record = json.loads(FORMATS["inspect"].make(given).files[""])[0]
     assert (record["id"], record["epoch"], record["metadata"]["unit_id"]) == ("7", 2, "u1")
 
@@ -178,7 +178,6 @@ def test_each_says_what_it_could_not_carry() -> None:
         f"A wide table cannot store {lost}.",
     ]
     assert made("mlflow").left_out == []
-    assert made("langfuse").left_out == ["Left out: ratings without a label (1)."]
     assert any("annotators' labels (4)" in each for each in made("label-studio").left_out)
 
 
@@ -196,7 +195,7 @@ def test_files_are_the_owners_alone(name: str, tmp_path: Path) -> None:
         assert stat.S_IMODE(each.stat().st_mode) == (0o700 if each.is_dir() else 0o600)
 
 
-def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch) -> None:
+def test_a_folder_is_written_whole_or_not_at_all_and_over_nothing(tmp_path, monkeypatch):
     def full(path: Path, content: bytes) -> None:
         raise OSError("no space left")
 
@@ -204,9 +203,6 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch) ->
     with pytest.raises(OSError, match="no space"):
         save(made("argilla"), tmp_path / "set", FORMATS["argilla"])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_of_somebodys_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(InputError, match="is there already; name a new folder"):
         check_out(tmp_path, FORMATS["hugging-face"])
@@ -222,28 +218,15 @@ def test_an_unknown_format_suggests_the_nearest() -> None:
         assert format_of(known) is FORMATS["label-studio"]
 
 
-@pytest.fixture(params=PACKAGES)
-def tool(request: pytest.FixtureRequest) -> tuple[str, Callable[[Path], Any]]:
-    """A tool's name, and what its own package makes of a file, in an environment of its own."""
-    name = request.param
+@pytest.mark.load
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_tools_own_package_says_the_same(name, tmp_path):
     version = PACKAGES[name][0].partition("==")[2]
     folder = installed(f"{name}-{version}", pip_command(*PACKAGES[name]))
-
-    def asked(file: Path) -> Any:
-        command = [sys.executable, "-P", str(HERE / "tools.py"), name, str(file)]
-        environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(file.parent)}
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout.splitlines()[-1])
-
-    return name, asked
-
-
-@pytest.mark.load
-def test_the_tools_own_package_says_the_same(tool, tmp_path):
-    name, asked = tool
     out = tmp_path / f"out{FORMATS[name].suffix}"
     save(made(name), out, FORMATS[name])
-    assert asked(out) == said(name)
+    # In an environment of its own.
+    environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(tmp_path)}
+    done = python(HERE / "tools.py", name, out, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == said(name)

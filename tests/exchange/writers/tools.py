@@ -108,8 +108,7 @@ def langfuse(file: Path) -> Any:
     from langfuse.api.scores.types.create_score_request import CreateScoreRequest
 
     address, bodies = server({"results": [], "errors": []})
-    lines = file.read_text("utf-8").splitlines()
-    scores = [CreateScoreRequest(**json.loads(line)) for line in lines]
+    scores = [CreateScoreRequest(**each) for each in read_lines(file)]
     client = LangfuseAPI(base_url=address, username="nobody", password="none")
     with suppress(Exception):  # the service's reply is not what is tried here
         client.scores.create(request=scores)
@@ -117,12 +116,15 @@ def langfuse(file: Path) -> Any:
     return body
 
 
+def read_lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
 def langsmith(file: Path) -> Any:
     """The feedback, read and written again."""
     from langsmith.schemas import FeedbackCreate
 
-    lines = file.read_text("utf-8").splitlines()
-    given = [FeedbackCreate(**json.loads(line)) for line in lines]
+    given = [FeedbackCreate(**each) for each in read_lines(file)]
     return [json.loads(each.model_dump_json(exclude_unset=True)) for each in given]
 
 
@@ -131,9 +133,7 @@ def phoenix(file: Path) -> Any:
     from phoenix.client import Client
 
     address, bodies = server({"data": []})
-    lines = file.read_text("utf-8").splitlines()
-    client = Client(base_url=address)
-    client.spans.log_span_annotations(span_annotations=[json.loads(line) for line in lines])
+    Client(base_url=address).spans.log_span_annotations(span_annotations=read_lines(file))
     (body,) = bodies
     return body["data"]
 
@@ -142,8 +142,7 @@ def mlflow(file: Path) -> Any:
     """The assessments, read and written again."""
     from mlflow.entities import Assessment
 
-    lines = file.read_text("utf-8").splitlines()
-    return [Assessment.from_dictionary(json.loads(line)).to_dictionary() for line in lines]
+    return [Assessment.from_dictionary(each).to_dictionary() for each in read_lines(file)]
 
 
 def server(answer: dict[str, Any]) -> tuple[str, list[Any]]:
@@ -168,16 +167,6 @@ def server(answer: dict[str, Any]) -> tuple[str, list[Any]]:
     return f"http://127.0.0.1:{service.server_port}", bodies
 
 
-TOOLS = {
-    "argilla": argilla,
-    "hugging-face": hugging_face,
-    "inspect": inspect,
-    "label-studio": label_studio,
-    "langfuse": langfuse,
-    "langsmith": langsmith,
-    "mlflow": mlflow,
-    "phoenix": phoenix,
-}
-
 if __name__ == "__main__":
-    print("\n" + json.dumps(TOOLS[sys.argv[1]](Path(sys.argv[2])), ensure_ascii=False, default=str))
+    tool = globals()[sys.argv[1].replace("-", "_")]
+    print("\n" + json.dumps(tool(Path(sys.argv[2])), ensure_ascii=False, default=str))

@@ -9,21 +9,17 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.graders.clients import build_claude_request as build_request
 from evenhand.graders.clients import parse_claude_reply as parse_reply
-from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from harness.installing import installed, pip_command
-from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, error, labelled, message
-from harness.studies import MarkedStudy
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 
 PAIR = load_rubric("even-handedness")
-VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}
-PROMPT = PAIR.for_prompt(VALUES | {"response_b": "No."})
+PROMPT = PAIR.for_prompt(dict.fromkeys(PAIR.variables, "Yes."))
 
 
-def test_the_request_asks_for_one_option_by_schema() -> None:
+def test_the_request_asks_for_one_option_by_schema_and_holds_nothing_that_is_refused() -> None:
     request = build_request("claude-x", PROMPT)
     schema = request["output_config"]["format"]
     assert schema["type"] == "json_schema"
@@ -32,34 +28,18 @@ def test_the_request_asks_for_one_option_by_schema() -> None:
     assert request["system"][0]["text"] == PROMPT.system
     assert request["system"][0]["cache_control"] == {"type": "ephemeral"}
     assert request["messages"] == [{"role": "user", "content": PROMPT.user}]  # no prefill
-
-
-def test_the_request_holds_nothing_that_current_models_refuse() -> None:
     refused = {"temperature", "top_p", "top_k", "tool_choice", "tools", "thinking"}
-    request = build_request("claude-x", PROMPT)
     assert not refused & set(request)
     assert request["max_tokens"] >= 8000  # thinking counts too
 
 
-def parsed(reply: Reply) -> Outcome:
-    return parse_reply(reply.body, PAIR)
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [('{"label": "C"}', "C"), ('{"label":"(B)"}', "B"), ("A", "A"), ("The answer is (C)", "C")],
-)
-def test_a_label_is_read(text: str, label: str) -> None:
-    outcome = parsed(message(text))
-    assert (outcome.label, outcome.unscored_reason, outcome.raw) == (label, "", text)
-    assert outcome.probabilities is None
-    assert outcome.prob_method == ""
-
-
-def test_the_text_block_is_chosen_by_type() -> None:
-    reply = message('{"label": "B"}', thinking="A, B or C?").body
-    reply["content"].insert(1, {"type": "note", "text": '{"label": "A"}'})
-    assert parse_reply(reply, PAIR).label == "B"
+def test_a_label_is_read_from_the_block_of_text() -> None:
+    for text, label in (('{"label": "C"}', "C"), ('{"label":"(B)"}', "B"), ("A", "A")):
+        reply = message(text, thinking="A, B or C?").body
+        reply["content"].insert(1, {"type": "note", "text": '{"label": "A"}'})
+        outcome = parse_reply(reply, PAIR)
+        assert (outcome.label, outcome.unscored_reason, outcome.raw) == (label, "", text)
+        assert (outcome.probabilities, outcome.prob_method) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -69,16 +49,12 @@ def test_the_text_block_is_chosen_by_type() -> None:
         (message('{"label": "C"}', stop_reason="refusal"), "refusal"),
         (message("", stop_reason="max_tokens", thinking="Hm"), "truncated"),
         (message("", stop_reason="model_context_window_exceeded"), "truncated"),
-        (message("I would rather not."), "unparseable"),
-        (message('{"label": "D"}'), "unparseable"),
-        (message('{"label": "A or B"}'), "unparseable"),
-        (message(""), "unparseable"),
-        (message("[1]"), "unparseable"),
-        (message("null"), "unparseable"),
+        *((message(text), "unparseable") for text in ("I would rather not.", '{"label": "D"}',
+          '{"label": "A or B"}', "", "[1]", "null")),
     ],
-)
+)  # fmt: skip
 def test_what_has_no_valid_label_is_unscored_with_the_reason(reply: Reply, reason: str) -> None:
-    outcome = parsed(reply)
+    outcome = parse_reply(reply.body, PAIR)
     assert (outcome.label, outcome.unscored_reason) == ("", reason)
     assert outcome.raw == reply.body["content"][-1]["text"]
     assert outcome.evidence["stop_reason"] == reply.body["stop_reason"]
@@ -96,28 +72,17 @@ def test_a_graded_study(bench: Bench) -> None:
     summary = grade(study, [bench.claude], orders=("ab",))
     assert (summary.scored, summary.unscored, summary.stopped) == (3, 0, ())
     table = study.ratings()
-    assert sorted(table["unit_id"]) == ["p0001|m", "p0002|m", "p0003|m"]  # as replies came in
-    assert set(table["rater_id"]) == {bench.claude}
-    assert set(table["rater_kind"]) == {"model"}
-    assert set(table["order"]) == {"ab"}
-    assert set(table["rubric_hash"]) == {PAIR.hash}
+    kept = table[["rater_id", "rater_kind", "order", "rubric_hash"]].drop_duplicates()
+    assert kept.to_numpy().tolist() == [[bench.claude, "model", "ab", PAIR.hash]]
     assert table["p_positive"].isna().all()
     assert (table["seconds"] > 0).all()
     expected = {call.unit.removesuffix("|a"): call.choice for call in bench.calls}
     assert dict(zip(table["unit_id"], table["label"], strict=True)) == expected
-
-
-def test_sdk_and_headers_are_the_official_ones(bench: Bench) -> None:
-    grade(bench.study(pairs=1, rubrics=("even-handedness",)), [bench.claude])
+    assert sorted(expected) == ["p0001|m", "p0002|m", "p0003|m"]
     headers = bench.calls[0].headers
     assert headers["authorization"] == "Bearer sk-ant-test-key-of-nobody"
     assert headers["user-agent"].startswith("AsyncAnthropic/Python")
     assert headers["x-stainless-retry-count"] == "0"
-
-
-def test_a_missing_key_is_one_sentence(marked_study: MarkedStudy) -> None:
-    with pytest.raises(InputError, match="ANTHROPIC_API_KEY"):
-        grade(marked_study(), ["anthropic:claude-test"])
 
 
 def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> None:
@@ -126,16 +91,16 @@ def test_refusals_and_truncations_are_kept_and_not_asked_again(bench: Bench) -> 
         "p0001|m|b": message('{"la', stop_reason="max_tokens"),
         "p0002|m|a": message("Both have merits."),
     }
-
     bench.script = lambda call: replies.get(call.unit, message('{"label": "2"}'))
     study = bench.study(pairs=2)
-    summary = grade(study, [bench.claude])
-    assert summary.graders[0].unscored == {"refusal": 1, "truncated": 1, "unparseable": 1}
-    table = study.ratings().set_index("unit_id")
-    reasons = table["unscored_reason"].sort_index()
-    assert reasons.tolist() == ["refusal", "truncated", "unparseable", ""]
+    reasons = {"refusal": 1, "truncated": 1, "unparseable": 1}
+    assert grade(study, [bench.claude]).graders[0].unscored == reasons
+    kept = study.ratings().set_index("unit_id")["unscored_reason"].sort_index()
+    assert kept.tolist() == [*reasons, ""]
     assert grade(study, [bench.claude]).graders[0].already == 4
     assert len(bench.calls) == 4
+    again = grade(study, [bench.claude], retry_unscored=True).graders[0]
+    assert again.planned == 3
 
 
 KEY = "credential-of-nobody-0123456789"
@@ -160,7 +125,11 @@ def cloud(request: pytest.FixtureRequest, bench: Bench, monkeypatch) -> str:
     return name
 
 
-def test_a_cloud_grades(bench: Bench, cloud: str) -> None:
+def test_a_cloud_grades_and_its_credentials_go_nowhere_else(bench, cloud, server):
+    def echo(call: Call) -> Reply:
+        secrets = json.dumps(dict(call.headers))
+        return error(400, secrets) if call.nth % 2 else Reply(200, {"x": secrets})
+
     _, model, path = CLOUDS[cloud]
     study = bench.study(pairs=2)
     summary = grade(study, [f"{cloud}:{model}"])
@@ -169,35 +138,18 @@ def test_a_cloud_grades(bench: Bench, cloud: str) -> None:
     assert all(KEY in repr(call.headers) for call in bench.calls)
     assert {row["rater_id"] for row in rows(study)} == {f"{cloud}:{model}@{bench.root}"}
     assert {row["label"] for row in rows(study)} == {"2"}
-    study.close()
-    assert KEY not in (study.folder / "study.db").read_bytes().decode("latin-1")
-
-
-def test_what_a_cloud_echoes_of_its_credentials_is_kept_nowhere(bench: Bench, cloud: str) -> None:
-    def echo(call: Call) -> Reply:
-        secrets = json.dumps(dict(call.headers))
-        return error(400, secrets) if call.nth % 2 else Reply(200, {"x": secrets})
-
-    bench.script = echo
-    study = bench.study(pairs=2)
-    summary = grade(study, [f"{cloud}:{CLOUDS[cloud][1]}"])
-    study.close()
-    assert KEY not in (study.folder / "study.db").read_bytes().decode("latin-1") + repr(summary)
-    assert bench.calls
-
-
-def test_a_clouds_credentials_go_to_no_other_address(bench: Bench, cloud: str) -> None:
-    other = ProtocolServer()
-    other.script = bench.script
-    grade(bench.study(pairs=1), [f"{cloud}:{CLOUDS[cloud][1]}@{other.root}"])
-    assert other.calls
-    assert not [call for call in other.calls if KEY in repr(call.headers)]
-    other.close()
-
-
-def test_a_cloud_has_no_batches(marked_study: MarkedStudy, cloud: str) -> None:
+    bench.script, server.script = echo, bench.script
+    echoed = bench.study(pairs=2, name="echoed")
+    summary = grade(echoed, [f"{cloud}:{model}"])
+    for each in (study, echoed):
+        each.close()
+        kept = (each.folder / "study.db").read_bytes().decode("latin-1")
+        assert KEY not in kept + repr(summary)
+    grade(bench.study(pairs=1, name="other"), [f"{cloud}:{model}@{server.root}"])
+    assert server.calls
+    assert not [call for call in server.calls if KEY in repr(call.headers)]
     with pytest.raises(InputError, match="no batch service"):
-        grade(marked_study(), [f"{cloud}:{CLOUDS[cloud][1]}"], batch=True)
+        grade(bench.study(pairs=1, name="batch"), [f"{cloud}:{model}"], batch=True)
 
 
 @pytest.mark.parametrize(

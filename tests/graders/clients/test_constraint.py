@@ -1,22 +1,19 @@
 """Labels are asked for by the server's own means, which is learnt once, remembered and said."""
 
 import json
-from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-from evenhand.cli.main import main
 from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.clients import parse_claude_reply as parse_message
 from evenhand.graders.clients import way_of
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
-from evenhand.study.store.schema import grades
 from harness.replies import Call, Reply, answer, completion, error, message
 from tests.graders.bench import Bench
-from tests.graders.grading import grade
+from tests.graders.grading import grade, rows
 
 RUBRIC = load_rubric("refusal")
 
@@ -25,29 +22,27 @@ def ways_of(bench: Bench) -> list[str]:
     return [way_of(call.body) for call in bench.calls]
 
 
-def attempts(study: Study) -> list[Any]:
-    columns = (grades.c.unit_id, grades.c.label, grades.c.raw, grades.c.provenance)
-    with study.store.read() as connection:
-        return list(connection.execute(sa.select(*columns).order_by(grades.c.event_id)))
+def attempts(study: Study) -> list[tuple[str, str, str, str]]:
+    """Of each grade its unit, label, reply and how it was asked for."""
+    return [
+        (row["unit_id"], row["label"], row["raw"], row["provenance"]["asked_by"])
+        for row in rows(study)
+    ]
 
 
 def held(call: Call) -> Reply:
     """An answer as a server gives it that holds models to a schema or a tool."""
-    label = json.dumps({"label": call.choice})
-    way = way_of(call.body)
-    if call.path.endswith("/messages"):
-        if way != "tool":
-            return message(label if way == "json_schema" else call.choice)
-        reply = message("")
-        block = {"type": "tool_use", "id": "t", "name": "rate", "input": {"label": call.choice}}
-        return replace(reply, body=reply.body | {"content": [block], "stop_reason": "tool_use"})
+    label, way = json.dumps({"label": call.choice}), way_of(call.body)
+    make = message if call.path.endswith("/messages") else completion
     if way != "tool":
-        return completion(label if way == "json_schema" else call.choice)
+        return make(label if way == "json_schema" else call.choice)
+    if make is message:
+        block = {"type": "tool_use", "id": "t", "name": "rate", "input": {"label": call.choice}}
+        body = message("").body
+        return Reply(body=body | {"content": [block], "stop_reason": "tool_use"})
     reply = completion(None, finish_reason="tool_calls")
-    function = {"name": "rate", "arguments": label}
-    reply.body["choices"][0]["message"]["tool_calls"] = [
-        {"id": "t", "type": "function", "function": function}
-    ]
+    function = {"id": "t", "type": "function", "function": {"name": "rate", "arguments": label}}
+    reply.body["choices"][0]["message"]["tool_calls"] = [function]
     return reply
 
 
@@ -70,14 +65,19 @@ def refusing(*refused: str) -> Any:
 )
 def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(bench, refused, way, grader):
     bench.script = refusing(*refused)
-    study = bench.study(pairs=3, rubrics=("hedging", "refusal"))
-    assert grade(study, [grader], ["hedging"], method="label").scored == 6
-    assert ways_of(bench)[: len(refused)] == list(refused)
-    assert set(ways_of(bench)[len(refused) :]) == {way}
+    study = bench.study(pairs=1, rubrics=("hedging", "refusal"))
+    assert grade(study, [grader], ["hedging"], method="label").scored == 2
+    first = bench.calls[0]
+    if not refused and grader == bench.openai:
+        schema = first.body["response_format"]["json_schema"]
+        assert schema["strict"] is True
+        assert schema["schema"]["properties"]["label"]["enum"] == first.keys
+        assert schema["schema"]["additionalProperties"] is False
+    assert ways_of(bench) == [*refused, way, way]
     bench.calls.clear()
-    assert grade(study, [grader], ["refusal"], method="label").scored == 6
-    assert ways_of(bench) == [way] * 6
-    assert {each.provenance["asked_by"] for each in attempts(study)} == {way}
+    assert grade(study, [grader], ["refusal"], method="label").scored == 2
+    assert ways_of(bench) == [way] * 2
+    assert {asked_by for *_, asked_by in attempts(study)} == {way}
 
 
 UNKNOWN = "Failed to deserialize the JSON body into the target type: response_format"
@@ -102,27 +102,14 @@ REFUSALS = {
 @pytest.mark.parametrize("who", REFUSALS)
 def test_a_server_without_schemas_is_asked_by_a_tool(bench: Bench, who: str) -> None:
     bench.script = lambda call: REFUSALS[who] if way_of(call.body) == "json_schema" else held(call)
-    study = bench.study(pairs=3)
-    assert grade(study, [bench.openai], method="label", concurrency=1).scored == 6
-    assert ways_of(bench) == ["json_schema", *["tool"] * 6]
-
-
-def test_the_schema_names_the_keys_and_nothing_else(bench: Bench) -> None:
-    bench.script = held
-    grade(bench.study(pairs=1), [bench.openai], method="label")
-    schema = bench.calls[0].body["response_format"]["json_schema"]
-    assert schema["strict"] is True
-    assert schema["schema"]["properties"]["label"]["enum"] == bench.calls[0].keys
-    assert schema["schema"]["additionalProperties"] is False
+    assert grade(bench.study(pairs=1), [bench.openai], method="label", concurrency=1).scored == 2
+    assert ways_of(bench) == ["json_schema", "tool", "tool"]
 
 
 def test_draws_are_held_to_the_keys_too(bench: Bench) -> None:
-    calls = iter(range(1000))
-    bench.script = lambda call: replace(
-        held(call), body=held(call).body | {"id": f"c-{next(calls)}"}
-    )
-    study = bench.study(pairs=1)
-    assert grade(study, [bench.openai], draws=3).scored == 6
+    calls = count()
+    bench.script = lambda call: Reply(body=held(call).body | {"id": f"c-{next(calls)}"})
+    assert grade(bench.study(pairs=1), [bench.openai], draws=3).scored == 6
     assert set(ways_of(bench)) == {"json_schema"}
 
 
@@ -138,54 +125,46 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_held_to_the_keys(b
     summary = grade(study, [bench.openai], concurrency=1)
     assert (summary.scored, summary.unscored) == ((4, 0) if mended else (3, 1))
     assert sorted(ways_of(bench)) == ["json_schema", *["plain"] * 4]
-    about = [each for each in attempts(study) if each.unit_id == "p0001|m|a"]
-    assert [each.provenance["asked_by"] for each in about] == ["plain", "json_schema"]
-    assert about[0].raw == "2 or 3"
-    assert bool(about[1].label) is mended
+    first, second = (each for each in attempts(study) if each[0] == "p0001|m|a")
+    assert (*first[2:], second[3]) == ("2 or 3", "plain", "json_schema")
+    assert bool(second[1]) is mended
     assert grade(study, [bench.openai]).graders[0].planned == 0
 
 
 @pytest.mark.parametrize(
     ("figures", "fault"),
     [
-        ((0.6, 0.2, 0.1), "above zero"),  # probabilities
-        ((12.5, 9.1, 3.0), "above zero"),  # logits
+        ((0.6, 0.2, 0.1), "above zero"),  # probabilities, or logits
         ((0.0, 0.0, 0.0), "more than one in all"),
         ((-3.0, -3.0, -3.0), "all the same"),
     ],
 )
-def test_figures_that_are_no_log_probabilities_refuse_the_server(bench, capsys, figures, fault):
+def test_figures_that_are_no_log_probabilities_refuse_the_server(bench, run, figures, fault):
     """Point 2: all were clipped to 1, and each reply became A at a third each."""
-
-    def script(call: Call) -> Reply:
-        top = [{"token": key, "logprob": at} for key, at in zip("312", figures, strict=True)]
-        reply = completion("3", positions=[{"3": 1.0}])
-        reply.body["choices"][0]["logprobs"]["content"] = [{**top[0], "top_logprobs": top}]
-        return reply
-
-    bench.script = script
-    study = bench.study(pairs=4)
-    assert main(["grade", str(study.folder), "--grader", bench.openai]) != 0
-    said = " ".join("".join(capsys.readouterr()).split())
-    assert f"figures that cannot be log-probabilities ({fault})" in said
-    assert "--method label" in said
+    top = [{"token": key, "logprob": at} for key, at in zip("312", figures, strict=True)]
+    reply = completion("3", positions=[{"3": 1.0}])
+    reply.body["choices"][0]["logprobs"]["content"] = [{**top[0], "top_logprobs": top}]
+    bench.script, study = lambda call: reply, bench.study(pairs=2)
+    done = run("grade", study.folder, "--grader", bench.openai)
+    told = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode != 0
+    assert f"figures that cannot be log-probabilities ({fault})" in told
+    assert "--method label" in told
     assert len(bench.calls) == 1
     assert study.ratings().empty
-    assert grade(study, [bench.openai], method="label").scored == 8
+    assert grade(study, [bench.openai], method="label").scored == 4
 
 
-ODD = [("created", "yesterday"), ("usage", []), ("id", 17), ("model", ["m"]), ("usage", None)]
-
-
-@pytest.mark.parametrize(
-    ("name", "odd"), [*ODD, ("system_fingerprint", 4), ("service_tier", {}), ("created", None)]
-)
-def test_an_odd_field_costs_no_label(name: str, odd: Any) -> None:
-    reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body | {name: odd}
-    chat = parse_reply(reply, RUBRIC)
-    assert (chat.label, chat.prob_method) == ("2", "logprobs")
-    named = {name: odd} if name in ("id", "model", "usage") else {}
-    assert parse_message(message("2").body | named, RUBRIC).label == "2"
+def test_an_odd_field_costs_no_label() -> None:
+    for name, odd in (
+        ("created", "yesterday"), ("usage", []), ("id", 17), ("model", ["m"]), ("usage", None),
+        ("system_fingerprint", 4), ("service_tier", {}), ("created", None),
+    ):  # fmt: skip
+        reply = completion("2", positions=[{"2": 0.9, "3": 0.1}]).body
+        chat = parse_reply(reply | {name: odd}, RUBRIC)
+        assert (chat.label, chat.prob_method) == ("2", "logprobs")
+        named = {name: odd} if name in ("id", "model", "usage") else {}
+        assert parse_message(message("2").body | named, RUBRIC).label == "2"
 
 
 @pytest.mark.parametrize("odd", [None, "high", {}, [None], float("nan")])

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from evenhand.graders.clients import Shape, learn
 from evenhand.graders.clients import build_chat_request as build_request
 from evenhand.graders.clients import parse_chat_reply as parse_reply
@@ -15,14 +15,12 @@ from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
 from evenhand.study.store.store import grade_totals
 from harness.replies import Call, Reply, answer, completion, error
-from harness.studies import MarkedStudy
 from tests.commands import Run
 from tests.graders.bench import Bench
 from tests.graders.grading import grade
 
 PAIR = load_rubric("even-handedness")
-VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}
-PROMPT = PAIR.for_prompt(VALUES | {"response_b": "No."})
+PROMPT = PAIR.for_prompt(dict.fromkeys(PAIR.variables, "Yes."))
 PLANTED = {"C": 0.60, " C": 0.15, "B": 0.10, "(": 0.06, "A": 0.05, " Sure": 0.04}
 
 
@@ -69,57 +67,54 @@ def test_other_complaints_teach_nothing_and_learning_ends() -> None:
     assert shape is None
 
 
-def parsed(reply: Reply) -> Outcome:
-    return parse_reply(reply.body, PAIR)
+def parsed(text: str | None, **more: Any) -> Outcome:
+    return parse_reply(completion(text, **more).body, PAIR)
 
 
 def test_known_answer() -> None:
-    outcome = parsed(completion("C", positions=[PLANTED]))
-    assert outcome.label == "C"
-    assert outcome.prob_method == "logprobs"
+    outcome = parsed("C", positions=[PLANTED])
+    assert (outcome.label, outcome.prob_method) == ("C", "logprobs")
     assert outcome.probabilities["C"] == pytest.approx(0.75 / 0.90)
     assert outcome.evidence["in_option_mass"] == pytest.approx(0.90)
     assert outcome.evidence["low_mass"] is False
     assert len(outcome.evidence["top_logprobs"]) == 6
-
-
-def test_the_most_probable_option_and_its_text_are_kept_and_low_mass_is_flagged() -> None:
-    outcome = parsed(completion("B", positions=[{"B": 0.3, "C": 0.7}]))
+    # The most probable option and its text are kept, and low mass is flagged.
+    outcome = parsed("B", positions=[{"B": 0.3, "C": 0.7}])
     assert (outcome.label, outcome.raw, outcome.evidence["text_label"]) == ("C", "B", "B")
-    outcome = parsed(completion("C", positions=[{"C": 0.3, "I": 0.5, "The": 0.2}]))
+    outcome = parsed("C", positions=[{"C": 0.3, "I": 0.5, "The": 0.2}])
     assert outcome.probabilities == {"A": 0.0, "B": 0.0, "C": 1.0}
     assert outcome.evidence["low_mass"] is True
+    # What is not listed may be any option's.
+    alone = parsed("B", positions=[{"B": 0.55}])
+    assert (alone.label, alone.probabilities, alone.prob_method) == ("B", None, "")
+    assert alone.evidence["unseen"] == pytest.approx(0.45)
+    tail = parsed("B", positions=[{"B": 0.55, "A": 0.25, "Sure": 0.1}])
+    assert tail.probabilities["B"] == pytest.approx(0.55 / 0.8)
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [
-        completion("C"),
-        completion("Answer: C", positions=[]),
-        completion("C", positions=[{"!": 1.0}]),
-        completion("<think>A or B? Neither.</think>\nC"),
-    ],
+    ("text", "positions"),
+    [("C", None), ("Answer: C", []), ("C", [{"!": 1.0}]), ("<think>A or B?</think>\nC", None)],
 )
-def test_a_hard_label_where_there_are_no_usable_probabilities(reply: Reply) -> None:
-    outcome = parsed(reply)
+def test_a_hard_label_where_there_are_no_usable_probabilities(text, positions):
+    outcome = parsed(text, positions=positions)
     assert (outcome.label, outcome.prob_method, outcome.probabilities) == ("C", "", None)
 
 
 @pytest.mark.parametrize(
-    ("reply", "reason"),
+    ("text", "more", "reason"),
     [
-        (completion("", finish_reason="content_filter"), "content_filter"),
-        (completion(None, refusal="I can't help with that."), "refusal"),
-        (completion("The options", finish_reason="length"), "truncated"),
-        (completion("A or B"), "unparseable"),
-        (completion(None), "unparseable"),
-        (completion("A fair one.", positions=[{"A": 0.9, "The": 0.1}]), "unparseable"),
+        ("", {"finish_reason": "content_filter"}, "content_filter"),
+        (None, {"refusal": "I can't help with that."}, "refusal"),
+        ("The options", {"finish_reason": "length"}, "truncated"),
+        ("A or B", {}, "unparseable"),
+        (None, {}, "unparseable"),
+        ("A fair one.", {"positions": [{"A": 0.9, "The": 0.1}]}, "unparseable"),
     ],
 )
-def test_what_has_no_valid_label_is_unscored_with_the_reason(reply: Reply, reason: str) -> None:
-    outcome = parsed(reply)
-    assert (outcome.label, outcome.unscored_reason) == ("", reason)
-    assert outcome.probabilities is None
+def test_what_has_no_valid_label_is_unscored_with_the_reason(text, more, reason):
+    outcome = parsed(text, **more)
+    assert (outcome.label, outcome.unscored_reason, outcome.probabilities) == ("", reason, None)
 
 
 @pytest.mark.parametrize("reply", [{}, {"choices": []}, {"choices": [{}]}, {"choices": None}])
@@ -127,17 +122,6 @@ def test_a_reply_of_another_shape_is_kept_whole(reply: dict[str, object]) -> Non
     outcome = parse_reply(reply, PAIR)
     assert outcome.unscored_reason == "unparseable"
     assert json.loads(outcome.raw) == reply
-
-
-def test_a_graded_study(bench: Bench) -> None:
-    bench.script = lambda call: completion("C", positions=[PLANTED])
-    study = bench.study(rubrics=("even-handedness",))
-    assert grade(study, [bench.openai], orders=("ab",)).scored == 3
-    table = study.ratings()
-    assert set(table["label"]) == {"C"}
-    assert set(table["prob_method"]) == {"logprobs"}
-    assert table["p_positive"].tolist() == pytest.approx([0.75 / 0.90] * 3)
-    assert json.loads(table["probabilities"][0])["B"] == pytest.approx(0.10 / 0.90)
 
 
 def test_p_positive_is_the_sum_over_affirmative_options(bench: Bench) -> None:
@@ -148,15 +132,21 @@ def test_p_positive_is_the_sum_over_affirmative_options(bench: Bench) -> None:
     assert study.ratings()["p_positive"].tolist() == pytest.approx([0.6 / 0.9] * 2)
 
 
-def test_the_other_order_is_turned_back(bench: Bench) -> None:
-    bench.script = lambda call: completion("A", positions=[{"A": 0.7, "B": 0.2, "C": 0.1}])
-    study = bench.study(pairs=1, rubrics=("even-handedness",))
-    grade(study, [bench.openai], orders=("ab", "ba"))
-    rows = study.ratings().set_index("order")
+def test_both_orders_are_asked_and_the_other_is_turned_back(bench: Bench) -> None:
+    tokens = {"A": 0.7, "B": 0.2, "C": 0.1}
+    bench.script = lambda call: (
+        completion("A", positions=[tokens]) if "A" in call.keys else completion("2")
+    )
+    study = bench.study(pairs=1, rubrics=("even-handedness", "hedging"))
+    grade(study, [bench.openai], method="logprobs", orders=("ab", "ba"), concurrency=1)
+    table = study.ratings()
+    assert set(table[table["rubric"] == "hedging"]["order"]) == {""}
+    rows = table[table["rubric"] == "even-handedness"].set_index("order")
     assert rows["label"].to_dict() == {"ab": "A", "ba": "B"}
     found = json.loads(rows.loc["ba", "probabilities"])
     assert found == pytest.approx({"A": 0.2, "B": 0.7, "C": 0.1})
-    first, second = (call.user.index("|m|a") < call.user.index("|m|b") for call in bench.calls)
+    asked = [call.user for call in bench.calls if "A" in call.keys]
+    first, second = (text.index("|m|a") < text.index("|m|b") for text in asked)
     assert first and not second
 
 
@@ -166,16 +156,15 @@ REFUSED = {
     "temperature": error(422, "body.temperature: Extra inputs are not permitted"),
     "top_logprobs": error(400, "Invalid value for 'top_logprobs': must be at most 5"),
 }
+NO_LOGPROBS = error(400, "logprobs is not supported")
 
 
 @pytest.mark.parametrize(
     ("refuses", "method", "lessons", "taught"),
     [
-        (["max_tokens"], "logprobs", 1, [1]),
         (["temperature"], "logprobs", 1, [1]),
         (["top_logprobs"], "logprobs", 1, [1]),
         # Refused with reasoning off too; asked again on another unit, and now and then later.
-        (["logprobs"], "", 8, [1, 2, 5, 17]),
         (["max_tokens", "logprobs"], "", 9, [1, 2, 5, 17]),
     ],
 )
@@ -189,30 +178,13 @@ def test_a_server_teaches_once_not_per_request(bench, refuses, method, lessons, 
                 return REFUSED[name]
         return answer(call)
 
-    bench.script = script
-    study = bench.study(pairs=10)
+    bench.script, study = script, bench.study(pairs=10)
     summary = grade(study, [bench.openai], concurrency=1)
     assert (summary.scored, summary.unscored) == (20, 0)
     asked = list(dict.fromkeys(call.unit for call in bench.calls))
     assert [1 + asked.index(unit) for unit in dict.fromkeys(c.unit for c in refused)] == taught
     assert len(refused) == lessons
     assert set(study.ratings()["prob_method"]) == {method}
-
-
-def test_openai_itself_needs_a_key(marked_study: MarkedStudy) -> None:
-    with pytest.raises(InputError, match="OPENAI_API_KEY"):
-        grade(marked_study(), ["openai:gpt-test"])
-
-
-NO_LOGPROBS = error(400, "logprobs is not supported")
-
-
-def test_what_is_not_listed_may_be_any_options() -> None:
-    alone = parse_reply(completion("B", positions=[{"B": 0.55}]).body, PAIR)
-    assert (alone.label, alone.probabilities, alone.prob_method) == ("B", None, "")
-    assert alone.evidence["unseen"] == pytest.approx(0.45)
-    tail = parse_reply(completion("B", positions=[{"B": 0.55, "A": 0.25, "Sure": 0.1}]).body, PAIR)
-    assert tail.probabilities["B"] == pytest.approx(0.55 / 0.8)
 
 
 @pytest.mark.parametrize("times", [1, 2, 9])
@@ -242,21 +214,6 @@ def test_a_refusal_after_probabilities_is_asked_again_then_counted(bench, times)
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
 
 
-def test_the_terminal_says_how_many_lack_probabilities(bench: Bench, run: Run) -> None:
-    # One reply is another model's.
-    bench.script = lambda call: completion("2") if call.unit == "p0002|m|a" else answer(call)
-    study = bench.study(pairs=3)
-    said = run.ok("grade", study.folder, "--grader", bench.openai)
-    assert "1 of 6 without probabilities. Run again with --retry-unscored" in said
-
-
-def test_a_server_that_gives_none_is_not_paid_again_for_it(bench: Bench) -> None:
-    bench.script = lambda call: completion("2")
-    study = bench.study(pairs=2)
-    assert grade(study, [bench.openai]).graders[0].without_probabilities == 4
-    assert grade(study, [bench.openai], retry_unscored=True).graders[0].planned == 0
-
-
 @pytest.mark.parametrize(("name", "lessons"), [("", 1), ("azure/gpt-5.6", 0), ("an-alias", 1)])
 def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_gateway(
     bench, name, lessons
@@ -274,8 +231,7 @@ def test_reasoning_is_off_where_probabilities_need_that_at_openai_and_behind_a_g
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", [False, True])
-def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(bench, batch):
+def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_batch(bench: Bench) -> None:
     first: list[str] = []
 
     def script(call: Call) -> Reply:
@@ -283,18 +239,12 @@ def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(bench, 
         refused = call.unit == first[0] and "logprobs" in call.body
         return NO_LOGPROBS if refused else answer(call)
 
-    bench.script = script
-    study = bench.study(pairs=4)
-    arguments = ["grade", str(study.folder), "--grader", bench.openai]
-    assert grade(study, [bench.openai], batch=batch).scored == 8
+    bench.script, study = script, bench.study(pairs=4)
+    assert grade(study, [bench.openai], batch=True).scored == 8
     table = study.ratings().set_index("unit_id")
     assert set(table.index[table["prob_method"] == ""]) == {first[0]}
-    if batch:  # the second is asked live too, so that the batch asks for probabilities
-        assert (len(bench.batches.calls), len(bench.calls)) == (6, 3 + 1)
-    bench.script = answer  # it is mended
-    assert main(arguments) == 0
-    assert main([*arguments, "--retry-unscored"]) == 0
-    assert set(study.ratings()["prob_method"]) == {"logprobs"}
+    # The second is asked live too, so that the batch asks for probabilities.
+    assert (len(bench.batches.calls), len(bench.calls)) == (6, 3 + 1)
 
 
 def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, run: Run) -> None:
@@ -304,32 +254,32 @@ def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, 
         asked.extend([call.unit] if call.unit not in asked else [])
         return NO_LOGPROBS if len(asked) <= 4 and "logprobs" in call.body else answer(call)
 
-    bench.script = script
-    study = bench.study(pairs=5)
-    arguments = ["grade", str(study.folder), "--grader", bench.openai, "--concurrency", "1"]
-    assert "4 of 10 without probabilities" in run.ok(*arguments)
+    bench.script, study = script, bench.study(pairs=5)
+    said = run.ok("grade", study.folder, "--grader", bench.openai, "--concurrency", "1")
+    assert "4 of 10 without probabilities. Run again with --retry-unscored" in said
     table = study.ratings().set_index("unit_id")
     assert set(table.index[table["prob_method"] == ""]) == set(asked[:4])
 
 
-def without_reasoning(call: Call, reply: Reply) -> Reply:
-    """The reply where reasoning is off, and one without probabilities elsewhere."""
-    return reply if call.body.get("reasoning_effort") == "none" else completion(call.choice)
+def without_reasoning(call: Call) -> Reply:
+    """An answer where reasoning is off, and one without probabilities elsewhere."""
+    is_off = call.body.get("reasoning_effort") == "none"
+    return answer(call) if is_off else completion(call.choice)
 
 
-@pytest.mark.parametrize("effort", ["", "low"])
-def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(bench, effort):
+def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(bench):
     """An alias says nothing of its model, and no refusal does."""
-    bench.script = lambda call: without_reasoning(call, answer(call))
-    study = bench.study(pairs=3)
-    summary = grade(study, [bench.openai], effort=effort).graders[0]
-    if effort:  # it is a part of who the grader is
-        assert summary.without_probabilities == 6
-        assert {call.body["reasoning_effort"] for call in bench.calls} == {"low"}
-        return
-    assert (summary.without_probabilities, len(bench.calls)) == (1, 6)
+    bench.script, study = without_reasoning, bench.study(pairs=3)
+    told = grade(study, [bench.openai], effort="low").graders[0]  # a part of who the grader is
+    assert told.without_probabilities == 6
+    assert {call.body["reasoning_effort"] for call in bench.calls} == {"low"}
+    bench.calls.clear()
+    told = grade(study, [bench.openai]).graders[0]
+    assert (told.without_probabilities, len(bench.calls)) == (1, 6)
     assert grade(study, [bench.openai], retry_unscored=True).scored == 1
-    assert set(study.ratings()["prob_method"]) == {"logprobs"}
+    bench.script = lambda call: error(429) if call.nth == 1 else without_reasoning(call)
+    waited = grade(bench.study(pairs=2, name="waited"), [bench.openai]).graders[0]
+    assert waited.without_probabilities == 1, "tried after the server has asked to wait"
 
 
 @pytest.mark.parametrize(
@@ -337,30 +287,21 @@ def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reason
     [
         (None, 6),  # taken, and there are none all the same
         (error(400, "Unsupported parameter: 'reasoning_effort'"), 7),
-        (error(400, "something is wrong"), 7),
         (error(500), 7),
     ],
 )
 def test_reasoning_is_off_for_one_unit_where_that_brings_nothing(bench, refuses, calls):
-    def script(call: Call) -> Reply:
-        tried = "reasoning_effort" in call.body
-        return refuses if refuses and tried else completion("2")
-
-    bench.script = script
+    bench.script = lambda call: (
+        refuses if refuses and "reasoning_effort" in call.body else completion("2")
+    )
     study = bench.study(pairs=3)
     summary = grade(study, [bench.openai]).graders[0]
     assert (summary.scored, summary.without_probabilities) == (6, 6)
     assert sum("reasoning_effort" in call.body for call in bench.calls) == 1
     assert all(call.body["logprobs"] for call in bench.calls)
     assert len(bench.calls) == calls
-
-
-def test_a_trial_is_made_after_the_server_has_asked_to_wait(bench: Bench) -> None:
-    bench.script = lambda call: without_reasoning(
-        call, error(429) if call.nth == 1 else answer(call)
-    )
-    study = bench.study(pairs=2)
-    assert grade(study, [bench.openai]).graders[0].without_probabilities == 1
+    again = grade(study, [bench.openai], retry_unscored=True).graders[0]
+    assert again.planned == 0, "a server that gives none is not paid again for it"
 
 
 class Cache:
@@ -368,12 +309,10 @@ class Cache:
 
     def __init__(self, declined: Callable[[Call], bool], headers: dict[str, str]) -> None:
         self.kept: dict[str, Reply] = {}
-        self.declined = declined
-        self.headers = headers
+        self.declined, self.headers = declined, headers
 
     def __call__(self, call: Call) -> Reply:
-        words = json.dumps(call.body["messages"])
-        reply = answer(call)
+        words, reply = json.dumps(call.body["messages"]), answer(call)
         named = reply.body | {"id": f"chatcmpl-{call.nth}-{len(self.kept)}"}
         reply = replace(reply, body=named, headers=self.headers)
         # Kept in one step: calls come side by side.
@@ -398,19 +337,16 @@ def test_caching_is_declined_where_that_exists(bench, monkeypatch, litellm, prov
     """By whichever name a server is asked that is not OpenAI's own."""
     monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
     monkeypatch.setenv(f"{provider.upper()}_BASE_URL", f"{bench.root}/v1")
-    grader = f"{provider}:m" if provider else bench.openai
 
-    def by_body(call: Call) -> bool:
-        return call.body.get("cache") == {"no-cache": True}
-
-    def by_header(call: Call) -> bool:
+    def is_declined(call: Call) -> bool:
+        if litellm:
+            return call.body.get("cache") == {"no-cache": True}
         assert "cache" not in call.body
         return call.headers.get("cache-control") == "no-cache"
 
-    headers = {"x-litellm-version": "1.106"} if litellm else {}
-    bench.script = Cache(by_body if litellm else by_header, headers)
+    bench.script = Cache(is_declined, {"x-litellm-version": "1.106"} if litellm else {})
     study = bench.study(pairs=1)
-    assert grade(study, [grader], draws=5).scored == 10
+    assert grade(study, [f"{provider}:m" if provider else bench.openai], draws=5).scored == 10
     assert study.ratings()["label"].ne("").all()
 
 

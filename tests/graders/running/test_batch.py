@@ -2,8 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +16,13 @@ from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.running import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
-from evenhand.study.store.schema import batch_events, grades
+from evenhand.study.store.schema import batch_events
 from evenhand.study.store.store import grade_totals
-from harness.replies import Call, Reply, answer, error, message
+from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
 from tests.graders.bench import Bench
-from tests.graders.grading import decided, grade
+from tests.graders.grading import decided, grade, rows
+from tests.graders.killing import dying
 
 
 def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
@@ -31,32 +31,36 @@ def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
 
 def provenances(study: Study) -> dict[tuple[str, str], dict[str, Any]]:
     """What stands with the grades of one run, without what tells one run from another."""
-    query = sa.select(grades.c.unit_id, grades.c.order, grades.c.provenance)
     own = {"started_at", "finished_at", "attempts", "batch_id", "chunk", "request_id", "reply_id"}
-    with study.store.read() as connection:
-        return {
-            (row.unit_id, row.order): {k: v for k, v in row.provenance.items() if k not in own}
-            for row in connection.execute(query)
-        }
+    return {
+        (row["unit_id"], row["order"]): {k: v for k, v in row["provenance"].items() if k not in own}
+        for row in rows(study)
+    }
 
 
 def kinds(study: Study) -> list[str]:
-    with study.store.read() as connection:
-        return list(connection.execute(sa.select(batch_events.c.kind)).scalars())
+    return study.store.table(sa.select(batch_events.c.kind))["kind"].tolist()
+
+
+def sizes(bench: Bench) -> list[int]:
+    """How many requests each batch had."""
+    return [len(batch["lines"]) for batch in bench.batches.made]
 
 
 @pytest.mark.slow
 def test_the_same_grades_under_the_same_keys_as_live(bench: Bench, grader: str) -> None:
-    live = bench.study(pairs=5, rubrics=("hedging", "even-handedness"), name="live")
-    batch = bench.study(pairs=5, rubrics=("hedging", "even-handedness"), name="batch")
-    orders = ("ab", "ba")
-    grade(live, [grader], orders=orders)
-    summary = by_batch(batch, grader, orders=orders)
+    live, batch = (
+        bench.study(pairs=5, rubrics=("hedging", "even-handedness"), name=name)
+        for name in ("live", "batch")
+    )
+    grade(live, [grader], orders=("ab", "ba"))
+    summary = by_batch(batch, grader, orders=("ab", "ba"))
     assert (summary.scored, summary.stopped) == (20, ())
     pd.testing.assert_frame_equal(decided(batch), decided(live))
     assert provenances(batch) == provenances(live)
-    assert all(len(facts["prompt_hash"]) == 16 for facts in provenances(batch).values())
-    assert all(facts["settings"] for facts in provenances(batch).values())
+    for facts in provenances(batch).values():
+        assert len(facts["prompt_hash"]) == 16
+        assert facts["settings"]
     assert len(bench.calls) == 20 + 1  # one asked alone before the batch
     assert len(bench.batches.calls) == 19
     assert kinds(batch) == ["intended", "submitted", "collected"]
@@ -68,40 +72,21 @@ def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -
     bench.batches.fate = lambda call: (
         "invalid" if call.unit == "p0003|m|b" else fates.get(call.unit, "") * (call.nth == 1)
     )
-    study = bench.study(pairs=4)
-    summary = by_batch(study, grader)
+    summary = by_batch(bench.study(pairs=4), grader)
     assert summary.scored == 7
     assert summary.graders[0].unscored == {"request_rejected: 400": 1}
     asked = Counter(call.unit for call in bench.batches.calls)
     assert {unit: n for unit, n in asked.items() if n > 1} == dict.fromkeys(fates, 2)
-    assert [len(batch["lines"]) for batch in bench.batches.made] == [7, 3]
+    assert sizes(bench) == [7, 3]
 
 
-def test_large_work_is_cut_into_chunks(bench: Bench, monkeypatch) -> None:
+def test_large_work_is_cut_into_chunks_and_progress_told(bench: Bench, monkeypatch) -> None:
     monkeypatch.setattr(ClaudeBatches, "most_requests", 4)
-    study = bench.study(pairs=5)
-    assert by_batch(study, bench.claude).scored == 10
-    assert [len(batch["lines"]) for batch in bench.batches.made] == [4, 4, 1]
-
-
-class Killed(BaseException):
-    """Ends a run as a kill does: nothing after it is carried out."""
-
-
-@contextmanager
-def killed(of: type, step: str, *, after: bool = False) -> Iterator[None]:
-    """End a run at a step, or `after` it."""
-    real: Callable[..., None] = getattr(of, step)
-
-    def dies(*arguments: Any) -> None:
-        if after:
-            real(*arguments)
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(of, step, dies)
-        with pytest.raises(Killed):
-            yield
+    told: list[str] = []
+    progress = {"progress": lambda done, total, text: told.append(text)}
+    assert by_batch(bench.study(pairs=5), bench.claude, **progress).scored == 10
+    assert sizes(bench) == [4, 4, 1]
+    assert "batch batch_2: 0 of 1 done" in told
 
 
 @pytest.mark.slow
@@ -109,20 +94,19 @@ def killed(of: type, step: str, *, after: bool = False) -> Iterator[None]:
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
     study = bench.study(pairs=4)
-    with killed(BatchJournal, step, after=after):
+    with dying(BatchJournal, step, after=after):
         by_batch(study, grader)
-    summary = by_batch(study, grader)
-    assert summary.stopped == ()
-    assert len(decided(study)) == 8
-    assert set(decided(study)["unscored_reason"]) == {""}
+    assert by_batch(study, grader).stopped == ()
+    assert decided(study)["unscored_reason"].tolist() == [""] * 8
     asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
     assert set(asked.values()) == {1}
 
 
+@pytest.mark.slow
 def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(bench):
     study = bench.study(pairs=3)
     old = study.rubrics["hedging"].hash
-    with killed(BatchRun, "_collect_all"):
+    with dying(BatchRun, "_collect_all"):
         by_batch(study, bench.claude)
     with with_edited_rubric(study, "hedging", same=True) as edited:
         assert by_batch(edited, bench.claude).unscored == 0
@@ -131,38 +115,42 @@ def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_pai
     assert len(bench.calls) + len(bench.batches.calls) == 6
 
 
-@pytest.mark.parametrize("fault", ["before", "after"])
-def test_a_connection_that_breaks_while_sending_makes_no_second_batch(bench, grader, fault):
-    bench.batches.drop = [fault]
-    assert by_batch(bench.study(pairs=3), grader).scored == 6
-    assert len(bench.batches.made) == 1
+@pytest.mark.parametrize("fault", ["before", "after", "busy", "within the results"])
+def test_a_connection_that_breaks_makes_no_second_batch(bench, grader, fault):
+    ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
+    get = bench.batches.get
+
+    def breaking(path, headers):
+        return (path.endswith(("/results", "/content")) and next(ways, None)) or get(path, headers)
+
+    if fault == "busy":
+        bench.batches.get_replies = [error(500), error(503)]
+    elif fault == "within the results":
+        bench.batches.get = breaking
+    else:
+        bench.batches.drop = [fault]
+    assert by_batch(bench.study(pairs=2), grader).scored == 4
+    assert sizes(bench) == [3]
 
 
 def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str) -> None:
     bench.batches.looks = 1000
-    study = bench.study(pairs=4)
-    with killed(BatchRun, "_collect_all"):
+    study = bench.study(pairs=2)
+    with dying(BatchRun, "_collect_all"):
         by_batch(study, grader)
     bench.batches.fate = lambda call: ""
-    summary = by_batch(study, grader, cancel=True)
+    assert by_batch(study, grader, cancel=True).stopped == ()
     assert bench.batches.made[0]["cancelled"]
     assert len(bench.batches.made) == 1
-    assert summary.stopped == ()
     assert kinds(study)[-1] == "collected"
 
 
 def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader: str) -> None:
     bench.batches.refuse = "the file is not to our taste"
-    study = bench.study(pairs=3)
-    summary = by_batch(study, grader)
-    assert "not to our taste" in summary.stopped[0]
+    study = bench.study(pairs=2)
+    assert "not to our taste" in by_batch(study, grader).stopped[0]
     bench.batches.refuse = ""
-    assert by_batch(study, grader).scored == 5
-
-
-def test_looking_is_tried_again(bench: Bench, grader: str) -> None:
-    bench.batches.get_replies = [error(500), error(503)]
-    assert by_batch(bench.study(pairs=3), grader).scored == 6
+    assert by_batch(study, grader).scored == 3
 
 
 UNREADABLE_LINES: list[Callable[[str], str]] = [
@@ -178,81 +166,42 @@ UNREADABLE_LINES: list[Callable[[str], str]] = [
 
 def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(bench, grader):
     within = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r"  # what else may end a line, but not here
-    sent = itertools.count(1)
-    faults = dict(enumerate(UNREADABLE_LINES, start=1))
+    sent, faults = itertools.count(1), dict(enumerate(UNREADABLE_LINES, start=1))
     bench.batches.write = lambda line: faults.get(next(sent), str)(
         line.replace('"id": "', f'"note": "a{within}b", "id": "')
     )
     summary = by_batch(bench.study(pairs=5), grader)
     assert (summary.scored, summary.stopped) == (10, ())
-    assert [len(batch["lines"]) for batch in bench.batches.made] == [9, len(faults)]
+    assert sizes(bench) == [9, len(faults)]
 
 
+@pytest.mark.slow
 def test_a_line_that_never_becomes_readable_is_recorded_as_failed(bench, grader):
     bench.script = lambda call: replace(answer(call), body=answer(call).body | {"note": call.unit})
     bench.batches.write = lambda line: line.replace("{", "", "p0002|m|a" in line)
     study = bench.study(pairs=2)
     assert by_batch(study, grader).graders[0].unscored == {"request_failed": 1}
-    assert [len(batch["lines"]) for batch in bench.batches.made] == [3] + [1] * (ATTEMPTS - 1)
-    (facts,) = study.store.table(
-        sa.select(grades.c.provenance).where(grades.c.unscored_reason != "")
-    )["provenance"]
+    assert sizes(bench) == [3] + [1] * (ATTEMPTS - 1)
+    (facts,) = [row["provenance"] for row in rows(study) if row["unscored_reason"]]
     assert "no readable reply" in str(facts)
 
 
 def test_a_page_in_place_of_the_results_leaves_the_batch_to_be_collected_later(bench, grader):
     bench.batches.write = lambda line: "<html>Sign in</html>"
-    study = bench.study(pairs=2)
+    study = bench.study(pairs=1)
     assert "cannot be read" in by_batch(study, grader).stopped[0]
     bench.batches.write = str
     assert by_batch(study, grader).stopped == ()
-    assert len(decided(study)) == 4
-    assert len(bench.batches.made) == 1
-
-
-def test_a_connection_that_breaks_within_the_results_is_tried_again(bench, grader):
-    ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
-    get = bench.batches.get
-
-    def breaking(path, headers):
-        return (path.endswith(("/results", "/content")) and next(ways, None)) or get(path, headers)
-
-    bench.batches.get = breaking
-    assert by_batch(bench.study(pairs=2), grader).scored == 4
-    assert len(bench.batches.made) == 1
+    assert len(decided(study)) == 2
+    assert sizes(bench) == [1]
 
 
 def test_units_with_the_same_text_are_asked_apart(bench: Bench) -> None:
-    study = bench.study(pairs=3, response=lambda pair, side: "No.")
+    study = bench.study(pairs=2)
     with study.store.write() as connection:
         connection.execute(sa.text("UPDATE responses SET response = 'I cannot.'"))
     # The server refuses a custom id that comes twice.
-    assert by_batch(study, bench.claude).scored == 6
-
-
-def test_progress_says_where_the_batch_stands(bench: Bench) -> None:
-    told: list[tuple[object, ...]] = []
-    by_batch(bench.study(pairs=2), bench.claude, progress=lambda *step: told.append(step))
-    assert "batch batch_0: 0 of 3 done" in [text for *_, text in told]
-
-
-def test_an_answer_without_label_is_an_outcome_in_a_batch_too(bench: Bench) -> None:
-    bench.script = lambda call: (
-        message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)
-    )
-    study = bench.study(pairs=2)
-    assert by_batch(study, bench.claude).graders[0].unscored == {"refusal": 1}
-    bench.script = answer
-    assert by_batch(study, bench.claude).graders[0].planned == 0
-    assert by_batch(study, bench.claude, retry_unscored=True).scored == 1
-
-
-@pytest.fixture
-def own(bench: Bench) -> str:
-    """OpenAI's own model, at the protocol server, which gives as many answers as asked for."""
-    bench.as_openai()
-    bench.script = several(128)
-    return "openai:gpt-4o"
+    assert by_batch(study, bench.claude).scored == 4
 
 
 def several(most: int) -> Callable[[Call], Reply]:
@@ -269,6 +218,13 @@ def several(most: int) -> Callable[[Call], Reply]:
     return script
 
 
+@pytest.fixture
+def own(bench: Bench) -> str:
+    """OpenAI's own model, at the protocol server, which gives as many answers as asked for."""
+    bench.script = several(128)
+    return bench.as_openai()
+
+
 @pytest.mark.slow
 def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> None:
     live, batch = bench.study(pairs=3, name="live"), bench.study(pairs=3, name="batch")
@@ -278,12 +234,9 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> N
     assert (len(bench.calls), len(bench.batches.calls)) == (1, 5)
     assert {call.body["n"] for call in bench.batches.calls} == {4}
     pd.testing.assert_frame_equal(decided(batch), decided(live))
-    key = grades.c.provenance["grade_key"].as_string()
-    of_live, of_batch = (
-        set(study.store.table(sa.select(key.label("key")))["key"]) for study in (live, batch)
-    )
-    assert of_live == of_batch
-    assert len(of_live) == 24
+    keys = [{row["provenance"]["grade_key"] for row in rows(each)} for each in (live, batch)]
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == 24
     totals = grade_totals(batch.store).iloc[0]
     assert totals["tokens_input"] == 6 * 900
     # Five of six at half the price.
@@ -294,42 +247,40 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> N
 @pytest.mark.parametrize("most", [1, 2])
 def test_draws_that_did_not_come_are_asked_for_again(bench: Bench, own: str, most: int) -> None:
     """A server that takes `n` and gives fewer: what it gives at once is known from the first."""
-    bench.script = several(most)
-    study = bench.study(pairs=2)
+    bench.script, study = several(most), bench.study(pairs=2)
     assert by_batch(study, own, draws=4).scored == 16
     assert sorted(study.ratings()["draw"]) == sorted([*range(4)] * 4)
     assert len(bench.batches.made) == 1
     assert {call.body.get("n", 1) for call in bench.batches.calls} == {most}
     # One that gives fewer in the batch alone is asked for the rest in another.
     bench.script = lambda call: several(3 if bench.batches.made[1:] else 128)(call)
-    other = bench.study(pairs=2, name="other")
-    assert by_batch(other, own, draws=4).scored == 16
-    assert [len(made["lines"]) for made in bench.batches.made[1:]] == [3, 3]
+    assert by_batch(bench.study(pairs=2, name="other"), own, draws=4).scored == 16
+    assert sizes(bench)[1:] == [3, 3]
 
 
 @pytest.mark.parametrize("step", ["submitted", "collected"])
 @pytest.mark.parametrize("after", [False, True])
 def test_draws_in_a_batch_survive_a_kill(bench: Bench, own: str, step: str, after: bool) -> None:
-    study = bench.study(pairs=3)
-    with killed(BatchJournal, step, after=after):
+    study = bench.study(pairs=2)
+    with dying(BatchJournal, step, after=after):
         by_batch(study, own, draws=3)
     assert by_batch(study, own, draws=3).stopped == ()
-    assert decided(study)["draw"].tolist() == [0, 1, 2] * 6
+    assert decided(study)["draw"].tolist() == [0, 1, 2] * 4
     asked = Counter(call.unit for call in [*bench.calls, *bench.batches.calls])
     assert set(asked.values()) == {1}
     # More draws add to these, those that are missing alone.
-    assert by_batch(study, own, draws=5).scored == 12
-    assert {call.body["n"] for call in bench.batches.calls[5:]} == {2}
+    assert by_batch(study, own, draws=5).scored == 8
+    assert {call.body["n"] for call in bench.batches.calls[3:]} == {2}
 
 
+@pytest.mark.slow
 def test_a_budget_counts_every_draw_of_a_request(bench: Bench, own: str) -> None:
     study = bench.study(pairs=6)
     budget = 0.2  # 4 draws with 1,024 tokens each may cost $0.02 and more in a batch
     summary = by_batch(study, own, draws=4, budget=budget)
     limits = [call.body["max_completion_tokens"] for call in bench.batches.calls]
-    at_most = sum(4 * limit * 5e-6 for limit in limits[: len(bench.batches.made[0]["lines"])])
+    at_most = sum(4 * limit * 5e-6 for limit in limits[: sizes(bench)[0]])
     assert at_most <= budget
     assert summary.scored + summary.graders[0].unasked == 48
-    assert all(draws == 4 for draws in Counter(study.ratings()["unit_id"]).values()), (
-        "a unit's draws are reserved for together"
-    )
+    counts = Counter(study.ratings()["unit_id"]).values()
+    assert set(counts) == {4}, "a unit's draws are reserved for together"
