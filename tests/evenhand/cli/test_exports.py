@@ -16,6 +16,7 @@ from evenhand.errors import InputError
 from evenhand.exchange.writers import FORMATS
 from evenhand.study import open_study
 from evenhand.study.lead.disagreements import FINAL_COLUMNS
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import xlsx_bytes
 from harness.studies import marked_study
 from tests.commands import Run
@@ -80,11 +81,10 @@ def test_final_labels_come_with_their_items_and_never_as_a_formula(folder, run, 
 
 @pytest.mark.slow
 def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "tasks.json"
-    done = run("export", folder, "--out", out, "--format", "label-studio")
-    assert "tasks.config.xml" in done.stdout
-    assert "annotators' labels (3)" in done.stdout
-    (task,) = json.loads(out.read_text("utf-8"))
+    said = run.ok("export", folder, "--out", tmp_path / "tasks.json", "--format", "label-studio")
+    assert "tasks.config.xml" in said
+    assert "annotators' labels (3)" in said
+    (task,) = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
     shown = "Prompt\n\nArgue for 1.\n\nResponse\n\n[[p0001|m|a]] A plain answer."
     assert task["data"]["text"] == shown
     assert task["predictions"][0]["result"][0]["value"] == {"choices": ["5"]}
@@ -95,16 +95,16 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_an_exported_file_gives_the_same_scales_and_units(folder, run, tmp_path):
-    ratings = tmp_path / "ratings.csv"
-    assert run("export", folder, "--out", ratings).returncode == 0
-    for source, out in ((folder, "of_study.json"), (ratings, "of_file.json")):
-        run.ok("export", source, "--out", tmp_path / out, "--format", "inspect")
-    of_study, of_file = (tmp_path / name for name in ("of_study.json", "of_file.json"))
+    ratings, of_study, of_file = (tmp_path / name for name in ("r.csv", "s.json", "f.json"))
+    run.ok("export", folder, "--out", ratings)
+    for source, out in ((folder, of_study), (ratings, of_file)):
+        run.ok("export", source, "--out", out, "--format", "inspect")
     assert of_file.read_bytes() == of_study.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_hugging_face_folder_says_that_a_study_is_synthetic(folder, run, tmp_path):
-    assert run("export", folder, "--out", tmp_path / "set", "--format", "hugging-face").stdout
+    run.ok("export", folder, "--out", tmp_path / "set", "--format", "hugging-face")
     assert '"synthetic"' in (tmp_path / "set" / "README.md").read_text("utf-8")
     units = pd.read_parquet(tmp_path / "set" / "units.parquet").set_index("unit_id")
     assert units.loc["p0001|m|b", "response"] == "[[p0001|m|b]] A plain answer."
@@ -143,27 +143,24 @@ def test_a_file_without_a_format_is_no_study(run: Run, tmp_path: Path) -> None:
     assert "no ratings" in run.refused(*asked, "--format", "wide")
 
 
-LABELS = ("yes", "no", "99", "yes", "NO", "yes\u200b")
+ASKED = ("--question", "Good?", "--options", "yes,no")
 
 
 @pytest.fixture
 def items(tmp_path: Path) -> Path:
     """Six texts with a judge's labels, of which one is a code and two are spelled otherwise."""
-    file = tmp_path / "items.csv"
-    rows = [("id", "response", "side", "judge")]
-    rows += [(f"i{n}", f"A text of number {n}.", "left", label) for n, label in enumerate(LABELS)]
-    with file.open("w", encoding="utf-8", newline="") as opened:
-        csv.writer(opened).writerows(rows)
-    return file
+    labels = enumerate(("yes", "no", "99", "yes", "NO", "yes\u200b"))
+    rows = [f"i{n},A text of number {n}.,left,{label}\n" for n, label in labels]
+    (tmp_path / "items.csv").write_text("id,response,side,judge\n" + "".join(rows), "utf-8")
+    return tmp_path / "items.csv"
 
 
 @pytest.fixture
 def study(run: Run, items: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "study"
-    done = run("new", folder, "--items", items, "--question", "Good?", "--options", "yes,no",
-               "--judge", "judge", "--missing", "99")  # fmt: skip
+    done = run("new", tmp_path / "study", "--items", items, *ASKED, "--judge", "judge",
+               "--missing", "99")  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    return folder
+    return tmp_path / "study"
 
 
 def labels_of(folder: Path, rater: str) -> list[str]:
@@ -176,43 +173,30 @@ def given_by(folder: Path, rater: str, label: str = "yes") -> Path:
     """A file of labels by a rater on all items of a study, and 99 on the last."""
     with open_study(folder) as study:
         units = study.units("all")["unit_id"].tolist()
-    file = folder.parent / "labels.csv"
-    labels = [label] * (len(units) - 1) + ["99"]
-    lines = [f"{unit} ,{rater},human,{each}" for unit, each in zip(units, labels, strict=True)]
-    file.write_text("\n".join(["unit_id,rater_id,rater_kind,label", *lines]) + "\n")
-    return file
+    lines = [f"{unit} ,{rater},human,{label}" for unit in units[:-1]]
+    lines = ["unit_id,rater_id,rater_kind,label", *lines, f"{units[-1]} ,{rater},human,99\n"]
+    (folder.parent / "labels.csv").write_text("\n".join(lines))
+    return folder.parent / "labels.csv"
 
 
 def test_a_judges_codes_are_no_labels(run: Run, study: Path, items: Path, tmp_path: Path) -> None:
     assert labels_of(study, "judge") == ["yes", "no", "yes", "no", "yes"]
-    asked = ("--question", "Good?", "--options", "yes,no")
-    said = run.refused("new", tmp_path / "s", "--items", items, *asked, "--judge", "judge")
+    new = ("new", tmp_path / "s", "--items", items, *ASKED)
+    said = run.refused(*new, "--judge", "judge")
     assert "row 4: judge is '99', which is no option" in said
     assert "--missing" in said
-    refused = run("new", tmp_path / "s", "--items", items, *asked, "--missing", "99")
-    assert "--missing goes with --judge" in refused.stderr
+    assert "--missing goes with --judge" in run.refused(*new, "--missing", "99")
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_an_import_leaves_codes_out(run: Run, study: Path, declared: bool) -> None:
-    file, options = given_by(study, "ann"), ["--missing", "99"]
+def test_an_import_leaves_codes_out_and_asks_about_look_alikes(run: Run, study: Path) -> None:
+    file, missing = given_by(study, "ann"), ("--missing", "99")
     run.refused("import", study, file)
-    if declared:
-        settings = study / "study.toml"
-        text = settings.read_text("utf-8")
-        assert "\nmissing = []\n" in text
-        settings.write_text(text.replace("\nmissing = []\n", '\nmissing = ["99"]\n'), "utf-8")
-        options = []
-    done = run("import", study, file, *options)
+    done = run("import", study, file, *missing)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Read as no label: 99 (1)" in done.stdout
     assert labels_of(study, "ann") == ["yes"] * 5
-
-
-def test_a_rater_who_looks_like_another_is_asked_about(run: Run, study: Path) -> None:
-    missing = ("--missing", "99")
-    assert run("import", study, given_by(study, "ann"), *missing).returncode == 0
-    file = given_by(study, "Ann", "no")
+    given_by(study, "Ann", "no")
     assert "'Ann' looks like 'ann'" in run.refused("import", study, file, *missing)
-    assert run("import", study, file, *missing, "--no-normalise").returncode == 0
+    change_config(study, {"analysis": {"missing": ["99"]}})
+    run.ok("import", study, file, "--no-normalise")
     assert labels_of(study, "Ann") == ["no"] * 5

@@ -10,27 +10,27 @@ import pytest
 
 from tests.cases import one_in
 from tests.commands import Done, Run, proposals
-from tests.evenhand.cli.small_files import CASES, Case
-from tests.evenhand.cli.small_verdicts import VERDICTS
-
-FEW = ("--resamples", "20")
+from tests.evenhand.cli.small_files import CASES, VERDICTS, Case
 
 
-@pytest.fixture
-def answer(run: Run, here: Path):
-    """answer(case, options): what evenhand says of the file, typed in its folder."""
-
-    def answer(case: Case, options: str = "") -> Done:
-        content = case.content if isinstance(case.content, bytes) else case.content.encode()
-        Path(case.file).write_bytes(content)
-        return run(*shlex.split(f"{case.command} {options}"), *FEW)
-
-    return answer
+def answer(run: Run, case: Case, options: str = "") -> Done:
+    """What evenhand says of the file, typed in its folder."""
+    content = case.content if isinstance(case.content, bytes) else case.content.encode()
+    Path(case.file).write_bytes(content)
+    command = case.command or f"check {case.file}"
+    return run(*shlex.split(f"{command} {options}"), "--resamples", "20")
 
 
-@pytest.mark.parametrize("case", [*CASES, *VERDICTS], ids=lambda case: case.name)
-def test_a_small_file_gets_its_answer(answer, case: Case) -> None:
-    done = answer(case)
+CORE = ("good", "inverted", "one answer", "rows are missing", "one annotator an item")
+OTHERS = [
+    pytest.param(each, marks=[] if each.name in CORE else pytest.mark.slow) for each in VERDICTS
+]
+
+
+@pytest.mark.parametrize("case", [*CASES, *OTHERS], ids=lambda case: case.name)
+@pytest.mark.usefixtures("here")
+def test_a_small_file_gets_its_answer(run: Run, case: Case) -> None:
+    done = answer(run, case)
     said = done.stdout + done.stderr
     assert done.returncode == case.code, said
     for words in (*case.says, case.mend):
@@ -42,22 +42,21 @@ def test_a_small_file_gets_its_answer(answer, case: Case) -> None:
         assert "['" not in done.stderr  # no lists of Python
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", one_in(3, [case for case in CASES if case.mend]), ids=lambda case: case.name
+    "case", one_in(2, [case for case in CASES if case.code == 2]), ids=lambda case: case.name
 )
-def test_what_is_advised_helps(answer, case: Case) -> None:
-    done = answer(case, case.mend)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    "case", one_in(4, [case for case in CASES if case.code == 2]), ids=lambda case: case.name
-)
-def test_every_option_that_is_proposed_leads_on(answer, case: Case) -> None:
-    """It is read, or another fault is named: nobody is sent round in a circle."""
-    first = answer(case)
+@pytest.mark.usefixtures("here")
+def test_every_option_that_is_proposed_leads_on(run: Run, case: Case) -> None:
+    """What is advised helps. The rest is read, or another fault is named: nobody is sent round in
+    a circle.
+    """
+    first = answer(run, case)
+    if case.mend:
+        done = answer(run, case, case.mend)
+        assert (done.returncode, done.stderr) == (0, "")
     for each in proposals(first.stderr):
-        again = answer(case, each)
+        again = answer(run, case, each)
         assert again.returncode == 0 or again.stderr != first.stderr, each
         assert "Traceback" not in again.stderr
         assert "unrecognized" not in again.stderr
@@ -106,6 +105,7 @@ def check(run: Run, shared_data: Path, monkeypatch):
     return check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", READ)
 def test_a_file_is_read_right(check, file: str) -> None:
     options, *expected = READ[file]
@@ -115,7 +115,8 @@ def test_a_file_is_read_right(check, file: str) -> None:
         assert words in done.stdout
 
 
-@pytest.mark.parametrize("file", one_in(3, REFUSED))
+@pytest.mark.slow
+@pytest.mark.parametrize("file", REFUSED)
 def test_what_a_refusal_proposes_works(check, file: str) -> None:
     options, *expected = REFUSED[file]
     done = check(file, options)
