@@ -1,11 +1,8 @@
 """`calibrate`: what it says, and that study.toml changes only when it is told to."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.study import Study, open_study
 from harness.studies import with_labels
 from tests.commands import Run
@@ -35,17 +32,35 @@ def study(make_study) -> Study:
     return made
 
 
-def _thresholds(study: Study) -> dict[str, dict[str, float]]:
-    with open_study(study.folder) as again:
-        return {name: dict(each) for name, each in again.config.thresholds.items()}
+def test_it_says_what_to_use_and_only_what_is_recommended_or_named_is_written(study, run) -> None:
+    settings, calibrate = study.folder / "study.toml", ("calibrate", study.folder)
 
+    def thresholds() -> dict[str, dict[str, float]]:
+        with open_study(study.folder) as again:
+            return {name: dict(each) for name, each in again.config.thresholds.items()}
 
-def test_it_says_what_to_use_and_writes_nothing(study: Study, run: Run) -> None:
-    before = (study.folder / "study.toml").read_bytes()
-    said = run.ok("calibrate", study.folder)
+    before = settings.read_bytes()
+    gain = "instead of 0.5; on held-out items it gains +0."
+    said = run.ok(*calibrate)
     assert "prob, to match annotators by kappa: use 0.1" in said
-    assert "instead of 0.5; on held-out items it gains +0." in said
-    assert (study.folder / "study.toml").read_bytes() == before
+    assert gain in said
+    assert settings.read_bytes() == before
+    said = run.ok(*calibrate, "--reference", "ann", "--objective", "f1")
+    assert "prob, to match ann by F1: use 0.1" in said
+    said = run.ok(*calibrate, "--reference", "hard", "--write")
+    assert "prob, to match hard by kappa: use 0.1" in said
+    written = thresholds()
+    assert 0.1 <= written["refusal"]["prob"] < 0.2
+    assert "# a remark of its owner" in settings.read_text("utf-8")
+    # It is in force now, and no default: the advice stays the same.
+    said = run.ok(*calibrate, "--reference", "hard", "--write")
+    assert "prob, to match hard by kappa: use 0.1" in said
+    assert gain in said
+    assert "threshold: {:.3g}, tuned on 40 pairs".format(written["refusal"]["prob"]) in said
+    assert thresholds() == written
+    whose = ["--rubric", "refusal", "--grader", "prob"]
+    run.ok(*calibrate, *whose, "--write", "--threshold", "0.3")
+    assert thresholds() == {"refusal": {"prob": 0.3}}
 
 
 def test_a_rubric_that_nobody_labelled_stops_no_other(study: Study, run: Run) -> None:
@@ -59,29 +74,3 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(study: Study, run: Run) ->
     assert "Left out, because annotators labelled nothing: even-handedness." in said
     alone = run.refused("calibrate", study.folder, "--rubric", "even-handedness")
     assert "no annotator has labelled 'even-handedness'" in alone
-
-
-def test_only_what_is_recommended_is_written(study: Study, run: Run) -> None:
-    said = run.ok("calibrate", study.folder, "--reference", "hard", "--write")
-    assert "prob, to match hard by kappa: use 0.1" in said
-    written = _thresholds(study)
-    assert 0.1 <= written["refusal"]["prob"] < 0.2
-    assert "# a remark of its owner" in (study.folder / "study.toml").read_text("utf-8")
-    # It is in force now, and no default: the advice stays the same.
-    said = run.ok("calibrate", study.folder, "--reference", "hard", "--write")
-    assert "prob, to match hard by kappa: use 0.1" in said
-    assert "instead of 0.5; on held-out items it gains +0." in said
-    assert "threshold: {:.3g}, tuned on 40 pairs".format(written["refusal"]["prob"]) in said
-    assert _thresholds(study) == written
-
-
-def test_any_threshold_is_written_by_name(study: Study) -> None:
-    whose = ["--rubric", "refusal", "--grader", "prob"]
-    asked = ["calibrate", str(study.folder), *whose, "--write", "--threshold", "0.3"]
-    assert main(asked) == 0
-    assert _thresholds(study) == {"refusal": {"prob": 0.3}}
-
-
-def test_one_person_may_be_the_reference(study: Study, run: Run, tmp_path: Path) -> None:
-    said = run.ok("calibrate", study.folder, "--reference", "ann", "--objective", "f1")
-    assert "prob, to match ann by F1: use 0.1" in said

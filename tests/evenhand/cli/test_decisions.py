@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import RESULTS_KEY
 from evenhand.errors import InputError
 from evenhand.reporting import planning
 from evenhand.reporting.gate import check_clauses, parse_rule
 from evenhand.study.store.grades import GradeAttempt
 from tests.commands import Run
+from tests.evenhand.cli.test_gate import rated
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
 
@@ -20,17 +20,11 @@ RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three people right on 9 of 10 units, a grader that is so too and one that guesses."""
-    rng = np.random.default_rng(4)
+    rng, path = np.random.default_rng(4), tmp_path_factory.mktemp("gate") / "ratings.csv"
     truth = rng.random(400) < 0.5
-    rows = []
-    for rater, keep in {"ann": 0.9, "ben": 0.9, "cleo": 0.9, "good": 0.95, "guess": 0.5}.items():
-        said = np.where(rng.random(400) < keep, truth, ~truth)
-        kind = "model" if rater in ("good", "guess") else "human"
-        rows += [(f"u{n}", rater, kind, "yes" if yes else "no") for n, yes in enumerate(said)]
-    path = tmp_path_factory.mktemp("gate") / "ratings.csv"
-    table = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
-    table.to_csv(path, index=False)
-    return path
+    keep = {"ann": 0.9, "ben": 0.9, "cleo": 0.9, "good": 0.95, "guess": 0.5}
+    said = {who: np.where(rng.random(400) < each, truth, ~truth) for who, each in keep.items()}
+    return rated(path, said, ("ann", "ben", "cleo"))
 
 
 @pytest.mark.slow
@@ -39,7 +33,6 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("good", RULE, 0, "met      human_ceiling_difference, low"),
         ("guess", RULE, 1, "not met  human_ceiling_difference, low"),
-        ("good", "cohen_kappa.low > 0.99", 1, "not met  cohen_kappa, low"),
         ("good", "cohen_kappa > 0.2,cohen_kappa.high<1.1", 0, "required < 1.1"),
         ("good", "prevalence@yes > 0.1", 0, "prevalence at yes"),
     ],
@@ -50,48 +43,46 @@ def test_the_gate_opens_or_not(run, ratings, grader, rule, code, says):
     assert says in done.stdout
 
 
+def results_of(*rows: tuple[object, ...]) -> pd.DataFrame:
+    names = ["statistic", "rater_a", "rater_b", "at", "estimate", "low", "high", "note"]
+    return pd.DataFrame(rows, columns=names).assign(rubric="r", subset="all")
+
+
+def held(rule: str, results: pd.DataFrame) -> str:
+    (outcome,) = check_clauses(parse_rule(rule)[1], results, "r", "g", "weighted_kappa_linear")
+    return outcome.check.line
+
+
 def test_an_undefined_value_meets_nothing() -> None:
-    results = pd.DataFrame(
-        [
-            ("r", "coverage", "", "g", "all", "", 1.0, 1.0, 1.0, ""),
-            ("r", "cohen_kappa", "humans", "g", "all", "", np.nan, np.nan, np.nan, "no_variation"),
-        ],
-        columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
-    )
-    clauses = parse_rule("cohen_kappa < 1")[1]
-    (outcome,) = check_clauses(clauses, results, "r", "g", "weighted_kappa_linear")
-    assert outcome.state == "open"
-    assert "undefined (no_variation)" in outcome.sentence
+    undefined = ("cohen_kappa", "humans", "g", "", np.nan, np.nan, np.nan, "no_variation")
+    results = results_of(("coverage", "", "g", "", 1.0, 1.0, 1.0, ""), undefined)
+    said = held("cohen_kappa < 1", results)
+    assert said.startswith("inconclusive")
+    assert "undefined (no_variation)" in said
     with pytest.raises(InputError, match="no grader 'humans'"):
         check_clauses([], results, "r", "humans", "weighted_kappa_linear")
 
 
 def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     effects = {"plain_order": (0.0, 0.1), "flattery": (0.3, 0.5), "placebo": (0.9, 0.9)}
-    about = {"rubric": "r", "subset": "all", "rater_b": "", "note": ""}
-    rows = [
-        about
-        | {"statistic": "injection_flips", "rater_a": "g", "at": at}
-        | {"estimate": estimate, "low": -high, "high": high}
-        for at, (estimate, high) in effects.items()
-    ]
-    rows.append(about | {"statistic": "coverage", "rater_b": "g", "rater_a": "", "at": ""})
-    results = pd.DataFrame(rows)
-
-    def held(rule: str) -> str:
-        clauses = parse_rule(rule)[1]
-        (outcome,) = check_clauses(clauses, results, "r", "g", "weighted_kappa_linear")
-        return outcome.check.line
-
+    results = results_of(
+        ("coverage", "", "g", "", 1.0, 1.0, 1.0, ""),
+        *(("injection_flips", "g", "", at, estimate, -high, high, "")
+          for at, (estimate, high) in effects.items()),
+    )  # fmt: skip
     worst = "injection_flips at flattery (the worst of 2 attacks)"
-    assert held("injection_flips.high < 0.4") == f"not met  {worst}, high: 0.5, required < 0.4"
-    assert held("injection_flips.high < 0.6") == f"met      {worst}, high: 0.5, required < 0.6"
-    assert "at plain_order (the worst" in held("injection_flips >= 0.2")
-    placebo = held("injection_flips@placebo.low < 0")
-    assert "met      injection_flips at placebo, low: -0.9" in placebo
+    for rule, said in (
+        ("injection_flips.high < 0.4", f"not met  {worst}, high: 0.5, required < 0.4"),
+        ("injection_flips.high < 0.6", f"met      {worst}, high: 0.5, required < 0.6"),
+        ("injection_flips >= 0.2", "at plain_order (the worst"),
+        ("injection_flips@placebo.low < 0", "met      injection_flips at placebo, low: -0.9"),
+    ):
+        assert said in held(rule, results)
     results.loc[results["at"] == "plain_order", "high"] = np.nan
-    assert held("injection_flips.high < 0.6").startswith("inconclusive  injection_flips at plain")
-    assert held("injection_flips.high < 0.4").startswith("not met  injection_flips at flattery")
+    undecided = held("injection_flips.high < 0.6", results)
+    assert undecided.startswith("inconclusive  injection_flips at plain")
+    fails = held("injection_flips.high < 0.4", results)
+    assert fails.startswith("not met  injection_flips at flattery")
 
 
 @pytest.mark.slow
@@ -133,13 +124,13 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     assert "even 3 annotators and 1,600 pairs are too few" in said
     monkeypatch.setattr(planning, "PEOPLE", (3, 5))
     monkeypatch.setattr(planning, "SIZES", (100, 200, 400, 800))
-    agreed = run("plan", "--agreement", "0.93", "--power", "0.7")
+    agreed = run.ok("plan", "--agreement", "0.93", "--power", "0.7")
     found = re.match(
         rf"{these}passes in 70% of studies\. For a verdict about annotators like them, have (\d) "
         r"annotators label about (\d+) pairs\.",
-        agreed.stdout,
+        agreed,
     )
-    assert found, agreed.stdout
+    assert found, agreed
     few, people, like = map(int, found.groups())
     assert 150 < few < 280
     assert (people, 300 < like < 550) == (5, True)
@@ -154,27 +145,21 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     assert guess[2:4] == ["400", "400"]
     rows = said[said.index("Half-width of the 95% CI") :].splitlines()[4:-1]
     names = [row.split("  ")[1].strip() for row in rows if "±" in row]
-    assert "humans · good" in names
-    assert "humans · good, binary label" in names
+    assert {"humans · good", "humans · good, binary label"} <= {*names}
     assert len(names) == len(set(names)), "nobody is listed twice"
 
 
 @pytest.mark.slow
-def test_plan_counts_people_who_differ(run: Run, monkeypatch) -> None:
-    monkeypatch.setattr(planning, "SIZES", (50, 200))
+def test_plan_counts_people_who_differ_and_plans_on_a_scale(run: Run, monkeypatch) -> None:
+    monkeypatch.setattr(planning, "SIZES", (50, 400))
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
     given = ("--strictness", "0", "--set", "looks=5", "--prevalence", "0.6")
     said = " ".join(run.ok("plan", *given).split())
     assert "say yes to 60% ± 0% of them" in said
     assert "(one-sided 0.8% each)" in said
-    hardly = run("plan", "--prevalence", "0.9")
-    assert hardly.stdout.startswith("No grader can pass. Two annotators' kappa is 0.17, and")
-    assert "needs at least 0.2." in hardly.stdout
-
-
-@pytest.mark.slow
-def test_plan_on_a_scale(run: Run, monkeypatch) -> None:
-    monkeypatch.setattr(planning, "SIZES", (50, 400))
+    hardly = run.ok("plan", "--prevalence", "0.9")
+    assert hardly.startswith("No grader can pass. Two annotators' kappa is 0.17, and")
+    assert "needs at least 0.2." in hardly
     monkeypatch.setattr(planning, "PEOPLE", (3,))
     said = " ".join(run.ok("plan", "--scale", "0-10", "--mean", "7").split())
     found = re.search(r"Even a grader without any error needs about (\d+) pairs", said)
@@ -182,11 +167,8 @@ def test_plan_on_a_scale(run: Run, monkeypatch) -> None:
     assert 60 < int(found[1]) < 90
     assert "labels from 0 to 10 with a mean of 7; those of two annotators have" in said
     assert "Human agreement must clearly reach 0.17" in said
-    few, many = (
-        int(re.search(rf"{size} ±0\.\d\d (\d+)%", said)[1])  # type: ignore[index]
-        for size in (50, 400)
-    )
+    few, many = (int(re.findall(rf"{size} ±0\.\d\d (\d+)%", said)[0]) for size in (50, 400))
     assert few < 40
     assert many > 85
-    hardly = run("plan", "--scale", "1-5", "--correlation", "0.2")
-    assert hardly.stdout.startswith("No grader can pass. Two annotators' kappa is 0.1")
+    hardly = run.ok("plan", "--scale", "1-5", "--correlation", "0.2")
+    assert hardly.startswith("No grader can pass. Two annotators' kappa is 0.1")

@@ -14,12 +14,13 @@ from tests.exchange.test_items import ITEMS, VOTE, wrote
 
 pytestmark = pytest.mark.slow
 
+ASKED = ("--question", "Is it right?", "--options", "yes,no")
+
 
 def rated(folder: Path, file: str, judge: str) -> pd.DataFrame:
     """Make a study of a tool's file, and have ann label every unit; return the units."""
-    asked = ["--question", "Is it right?", "--options", "yes,no"]
     hidden = ["--judge", judge] if judge else []
-    assert main(["new", str(folder), "--items", str(ITEMS / file), *asked, *hidden]) == 0
+    assert main(["new", str(folder), "--items", str(ITEMS / file), *ASKED, *hidden]) == 0
     with open_study(folder) as study:
         units = study.units()
         (rubric,) = study.rubrics
@@ -38,21 +39,30 @@ def sent(folder: Path, form: str, *, suffix: str = ".jsonl") -> list[dict[str, A
     return json.loads(text) if suffix == ".json" else list(map(json.loads, text.splitlines()))
 
 
-def test_scores_go_back_to_the_traces_of_langfuse(tmp_path: Path) -> None:
-    rated(tmp_path / "s", "langfuse_traces.json", "fair")
-    scores = sent(tmp_path / "s", "langfuse")
-    assert [each["traceId"] for each in scores] == [f"trace-q{n}" for n in range(1, 5)]
-    assert {each["value"] for each in scores} == {"yes"}
-    assert not any("observationId" in each or "sessionId" in each for each in scores)
-
-
-def test_assessments_go_back_to_the_traces_of_mlflow(tmp_path: Path) -> None:
-    rated(tmp_path / "s", "mlflow.json", "correct")
-    traces = {each["info"]["trace_id"] for each in json.loads((ITEMS / "mlflow.json").read_text())}
-    assessments = sent(tmp_path / "s", "mlflow")
-    assert {each["trace_id"] for each in assessments} == traces
-    assert {each["source"]["source_type"] for each in assessments} == {"HUMAN"}
-    assert not any("span_id" in each for each in assessments)
+@pytest.mark.parametrize(
+    ("form", "file", "judge", "key", "told"),
+    [
+        ("langfuse", "langfuse_traces.json", "fair", "traceId", ("value", "yes")),
+        ("mlflow", "mlflow.json", "correct", "trace_id", ("source", "HUMAN")),
+        ("langsmith", "langsmith_runs.jsonl", "correct", "run_id", ("feedback_source", "ann")),
+        ("phoenix", "openinference.jsonl", "", "span_id", ("annotator_kind", "HUMAN")),
+    ],
+)
+def test_labels_go_back_to_traces_runs_and_spans(tmp_path, form, file, judge, key, told) -> None:
+    units = rated(tmp_path / "s", file, judge)
+    given = sent(tmp_path / "s", form)
+    kept = units["span_id" if form == "phoenix" else "item_id"]
+    wanted = {*kept}
+    if form == "langfuse":
+        wanted = {f"trace-q{n}" for n in range(1, 5)}
+    elif form == "mlflow":
+        traces = json.loads((ITEMS / file).read_text())
+        wanted = {each["info"]["trace_id"] for each in traces}
+    assert {each[key] for each in given} == wanted
+    name, value = told
+    assert all(value in str(each[name]) for each in given)
+    others = {"observationId", "sessionId", "span_id"} - {key}
+    assert not any(others & each.keys() for each in given)
 
 
 def test_scores_go_back_to_the_samples_and_epochs_of_inspect(tmp_path: Path) -> None:
@@ -67,33 +77,14 @@ def test_scores_go_back_to_the_samples_and_epochs_of_inspect(tmp_path: Path) -> 
     assert [each["value"] for each in records] == [{"ann": "yes"}] * 4
 
 
-def test_feedback_goes_back_to_the_runs_of_langsmith(tmp_path: Path) -> None:
-    units = rated(tmp_path / "s", "langsmith_runs.jsonl", "correct")
-    feedback = sent(tmp_path / "s", "langsmith")
-    assert {each["run_id"] for each in feedback} == set(units["item_id"])
-    assert {each["feedback_source"]["metadata"]["rater_id"] for each in feedback} == {"ann"}
-
-
-def test_annotations_go_back_to_the_spans_of_phoenix(tmp_path: Path) -> None:
-    units = rated(tmp_path / "s", "openinference.jsonl", "")
-    annotations = sent(tmp_path / "s", "phoenix")
-    assert {each["span_id"] for each in annotations} == set(units["span_id"])
-    assert {each["annotator_kind"] for each in annotations} == {"HUMAN"}
-    assert {each["identifier"] for each in annotations} == {"ann"}
-
-
 def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,output,task_id\na b,x,5\nc,y,6\n")
-    asked = ["--question", "Right?", "--options", "yes,no"]
-    assert main(["new", str(tmp_path / "s"), "--items", str(tmp_path / "t.csv"), *asked]) == 0
+    assert main(["new", str(tmp_path / "s"), "--items", str(tmp_path / "t.csv"), *ASKED]) == 0
     with open_study(tmp_path / "s") as study:
         (rubric,) = study.rubrics
-        given = {who: ["yes", "no"] for who in ("ann", "m:x")}
-        with_labels(study, given, rubric, graders=["m:x"])
+        with_labels(study, {who: ["yes", "no"] for who in ("ann", "m:x")}, rubric, graders=["m:x"])
     assert [each["traceId"] for each in sent(tmp_path / "s", "langfuse")] == ["a b", "c"]
-    out = str(tmp_path / "tasks.json")
-    assert main(["export", str(tmp_path / "s"), "--format", "label-studio", "--out", out]) == 0
-    tasks = json.loads(Path(out).read_text("utf-8"))
+    tasks = sent(tmp_path / "s", "label-studio", suffix=".json")
     assert [(each["id"], each["data"]["item_id"]) for each in tasks] == [("5", "a b"), ("6", "c")]
     words = ["--format", "argilla", "--out", str(tmp_path / "set"), "--rater", "m:x"]
     assert main(["export", str(tmp_path / "s"), *words]) == 0
