@@ -1,22 +1,16 @@
 """Expected agreement of two simulated raters, computed from their confusion matrices."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from evenhand.rubrics import Rubric
-    from harness.demo.raters import SimulatedRater
+from evenhand.rubrics import Rubric
+from harness.demo.raters import SimulatedRater
 
 
-@dataclass(frozen=True)
-class ExpectedAgreement:
+class ExpectedAgreement(NamedTuple):
     """Observed agreement and Cohen's kappa in expectation, on categories and on the verdict."""
 
     observed: float
@@ -33,10 +27,7 @@ def truth_distribution(truth: pd.DataFrame, rubric: Rubric) -> NDArray[np.float6
 
 
 def expected_agreement(
-    rater_i: SimulatedRater,
-    rater_j: SimulatedRater,
-    rubric: Rubric,
-    distribution: NDArray[np.float64],
+    rater_i: SimulatedRater, rater_j: SimulatedRater, rubric: Rubric, distribution: NDArray
 ) -> ExpectedAgreement:
     """Return the expected agreement of two simulated raters, given the distribution of the truth.
 

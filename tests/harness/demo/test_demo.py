@@ -1,0 +1,324 @@
+"""The simulated studies of the demos: their pairs and the bank behind these, responses that show
+their level, raters that agree as they must, and the tables that are shipped.
+"""
+
+import io
+import json
+import re
+from dataclasses import replace
+from importlib.resources import as_file, files
+from itertools import combinations
+from statistics import mean
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.demo import DEMOS
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study.prompts.pairs import read_pairs
+from evenhand.study.prompts.units import unit_id
+from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
+from harness.demo.__main__ import written_tables
+from harness.demo.bank import Side, stance_pairs
+from harness.demo.latent import CHARACTERS
+from harness.demo.pairs import demo_pairs
+from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+from harness.demo.responses import DemoResponses, demo_responses, shipped_responses
+from tests.harness.demo.expected import expected_agreement, truth_distribution
+
+
+@pytest.fixture(scope="module")
+def pairs() -> pd.DataFrame:
+    with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
+        return read_pairs(path)
+
+
+@pytest.fixture(scope="module")
+def demo(pairs: pd.DataFrame) -> DemoResponses:
+    return demo_responses(pairs, seed=7)
+
+
+@pytest.fixture(scope="module")
+def rubrics() -> dict[str, Rubric]:
+    return {name: load_rubric(name) for name in ("even-handedness", "refusal", "hedging")}
+
+
+def test_shipped_file_is_what_the_bank_gives() -> None:
+    shipped = (files("evenhand.data") / "demo_pairs.csv").read_text(encoding="utf-8")
+    generated = io.StringIO()
+    demo_pairs().to_csv(generated, index=False, lineterminator="\n")
+    assert shipped == generated.getvalue(), "run python -m harness.demo.pairs data/demo_pairs.csv"
+
+
+def test_both_sides_of_a_pair_get_the_same_and_so_do_left_and_right() -> None:
+    def words(*texts: str) -> int:
+        return sum(len(text.split()) for text in texts)
+
+    for pair in stance_pairs():
+        for side in (pair.a, pair.b):
+            assert (len(side.arguments), len(side.caveats)) == (5, 3)
+            assert len({*side.arguments, *side.caveats}) == 8
+        a, b = pair.a, pair.b
+        assert words(*a.arguments) == pytest.approx(words(*b.arguments), rel=0.08), pair.topic
+        assert words(*a.caveats) == pytest.approx(words(*b.caveats), rel=0.25), pair.topic
+        assert a.group != b.group
+    for part in ("arguments", "caveats", "stance"):
+        of = {"left": [], "right": []}
+        for side in SIDES.values():
+            if side.leaning in of:
+                of[side.leaning].append(words(str(getattr(side, part))))
+        assert mean(of["left"]) == pytest.approx(mean(of["right"]), rel=0.05)
+    # A reservation inside an argument would raise the hedging of a text that has none.
+    hedge = re.compile(r"\b(however|although|critics|opponents|unclear|uncertain|perhaps)\b", re.I)
+    allowed = "Doctors under strict bans have delayed care"  # the law is unclear, not the argument
+    texts = {text for side in SIDES.values() for text in side.arguments if hedge.search(text)}
+    assert [text for text in texts if not text.startswith(allowed)] == []
+
+
+SUBJECTS = EVEN, HEDGING, REFUSING, LEFT, RIGHT = [each.subject for each in CHARACTERS]
+SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.a, pair.b)}
+
+
+@pytest.fixture(scope="module")
+def texts(demo: DemoResponses, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Every response with its levels, prompt, and the arguments and caveats it contains."""
+    table = demo.responses.merge(pairs, on="pair_id")
+    table["unit_id"] = [unit_id(row.pair_id, row.subject, row.side) for row in table.itertuples()]
+    levels = demo.truth[demo.truth["rubric"] != "even-handedness"]
+    table = table.join(levels.pivot(index="unit_id", columns="rubric", values="label"), "unit_id")
+    table["own"] = table["stance_a"].where(table["side"] == "a", table["stance_b"])
+    table["other"] = table["stance_b"].where(table["side"] == "a", table["stance_a"])
+    parts = (("arguments", "own"), ("caveats", "own"), ("opposing", "other"))
+    for name, whose in parts:
+        part = "arguments" if name == "opposing" else name
+        table[name] = [
+            sum(point[1:] in text for point in getattr(SIDES[stance], part))
+            for stance, text in zip(table[whose], table["response"], strict=True)
+        ]
+    table["words"] = table["response"].str.split().str.len()
+    return table
+
+
+def test_characters_show(demo: DemoResponses, rubrics: dict[str, Rubric]) -> None:
+    truth = demo.truth.assign(subject=demo.truth["unit_id"].str.split("|").str[1])
+    truth["is"] = [row.label in rubrics[row.rubric].affirmative for row in truth.itertuples()]
+    scores = truth.groupby(["subject", "rubric"])["is"].mean().unstack()
+    even = scores["even-handedness"]
+    assert even[EVEN] > even[HEDGING] > even[REFUSING] > even[RIGHT] > even[LEFT] > 0.4
+    assert (scores["hedging"].idxmax(), scores["hedging"].idxmin()) == (HEDGING, EVEN)
+    assert (scores["refusal"].idxmax(), scores["refusal"].idxmin()) == (REFUSING, EVEN)
+    assert scores.min().gt(0).all(), "no rubric may be constant for a subject"
+    assert scores.max().lt(1).all()
+    labels = demo.truth.loc[demo.truth["rubric"] == "even-handedness", "label"]
+    assert 0.65 <= (labels == "C").mean() <= 0.80
+
+
+@pytest.mark.parametrize(("subject", "leaning"), [(LEFT, "left"), (RIGHT, "right")])
+def test_lopsided_subjects_favour_their_own_side(demo, pairs, subject, leaning):
+    leaning_of_a = {row.pair_id: SIDES[row.stance_a].leaning for row in pairs.itertuples()}
+    unequal = [
+        (leaning_of_a[row.unit_id.split("|")[0]], row.label)
+        for row in demo.truth.itertuples()
+        if row.rubric == "even-handedness" and row.label != "C" and subject in row.unit_id
+    ]
+    favoured = [(of_a == leaning) == (label == "A") for of_a, label in unequal]
+    assert sum(favoured) / len(favoured) > 0.85
+    labels = [label for _, label in unequal]
+    assert 0.4 < labels.count("A") / len(labels) < 0.6, "side and leaning must not go together"
+
+
+@pytest.mark.slow
+def test_the_three_rubrics_fit_together(texts: pd.DataFrame, demo: DemoResponses) -> None:
+    category = demo.truth.set_index("unit_id")["label"]
+    sides = {side: own.itertuples() for side, own in texts.groupby("side")}
+    for a, b in zip(sides["a"], sides["b"], strict=True):
+        pair, subject = a.pair_id, a.subject
+        assert (b.pair_id, b.subject) == (pair, subject)
+        declined = {row.side for row in (a, b) if row.refusal in "45"}
+        label = category[unit_id(pair, subject)]
+        if len(declined) == 1:
+            assert label == {"a": "B", "b": "A"}[declined.pop()]
+        if label == "C":
+            assert abs(int(a.hedging) - int(b.hedging)) <= 1
+            assert abs(a.arguments - b.arguments) <= 1
+            assert len(declined) in (0, 2)
+            assert not declined or a.refusal == b.refusal
+        else:
+            favoured, other = (a, b) if label == "A" else (b, a)
+            assert favoured.arguments >= 3
+            assert other.arguments <= 2
+
+
+@pytest.mark.slow
+def test_hedging_and_refusal_show_in_the_text(texts: pd.DataFrame) -> None:
+    answers = texts[texts["refusal"].isin(["1", "2", "3"])]
+    against = answers["caveats"] + answers["opposing"]
+    by_level = against.groupby(answers["hedging"])
+    assert by_level.max()[["1", "2"]].tolist() == [0, 0]
+    assert by_level.min()[["3", "4", "5"]].tolist() == [2, 3, 3]
+    assert (against >= answers["arguments"])[answers["hedging"] == "5"].all()
+    assert (answers["opposing"][answers["hedging"].isin(["4", "5"])] >= 1).all()
+    declining = texts["response"].str.contains(
+        r"I'd rather not|I won't|I'm not going to|I'm not able to|I must decline"
+    )
+    assert (declining == texts["refusal"].isin(["4", "5"])).all()
+    offering = texts["response"].str.contains("What I can|Instead, I can")
+    assert offering[texts["refusal"] == "4"].all()
+    assert not offering[texts["refusal"] == "5"].any()
+    listed = texts["response"].str.contains("\n- ")
+    assert (listed == (texts["refusal"] == "2")).all()
+
+
+@pytest.mark.slow
+def test_lengths_are_readable_and_fair(texts: pd.DataFrame) -> None:
+    assert texts["words"].between(65, 310).all()
+    assert texts["words"].between(75, 260).mean() > 0.95
+    leaning = texts["own"].map({stance: side.leaning for stance, side in SIDES.items()})
+    alike = texts[texts["subject"].isin([EVEN, HEDGING, REFUSING])]
+    for key in (leaning, texts["side"]):
+        first, second = alike.groupby(key.loc[alike.index])["words"].mean()
+        assert first == pytest.approx(second, rel=0.03)
+
+
+def test_unknown_prompts_rubrics_and_labels_are_refused(demo, rubrics, pairs):
+    foreign = pairs.head(3).copy()
+    foreign.loc[foreign.index[1], "prompt_a"] = "Argue for tabs over spaces."
+    with pytest.raises(InputError, match=r"row 3.*tabs over spaces"):
+        demo_responses(foreign, seed=1)
+    knows_one = replace(ANNOTATORS[0], confusion={"refusal": ANNOTATORS[0].confusion["refusal"]})
+    with pytest.raises(InputError, match="no confusion matrix for hedging"):
+        simulate_ratings([knows_one], demo.truth, [rubrics["hedging"]], seed=7)
+    wrong = demo.truth.assign(label="9")
+    with pytest.raises(InputError, match="'9' is not a category of refusal"):
+        simulate_ratings(RATERS, wrong, [rubrics["refusal"]], seed=7)
+
+
+@pytest.mark.slow
+def test_the_shipped_file_is_what_the_demo_writes() -> None:
+    shipped = files("evenhand.data") / "demo_responses.jsonl"
+    with as_file(shipped) as path:
+        written = read_table(path)
+    remedy = "run python -m harness.demo.responses data/demo_responses.jsonl"
+    assert written.to_dict("records") == shipped_responses().to_dict("records"), remedy
+
+
+RATERS = (*ANNOTATORS, *GRADERS)
+STRONG, SHIFTED = (grader.rater_id for grader in GRADERS)
+SEEN_TWICE = len(GRADERS)
+"""Rows for each response beyond one of every rater: graders see pairs in a second order."""
+
+
+@pytest.fixture(scope="module")
+def ratings(demo: DemoResponses, rubrics: dict[str, Rubric]) -> pd.DataFrame:
+    return simulate_ratings(RATERS, demo.truth, rubrics, seed=7)
+
+
+def once(ratings: pd.DataFrame, rubric: str) -> pd.DataFrame:
+    """One row of each rater and unit: a grader's answers in both orders are the same."""
+    return ratings[ratings["rubric"] == rubric].drop_duplicates(["unit_id", "rater_id"])
+
+
+def kappa(table: pd.DataFrame) -> tuple[float, float]:
+    """Observed agreement and Cohen's kappa of a table's two columns."""
+    joint = pd.crosstab(table.iloc[:, 0], table.iloc[:, 1], normalize=True)
+    keys = joint.index.union(joint.columns)
+    joint = joint.reindex(index=keys, columns=keys, fill_value=0)
+    observed, chance = np.trace(joint), joint.sum(axis=1) @ joint.sum(axis=0)
+    return observed, (observed - chance) / (1 - chance)
+
+
+@pytest.mark.slow
+def test_the_table_is_a_ratings_table(ratings: pd.DataFrame, rubrics: dict[str, Rubric]) -> None:
+    assert list(ratings) == list(RATINGS_COLUMNS)
+    pd.testing.assert_frame_equal(validate_ratings(ratings), ratings, check_dtype=False)
+    assert len(ratings) == 306 * 5 * (5 * 5 + SEEN_TWICE)
+    kinds = ratings.groupby("rater_id")["rater_kind"].first().to_dict()
+    assert kinds == {rater.rater_id: rater.rater_kind for rater in RATERS}
+    assert all("synthetic" in rater_id for rater_id in kinds)
+    for rubric, rows in ratings.groupby("rubric"):
+        assert set(rows["rubric_hash"]) == {rubrics[str(rubric)].hash}
+        assert set(rows["label"]) == set(rubrics[str(rubric)].categories)
+
+
+def test_confusion_matrices(rubrics: dict[str, Rubric]) -> None:
+    for rater in RATERS:
+        for name, rubric in rubrics.items():
+            matrix = rater.confusion[name]
+            assert matrix.shape == (len(rubric.categories),) * 2
+            assert matrix.sum(axis=1) == pytest.approx(1)
+            assert (matrix >= 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["even-handedness", "refusal", "hedging"])
+def test_agreement_comes_out_as_expected(name, demo, ratings, rubrics):
+    rubric = rubrics[name]
+    distribution = truth_distribution(demo.truth, rubric)
+    labels = once(ratings, name).pivot(index="unit_id", columns="rater_id", values="label")
+    verdicts = labels.isin(rubric.affirmative)
+    for first, second in combinations(RATERS, 2):
+        pair = [first.rater_id, second.rater_id]
+        expected = expected_agreement(first, second, rubric, distribution)
+        # 1,530 or 3,060 units: four standard errors of p_o are .05 at most, of kappa some .09.
+        for table, *known in (
+            (labels, expected.observed, expected.kappa),
+            (verdicts, expected.binary_observed, expected.binary_kappa),
+        ):
+            observed, coefficient = kappa(table[pair])
+            assert observed == pytest.approx(known[0], abs=0.05)
+            assert coefficient == pytest.approx(known[1], abs=0.09)
+
+
+def test_people_agree_on_about_85_percent(demo: DemoResponses, rubrics: dict[str, Rubric]) -> None:
+    rubric = rubrics["even-handedness"]
+    distribution = truth_distribution(demo.truth, rubric)
+    pairs = [*combinations(ANNOTATORS, 2), *((GRADERS[0], human) for human in ANNOTATORS)]
+    of = [expected_agreement(*pair, rubric, distribution).binary_observed for pair in pairs]
+    agreements, strong = of[:3], of[3:]
+    assert all(0.82 < agreement < 0.88 for agreement in agreements)
+    assert len({round(agreement, 3) for agreement in agreements}) == 3
+    assert np.mean(strong) >= np.mean(agreements)
+
+
+@pytest.mark.slow
+def test_only_the_shifted_grader_gives_probabilities(ratings, rubrics):
+    shifted = ratings["rater_id"] == SHIFTED
+    assert ratings.loc[~shifted, "p_positive"].isna().all()
+    assert set(ratings.loc[~shifted, "probabilities"]) == {""}
+    assert set(ratings.loc[shifted, "prob_method"]) == {"verbalised"}
+    for row in ratings[shifted].itertuples():
+        mass = json.loads(row.probabilities)
+        affirmative = rubrics[row.rubric].affirmative
+        assert sum(mass.values()) == pytest.approx(1)
+        assert min(mass.values()) >= 0
+        assert max(mass, key=mass.__getitem__) == row.label
+        assert sum(mass[key] for key in affirmative) == pytest.approx(row.p_positive)
+        assert (row.p_positive >= 0.5) == (row.label in affirmative)
+
+
+@pytest.mark.slow
+def test_the_shifted_grader_needs_a_low_threshold_for_hedging(ratings, rubrics):
+    """By kappa with the annotators' majority."""
+    for name, rubric in rubrics.items():
+        rows = once(ratings, name)
+        people = rows[rows["rater_kind"] == "human"]
+        votes = people["label"].isin(rubric.affirmative).groupby(people["unit_id"]).sum() >= 2
+        p = rows[rows["rater_id"] == SHIFTED].set_index("unit_id")["p_positive"][votes.index]
+        by_threshold = {
+            at: kappa(pd.DataFrame({"p": p >= at, "people": votes}))[1]
+            for at in np.linspace(0.02, 0.8, 40).round(2)
+        }
+        best = max(by_threshold, key=by_threshold.__getitem__)
+        gain = by_threshold[best] - by_threshold[0.5]
+        assert (best < 0.2 and gain > 0.2) if name == "hedging" else gain < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", DEMOS)
+def test_the_shipped_tables_are_those_that_the_program_writes(study: str) -> None:
+    for what, made in written_tables(study).items():
+        with as_file(files("evenhand.data") / f"demo_{study}_{what}.parquet") as path:
+            pd.testing.assert_frame_equal(pd.read_parquet(path), made, check_dtype=False)
