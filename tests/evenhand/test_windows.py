@@ -4,7 +4,6 @@ Every process of a test begins by losing them. The platform keeps its name, as l
 for Windows under another; and nothing here has run on Windows itself.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from harness.ports import free_port
 from harness.served import answers, holds
-from tests.commands import Done, python
+from tests.commands import python
 
 pytestmark = pytest.mark.slow
 
@@ -40,43 +39,36 @@ print(found.report("python-report"), found.verdicts[0]["verdict"])
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A folder with labels, and with what Python loads at the start of each process."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with labels; and what Python loads at the start of each process."""
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "sitecustomize.py").write_text(WITHOUT)
     (tmp_path / "labels.csv").write_text(LABELS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "start"))
     return tmp_path
 
 
-def environment(place: Path) -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(place / "start")}
-
-
-def run(place: Path, *words: str) -> Done:
-    return python(*words, cwd=place, env=environment(place))
+def run(place: Path, *words: str) -> str:
+    """What a process without them says that comes to a good end."""
+    return python(*words, cwd=place, check=True).stdout
 
 
 def test_check_gate_and_python_run(place: Path) -> None:
-    lost = run(place, "-c", "import os\nassert not hasattr(os, 'geteuid')\nimport fcntl")
+    lost = python("-c", "import os\nassert not hasattr(os, 'geteuid')\nimport fcntl", cwd=place)
     assert "ModuleNotFoundError" in lost.stderr, "the stub is not in force"
-    done = run(place, "-m", "evenhand", "check", "labels.csv", *SCALE, "--out", "report")
-    assert done.returncode == 0, done.stderr
-    assert "Annotators · g" in done.stdout
+    said = run(place, "-m", "evenhand", "check", "labels.csv", *SCALE, "--out", "report")
+    assert "Annotators · g" in said
     assert (place / "report" / "report.html").is_file()
     rule = ["--grader", "g", "--require", "coverage >= 0.9"]
-    done = run(place, "-m", "evenhand", "gate", "labels.csv", *SCALE, *rule)
-    assert done.returncode == 0, done.stderr
-    done = run(place, "-c", IN_PYTHON)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("python-report")
+    run(place, "-m", "evenhand", "gate", "labels.csv", *SCALE, *rule)
+    assert run(place, "-c", IN_PYTHON).startswith("python-report")
 
 
 def test_label_makes_a_study_and_serves_it(place: Path) -> None:
     port = str(free_port())
     words = ["label", "labels.csv", "--question", "Good?", "--options", "y,n", "--show", "ann"]
-    words += ["--no-browser", "--port", port]
-    command = [sys.executable, "-m", "evenhand", *words]
-    app = subprocess.Popen(command, cwd=place, env=environment(place))
+    command = [sys.executable, "-m", "evenhand", *words, "--no-browser", "--port", port]
+    app = subprocess.Popen(command, cwd=place)
     try:
         address = f"http://127.0.0.1:{port}/health"
         assert holds(lambda: app.poll() is not None or answers(address), 120)
@@ -84,9 +76,9 @@ def test_label_makes_a_study_and_serves_it(place: Path) -> None:
     finally:
         app.terminate()
         app.wait(timeout=20)
-    study = str(place / "labels-study")
-    asked = run(place, "-m", "evenhand", "grade", study, "--grader", "baseline:lexical")
+    grade = ["grade", place / "labels-study", "--grader", "baseline:lexical"]
+    asked = python("-m", "evenhand", *grade, cwd=place)
     assert asked.returncode == 2
     assert "models are asked on Linux and macOS; on Windows" in asked.stderr
     assert "Traceback" not in asked.stderr
-    assert run(place, "-m", "evenhand", "progress", study).returncode == 0
+    run(place, "-m", "evenhand", "progress", "labels-study")

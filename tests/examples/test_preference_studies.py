@@ -14,19 +14,18 @@ from evenhand.cli.main import main
 from evenhand.reporting.library import check, read
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
+from harness.studies import with_labels
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(20)
-
-
-def results_of(study: Path) -> pd.DataFrame:
+def results_of(study: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The figures of a study's report, and the verdict on each grader."""
     assert main(["report", str(study)]) == 0
     table = pd.read_csv(study / "report" / "results.csv", dtype={"at": str})
-    return table.fillna(dict.fromkeys(("rater_a", "rater_b", "at", "note"), ""))
+    report = json.loads((study / "report" / "report.json").read_text("utf-8"))
+    verdicts = {each["grader"]: each["verdict"] for each in report["verdicts"]}
+    return table.fillna(dict.fromkeys(("rater_a", "rater_b", "at", "note"), "")), verdicts
 
 
 def row(results: pd.DataFrame, statistic: str, a: str, b: str = "", at: str = "") -> pd.Series:
@@ -34,11 +33,6 @@ def row(results: pd.DataFrame, statistic: str, a: str, b: str = "", at: str = ""
     found = results[(results[list(wanted)] == pd.Series(wanted)).all(axis=1)]
     assert len(found) == 1, wanted
     return found.iloc[0]
-
-
-def verdicts_of(study: Path) -> dict[str, str]:
-    report = json.loads((study / "report" / "report.json").read_text("utf-8"))
-    return {each["grader"]: each["verdict"] for each in report["verdicts"]}
 
 
 def test_llmbar_as_a_study(shared_data: Path, here: Path) -> None:
@@ -63,7 +57,7 @@ def test_llmbar_as_a_study(shared_data: Path, here: Path) -> None:
     ratings.to_csv("labels.csv", index=False)
     assert main(["import", "study", "labels.csv"]) == 0
     change_config(here / "study", {"decision": {"reference": "gold"}})
-    results = results_of(here / "study")
+    results, verdicts = results_of(here / "study")
     # As on the page of the case study, where a test holds them against its own command.
     for name, *figures in (
         ("ChatGPT/Vanilla", 0.66, 0.29, -0.31),
@@ -74,7 +68,7 @@ def test_llmbar_as_a_study(shared_data: Path, here: Path) -> None:
         assert found == pytest.approx(figures, abs=0.005)
     found = row(results, "bias_order_first", "ChatGPT/Vanilla")
     assert found["note"].startswith("133 to the side shown first, 10 to the second")
-    assert verdicts_of(here / "study")["ChatGPT/Vanilla"] == "disagrees_with_reference"
+    assert verdicts["ChatGPT/Vanilla"] == "disagrees_with_reference"
     # Nobody says whose outputs they are: there is nobody to rank, and no side to lean to.
     assert not {"win_rate", "strength", "direction_net"} & set(results["statistic"])
 
@@ -83,82 +77,70 @@ MODELS = ("alpaca-13b", "claude-v1", "gpt-3.5-turbo", "gpt-4", "llama-13b", "vic
 QUALITY = (-0.6, 0.7, 0.6, 1.2, -1.6, -0.3)
 
 
-def votes(rng: np.random.Generator, questions: int) -> list[dict[str, object]]:
+def votes(questions: int) -> list[dict[str, object]]:
     """Votes with the columns of lmsys/mt_bench_human_judgments, *synthetic*: two annotators,
     and GPT-4 with its two orders already taken together.
     """
-    rows = []
+    rows, rng = [], np.random.default_rng(20)
     for question in range(questions):
         quality = dict(zip(MODELS, QUALITY + rng.normal(0, 0.4, len(MODELS)), strict=True))
         for pair in combinations(MODELS, 2):
             first, second = pair if rng.random() < 0.5 else pair[::-1]
             chance = 1 / (1 + np.exp(quality[second] - quality[first]))
+            both = {
+                f"conversation_{side}": [
+                    {"role": "user", "content": f"Question {question}"},
+                    {"role": "assistant", "content": f"{MODELS.index(model)}: {question}"},
+                ]
+                for side, model in (("a", first), ("b", second))
+            }
+            both |= {"model_a": first, "model_b": second, "turn": 1, "question_id": 81 + question}
             for judge in ("expert_1", "expert_2", "gpt4_pair"):
                 won = "model_a" if rng.random() < chance else "model_b"
                 if rng.random() < 0.2:
                     won = "tie (inconsistent)" if judge == "gpt4_pair" else "tie"
-                said = {"winner": won, "judge": judge, "turn": 1, "question_id": 81 + question}
-                both: dict[str, object] = {"model_a": first, "model_b": second}
-                for side, model in (("a", first), ("b", second)):
-                    texts = {"user": "Question", "assistant": f"{MODELS.index(model)}:"}
-                    told = [
-                        {"role": key, "content": f"{text} {question}"}
-                        for key, text in texts.items()
-                    ]
-                    both[f"conversation_{side}"] = told
-                rows.append({**said, **both})
+                rows.append({"winner": won, "judge": judge, **both})
     return rows
 
 
-def test_votes_are_checked_and_rank_the_models(tmp_path: Path, rng: np.random.Generator) -> None:
-    rows = votes(rng, 80)
-    path = tmp_path / "votes.jsonl"
+def test_votes_are_checked_and_rank_the_models(tmp_path: Path) -> None:
+    rows, path = votes(80), tmp_path / "votes.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    table = read(path)
-    found = check(
-        table, categories=["a", "tie", "b"], level="ordinal", sides=["a", "b"], resamples=200
-    )
-    results = found.results
+    scale = {"categories": ["a", "tie", "b"], "level": "ordinal", "sides": ["a", "b"]}
+    found = check(read(path), **scale, resamples=200)
     # The judge's vote of a unit, again from the rows as they are.
     frame = pd.DataFrame(rows)
     own = frame[frame["judge"] == "gpt4_pair"]
     worth = own["winner"].map({"model_a": 1.0, "model_b": 0.0}).fillna(0.5)
     for model in MODELS:
         won = [worth[own["model_a"] == model], 1 - worth[own["model_b"] == model]]
-        score = pd.concat(won).mean()
-        rate = row(results, "win_rate", "gpt4_pair", at=model)
-        assert rate["estimate"] == pytest.approx(score)
+        rate = row(found.results, "win_rate", "gpt4_pair", at=model)
+        assert rate["estimate"] == pytest.approx(pd.concat(won).mean())
         assert rate["n_clusters"] == 80
-    strengths = [row(results, "strength", "humans", at=each)["estimate"] for each in MODELS]
+    strengths = [row(found.results, "strength", "humans", at=each)["estimate"] for each in MODELS]
     assert np.argsort(strengths).tolist() == np.argsort(QUALITY).tolist()
     assert [each["grader"] for each in found.verdicts] == ["gpt4_pair"]
 
 
-def test_votes_become_a_study(here: Path, rng: np.random.Generator) -> None:
+def test_votes_become_a_study(here: Path) -> None:
     """A file of the judge's votes is rated by people, here those whose votes are published."""
-    rows = votes(rng, 40)
+    rows = votes(40)
     judged = [each | {"winner": each["winner"].partition(" ")[0]} for each in rows[2::3]]
     Path("judged.jsonl").write_text("\n".join(map(json.dumps, judged)))
     words = ["--sample", str(len(judged)), "--judge", "winner"]
     assert main(["new", "study", "--items", "judged.jsonl", *words]) == 0
+    key = {"model_a": "A", "model_b": "B", "tie": "tie"}
     with open_study(here / "study") as study:
         (rubric,) = study.rubrics.values()
         assert [block.kind for block in rubric.blocks] == ["conversation"]
         assert study.config.analysis.cluster == "question_id"
-        units = study.units().query("side == ''")
-        units = units.sort_values("unit_id")["unit_id"].tolist()
-    key = {"model_a": "A", "model_b": "B", "tie": "tie"}
-    said = [
-        {"unit_id": unit, "rubric": rubric.name, "rater_id": each["judge"], "rater_kind": "human",
-         "label": key[each["winner"]]}
-        for at, unit in enumerate(units) for each in rows[3 * at : 3 * at + 2]
-    ]  # fmt: skip
-    pd.DataFrame(said).to_csv("people.csv", index=False)
-    assert main(["import", "study", "people.csv"]) == 0
-    results = results_of(here / "study")
+        units = sorted(study.units().query("side == ''")["unit_id"])
+        given = {f"expert_{n + 1}": [key[each["winner"]] for each in rows[n::3]] for n in (0, 1)}
+        with_labels(study, given, rubric.name, units=units)
+    results, verdicts = results_of(here / "study")
     best = row(results, "win_rate", "humans", at="gpt-4")
     assert best["low"] > 0.6
-    assert list(verdicts_of(here / "study")) == ["winner"]
+    assert list(verdicts) == ["winner"]
     page = (here / "study" / "report" / "report.md").read_text("utf-8")
     assert "Annotators prefer gpt-4 most: its win rate is" in page
 
