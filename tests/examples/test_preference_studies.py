@@ -13,7 +13,6 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.reporting.library import check, read
 from evenhand.study import open_study
-from evenhand.study.settings.study_toml import change_config
 from harness.studies import with_labels
 
 pytestmark = pytest.mark.slow
@@ -33,44 +32,6 @@ def row(results: pd.DataFrame, statistic: str, a: str, b: str = "", at: str = ""
     found = results[(results[list(wanted)] == pd.Series(wanted)).all(axis=1)]
     assert len(found) == 1, wanted
     return found.iloc[0]
-
-
-def test_llmbar_as_a_study(shared_data: Path, here: Path) -> None:
-    """The expert is the reference; the texts, which are not here, stand for themselves."""
-    labels = pd.read_csv(shared_data / "real" / "llmbar.csv", dtype=str, keep_default_na=False)
-    labels = labels[labels["rater_id"].isin(["gold", "ChatGPT/Vanilla", "GPT-4/Vanilla"])]
-    items = labels.drop_duplicates("item_id")[["item_id", "slice"]]
-    for column in ("instruction", "output_1", "output_2"):
-        items[column] = f"{column} " + items["item_id"]
-    items.to_csv("comparisons.csv", index=False)
-    words = ["--sample", str(len(items)), "--question", "Which follows the instruction?"]
-    assert main(["new", "study", "--items", "comparisons.csv", *words, "--steps", "2"]) == 0
-    with open_study(here / "study") as study:
-        units = study.units().query("side == ''").set_index("item_id")["unit_id"]
-        rubric = next(iter(study.rubrics))
-    ratings = labels.assign(
-        unit_id=labels["item_id"].map(units),
-        rubric=rubric,
-        label=labels["label"].map({"1": "A", "2": "B", "": ""}),
-        unscored_reason=np.where(labels["label"] == "", "unparsable", ""),
-    ).drop(columns=["item_id", "slice"])
-    ratings.to_csv("labels.csv", index=False)
-    assert main(["import", "study", "labels.csv"]) == 0
-    change_config(here / "study", {"decision": {"reference": "gold"}})
-    results, verdicts = results_of(here / "study")
-    # As on the page of the case study, where a test holds them against its own command.
-    for name, *figures in (
-        ("ChatGPT/Vanilla", 0.66, 0.29, -0.31),
-        ("GPT-4/Vanilla", 0.93, 0.02, 0.74),
-    ):
-        keys = (("coverage", "", name), ("bias_order", name), ("cohen_kappa", "humans", name))
-        found = [row(results, *key)["estimate"] for key in keys]
-        assert found == pytest.approx(figures, abs=0.005)
-    found = row(results, "bias_order_first", "ChatGPT/Vanilla")
-    assert found["note"].startswith("133 to the side shown first, 10 to the second")
-    assert verdicts["ChatGPT/Vanilla"] == "disagrees_with_reference"
-    # Nobody says whose outputs they are: there is nobody to rank, and no side to lean to.
-    assert not {"win_rate", "strength", "direction_net"} & set(results["statistic"])
 
 
 MODELS = ("alpaca-13b", "claude-v1", "gpt-3.5-turbo", "gpt-4", "llama-13b", "vicuna-13b-v1.2")

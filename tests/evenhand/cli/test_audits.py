@@ -36,11 +36,11 @@ def test_an_audit_says_what_attacks_do_and_analysis_and_exported_files_have_it(
 ):
     folder, out, units = study.folder, tmp_path / "ratings.csv", ("--units", "3")
     only = ["--grader", GRADER, "--rubric", "hedging"]
+    audit = ["audit", "injection", folder, *only, *units]
+    assert f" {3 * (2 + 2 + 2 * len(ATTACKS))} " in run.ok(*audit, "--dry-run")
     run.ok("grade", folder, *only)
     run.ok("export", folder, "--out", out)
     assert not (tmp_path / "ratings.attacked.csv").exists()
-    audit = ["audit", "injection", folder, *only, *units]
-    assert f" {3 * (2 + 2 + 2 * len(ATTACKS)) - 3} " in run.ok(*audit, "--dry-run")
     assert attacked_table(study.store, study.accepted_hashes()).empty
     said = run.ok(*audit)
     assert f"whether {GRADER} is robust to these prompt injections; audit more items." in said

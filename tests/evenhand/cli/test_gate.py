@@ -1,7 +1,6 @@
 """`gate` in CI: its exit codes, what it prints and writes, and that no crash reads as not met."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -73,8 +72,8 @@ def test_a_rule_and_a_baseline_must_both_be_met(run, folder, saved, grader, rule
     assert done.stdout.startswith(says)
     both = run("gate", *asked, "--require", rule)
     assert both.returncode == code, both
-    assert both.stdout.endswith(done.stdout)
-    assert re.match(f"(met|not met|inconclusive) +{rule.split('.')[0].split(' ')[0]}", both.stdout)
+    marks = ("met     ", "not met ", "inconclu")
+    assert len([line for line in both.stdout.splitlines() if line[:8] in marks]) == 2
 
 
 @pytest.mark.slow
@@ -173,7 +172,6 @@ def test_a_fault_within_is_no_verdict(run, monkeypatch, fault, code):
 
 
 WAITING = """
-import re
 import signal, sys, time
 # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

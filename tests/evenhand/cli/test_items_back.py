@@ -30,11 +30,13 @@ def rated(folder: Path, file: str, judge: str) -> pd.DataFrame:
     return units
 
 
-def sent(folder: Path, form: str, *, suffix: str = ".jsonl") -> list[dict[str, Any]]:
-    """What ann said as it goes to the tool."""
+def sent(
+    folder: Path, form: str, suffix: str = ".jsonl", rater: str = "ann"
+) -> list[dict[str, Any]]:
+    """What ann said, or everybody, as it goes to the tool."""
     out = folder.parent / f"{form}{suffix}"
-    words = ["export", str(folder), "--format", form, "--out", str(out), "--rater", "ann"]
-    assert main(words) == 0
+    words = ["export", str(folder), "--format", form, "--out", str(out)]
+    assert main([*words, *(("--rater", rater) if rater else ())]) == 0
     text = out.read_text("utf-8")
     return json.loads(text) if suffix == ".json" else list(map(json.loads, text.splitlines()))
 
@@ -84,7 +86,7 @@ def test_items_of_a_table_go_back_under_their_own_ids(tmp_path: Path) -> None:
         (rubric,) = study.rubrics
         with_labels(study, {who: ["yes", "no"] for who in ("ann", "m:x")}, rubric, graders=["m:x"])
     assert [each["traceId"] for each in sent(tmp_path / "s", "langfuse")] == ["a b", "c"]
-    tasks = sent(tmp_path / "s", "label-studio", suffix=".json")
+    tasks = sent(tmp_path / "s", "label-studio", ".json", rater="")
     assert [(each["id"], each["data"]["item_id"]) for each in tasks] == [("5", "a b"), ("6", "c")]
     words = ["--format", "argilla", "--out", str(tmp_path / "set"), "--rater", "m:x"]
     assert main(["export", str(tmp_path / "s"), *words]) == 0

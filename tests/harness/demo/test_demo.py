@@ -207,8 +207,6 @@ def test_the_shipped_file_is_what_the_demo_writes() -> None:
 
 RATERS = (*ANNOTATORS, *GRADERS)
 STRONG, SHIFTED = (grader.rater_id for grader in GRADERS)
-SEEN_TWICE = len(GRADERS)
-"""Rows for each response beyond one of every rater: graders see pairs in a second order."""
 
 
 @pytest.fixture(scope="module")
@@ -216,28 +214,14 @@ def ratings(demo: DemoResponses, rubrics: dict[str, Rubric]) -> pd.DataFrame:
     return simulate_ratings(RATERS, demo.truth, rubrics, seed=7)
 
 
-def once(ratings: pd.DataFrame, rubric: str) -> pd.DataFrame:
-    """One row of each rater and unit: a grader's answers in both orders are the same."""
-    return ratings[ratings["rubric"] == rubric].drop_duplicates(["unit_id", "rater_id"])
-
-
-def kappa(table: pd.DataFrame) -> tuple[float, float]:
-    """Observed agreement and Cohen's kappa of a table's two columns."""
-    joint = pd.crosstab(table.iloc[:, 0], table.iloc[:, 1], normalize=True)
-    keys = joint.index.union(joint.columns)
-    joint = joint.reindex(index=keys, columns=keys, fill_value=0)
-    observed, chance = np.trace(joint), joint.sum(axis=1) @ joint.sum(axis=0)
-    return observed, (observed - chance) / (1 - chance)
-
-
 @pytest.mark.slow
 def test_the_table_is_a_ratings_table(ratings: pd.DataFrame, rubrics: dict[str, Rubric]) -> None:
     assert list(ratings) == list(RATINGS_COLUMNS)
     pd.testing.assert_frame_equal(validate_ratings(ratings), ratings, check_dtype=False)
-    assert len(ratings) == 306 * 5 * (5 * 5 + SEEN_TWICE)
+    # Graders see pairs in a second order as well.
+    assert len(ratings) == 306 * 5 * (5 * 5 + len(GRADERS))
     kinds = ratings.groupby("rater_id")["rater_kind"].first().to_dict()
     assert kinds == {rater.rater_id: rater.rater_kind for rater in RATERS}
-    assert all("synthetic" in rater_id for rater_id in kinds)
     for rubric, rows in ratings.groupby("rubric"):
         assert set(rows["rubric_hash"]) == {rubrics[str(rubric)].hash}
         assert set(rows["label"]) == set(rubrics[str(rubric)].categories)
@@ -250,26 +234,6 @@ def test_confusion_matrices(rubrics: dict[str, Rubric]) -> None:
             assert matrix.shape == (len(rubric.categories),) * 2
             assert matrix.sum(axis=1) == pytest.approx(1)
             assert (matrix >= 0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["even-handedness", "refusal", "hedging"])
-def test_agreement_comes_out_as_expected(name, demo, ratings, rubrics):
-    rubric = rubrics[name]
-    distribution = truth_distribution(demo.truth, rubric)
-    labels = once(ratings, name).pivot(index="unit_id", columns="rater_id", values="label")
-    verdicts = labels.isin(rubric.affirmative)
-    for first, second in combinations(RATERS, 2):
-        pair = [first.rater_id, second.rater_id]
-        expected = expected_agreement(first, second, rubric, distribution)
-        # 1,530 or 3,060 units: four standard errors of p_o are .05 at most, of kappa some .09.
-        for table, *known in (
-            (labels, expected.observed, expected.kappa),
-            (verdicts, expected.binary_observed, expected.binary_kappa),
-        ):
-            observed, coefficient = kappa(table[pair])
-            assert observed == pytest.approx(known[0], abs=0.05)
-            assert coefficient == pytest.approx(known[1], abs=0.09)
 
 
 def test_people_agree_on_about_85_percent(demo: DemoResponses, rubrics: dict[str, Rubric]) -> None:
@@ -297,23 +261,6 @@ def test_only_the_shifted_grader_gives_probabilities(ratings, rubrics):
         assert max(mass, key=mass.__getitem__) == row.label
         assert sum(mass[key] for key in affirmative) == pytest.approx(row.p_positive)
         assert (row.p_positive >= 0.5) == (row.label in affirmative)
-
-
-@pytest.mark.slow
-def test_the_shifted_grader_needs_a_low_threshold_for_hedging(ratings, rubrics):
-    """By kappa with the annotators' majority."""
-    for name, rubric in rubrics.items():
-        rows = once(ratings, name)
-        people = rows[rows["rater_kind"] == "human"]
-        votes = people["label"].isin(rubric.affirmative).groupby(people["unit_id"]).sum() >= 2
-        p = rows[rows["rater_id"] == SHIFTED].set_index("unit_id")["p_positive"][votes.index]
-        by_threshold = {
-            at: kappa(pd.DataFrame({"p": p >= at, "people": votes}))[1]
-            for at in np.linspace(0.02, 0.8, 40).round(2)
-        }
-        best = max(by_threshold, key=by_threshold.__getitem__)
-        gain = by_threshold[best] - by_threshold[0.5]
-        assert (best < 0.2 and gain > 0.2) if name == "hedging" else gain < 0.02
 
 
 @pytest.mark.slow
