@@ -46,39 +46,15 @@ HELPERS = {"commands", "cost", "documents", "simulated"}
 BY_PARTS = {"limits", "scale"}
 """Never small enough to be started whole."""
 STARTS = {
-    "agreement": "--resamples 20 --scale 0.0005 --repeats 1",
     "annotation": "--sessions 2 --seconds 1 --pause 0.2 --units 2 --pairs 6 --lines 20",
     "annotators": "--annotators 2 --pauses 0.2 --processes 2 --seconds 1 --pairs 2 --raters 3"
     " --stores SQLite",
-    "bias": "--runs 3 --resamples 40 --processes 1",
-    "calibration": "--runs 1 --resamples 20 --processes 1",
-    "corrected_rates": "--runs 3 --resamples 40 --processes 1",
-    "coverage": "--runs 2 --resamples 40 --processes 1",
-    "deciding_bound": "--runs 1 --processes 1",
-    "decisions": "--runs 1 --resamples 20 --processes 1",
-    "designs": "--runs 1 --processes 1",
-    "differences": "--runs 2 --resamples 40 --processes 1",
-    "drift": "--runs 2 --processes 1",
-    "few_units": "--runs 1 --resamples 20 --processes 1",
     "first_minute": "--rounds 1 --tools bare evenhand",
     "formats": "",
-    "grading": "--grades 100",
     "handling": "--answers 2",
-    "improving": "--runs 2 --processes 1",
-    "injection": "--runs 2 --processes 1",
     "instant": "--rounds 1 --scale 0.001",
-    "parts": "--runs 2 --resamples 40 --processes 1",
-    "peers": f"--units 60 --python {shlex.quote(sys.executable)}",
-    "preference": "--runs 2 --resamples 40 --processes 1",
-    "rates": "--runs 5 --processes 1",
-    "rewording": "--runs 2 --resamples 40 --processes 1",
-    "report": "--scale 0.04 --studies 1",
-    "routing": "--runs 1 --processes 1",
-    "slices": "--runs 1 --processes 1",
-    "scales": "--runs 1 --processes 1",
-    "small_samples": "--runs 2 --resamples 40 --processes 1",
-    "uncertainty": "--runs 2 --processes 1",
 }
+"""Those whose pages are looked at one by one."""
 
 
 @pytest.fixture
@@ -87,7 +63,8 @@ def page_of(tmp_path: Path) -> Callable[[str], str]:
 
     def page_of(name: str) -> str:
         out = tmp_path / f"{name}.md"
-        import_module(f"benchmarks.{name}").main([*shlex.split(STARTS[name]), "--out", str(out)])
+        start = PAGES[name].start if name in PAGES else STARTS[name]
+        import_module(f"benchmarks.{name}").main([*shlex.split(start), "--out", str(out)])
         page = out.read_text("utf-8")
         assert str(tmp_path) not in page
         return page
@@ -98,7 +75,7 @@ def page_of(tmp_path: Path) -> Callable[[str], str]:
 @pytest.mark.slow
 def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> None:
     names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - HELPERS
-    assert names == STARTS.keys() | BY_PARTS
+    assert names == STARTS.keys() | PAGES.keys() | BY_PARTS
     starts = (
         "import runpy, sys\n"
         "sys.modules['tests'] = None\n"  # who imports it fails
@@ -114,10 +91,11 @@ def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> 
 
 @dataclass(frozen=True)
 class Page:
-    """Texts that a page has, lines with how often their beginnings (as regular expressions) come,
-    and what of the benchmark is cut down for that.
+    """How a benchmark is started, texts that its page has, lines with how often their beginnings
+    (as regular expressions) come, and what of the benchmark is cut down for that.
     """
 
+    start: str
     has: tuple[str, ...]
     lines: dict[str, int] = field(default_factory=dict)
     cut: dict[str, object] = field(default_factory=dict)
@@ -130,57 +108,69 @@ BOUNDS = {(c.world, c.sizes, c.fails_clusters, c.people): c for c in deciding_bo
 DRIFTS = {(each.kind, each.sign): each for each in drift.CELLS if each.pairs == 50}
 JUDGED = len(corrected_rates.LABELLED) * len(corrected_rates.JUDGED)
 PAGES = {
-    "agreement": Page(("| Cohen kappa of two raters | 1,000,000 labels | scikit-learn |",
+    "agreement": Page("--resamples 20 --scale 0.0005 --repeats 1",
+        ("| Cohen kappa of two raters | 1,000,000 labels | scikit-learn |",
         "| `evenhand --help` |")),
-    "bias": Page(("3 simulated studies a line", *(f"| {cell.title} | " for cell in bias.CELLS))),
-    "calibration": Page(("1 simulated studies a line",),
+    "bias": Page("--runs 3 --resamples 40 --processes 1", ("3 simulated studies a line",
+        *(f"| {cell.title} | " for cell in bias.CELLS))),
+    "calibration": Page("--runs 1 --resamples 20 --processes 1", ("1 simulated studies a line",),
         {r".*no information \|": 5, r"\| ": len(calibration.POPULATIONS) + 4}),
-    # Each cell's estimates that are judged, and at .5 all of them once more.
-    "corrected_rates": Page(("in 3 simulated studies",),
+    "corrected_rates": Page("--runs 3 --resamples 40 --processes 1", ("in 3 simulated studies",),
         {r".*\| 0\.5 \|": JUDGED - 1 + len(corrected_rates.ESTIMATES), r".*\| 0\.02 \|": JUDGED}),
-    "coverage": Page(("in 2 simulated studies",), {r".*\| 0\.9 \|": 10}),
-    "deciding_bound": Page(("(synthetic)",), {r"\| (latent|cl|beta)": len(BOUNDS)},
-        {"CELLS": tuple(BOUNDS.values())}),
-    "decisions": Page(("1 simulated studies a cell (synthetic)",), {r"\| 0\.": 8},
+    "coverage": Page("--runs 2 --resamples 40 --processes 1", ("in 2 simulated studies",),
+        {r".*\| 0\.9 \|": 10}),
+    "deciding_bound": Page("--runs 1 --processes 1", ("(synthetic)",),
+        {r"\| (latent|cl|beta)": len(BOUNDS)}, {"CELLS": tuple(BOUNDS.values())}),
+    "decisions": Page("--runs 1 --resamples 20 --processes 1",
+        ("1 simulated studies a cell (synthetic)",), {r"\| 0\.": 8},
         {"CELLS": (*DECISIONS.values(),)}),
-    "designs": Page(("1 simulated studies a cell (synthetic)", *(f"\n| {family} |" for family,
-        _ in DESIGNS)), cut={"CELLS": tuple(DESIGNS.values())}),
-    "differences": Page(("in 2 simulated studies",), dict.fromkeys((rf".*\| {population} \|"
-        for population in differences.POPULATIONS), len([*product(differences.SUBJECTS,
-        differences.LABELLED, differences.RATES)]))),
-    "few_units": Page(("Shares of 1 simulated studies",),
+    "designs": Page("--runs 1 --processes 1", ("1 simulated studies a cell (synthetic)",
+        *(f"\n| {family} |" for family, _ in DESIGNS)), cut={"CELLS": tuple(DESIGNS.values())}),
+    "differences": Page("--runs 2 --resamples 40 --processes 1", ("in 2 simulated studies",),
+        dict.fromkeys((rf".*\| {each} \|" for each in differences.POPULATIONS),
+            len([*product(differences.SUBJECTS, differences.LABELLED, differences.RATES)]))),
+    "few_units": Page("--runs 1 --resamples 20 --processes 1", ("Shares of 1 simulated studies",),
         {rf".*\| {world} \|": 2 * 2 * 2 for world in few_units.WORLDS}, {"UNITS": (6, 40)}),
-    "grading": Page(("a synthetic study of 100 response units", "read\n100 times over the run")),
-    "improving": Page((*("2 simulated studies (synthetic)", "1 of 1 cells pass",
-        "| GPT-4/Vanilla |"), *("\n| 0 | 60 |", "\n| 0.2 | 250 |")), {r"\| 0": 2},
+    "grading": Page("--grades 100", ("a synthetic study of 100 response units",
+        "read\n100 times over the run")),
+    "improving": Page("--runs 2 --processes 1",
+        (*("2 simulated studies (synthetic)", "1 of 1 cells pass", "| GPT-4/Vanilla |"),
+        *("\n| 0 | 60 |", "\n| 0.2 | 250 |")), {r"\| 0": 2},
         {"CELLS": improving.CELLS[:1] + improving.CELLS[-1:], "PARTINGS": 3}),
-    "injection": Page((), {r"\| steadf.*\| 0\.000 \[": 1, r".*pulled 1.*\| 1\.000 \|$": 1},
+    "injection": Page("--runs 2 --processes 1", (), {r"\| steadf.*\| 0\.000 \[": 1,
+        r".*pulled 1.*\| 1\.000 \|$": 1},
         {"CELLS": (injection.Cell("5 points", 8), injection.Cell("yes or no", 12, effect=1.0))}),
-    "parts": Page(("in 2 simulated studies",), dict.fromkeys((rf".*\| {re.escape(question)} \|"
-        for question in parts.QUESTIONS.values()), len([*product(parts.DESIGNS, parts.SUBJECTS,
-        parts.RATES)]))),
-    "peers": Page(("| 60 | krippendorff | alpha", "not installed: irrCAC, judgekeeper")),
-    "preference": Page(("2 studies a line",),
+    "parts": Page("--runs 2 --resamples 40 --processes 1", ("in 2 simulated studies",),
+        dict.fromkeys((rf".*\| {re.escape(each)} \|" for each in parts.QUESTIONS.values()),
+            len([*product(parts.DESIGNS, parts.SUBJECTS, parts.RATES)]))),
+    "peers": Page(f"--units 60 --python {shlex.quote(sys.executable)}",
+        ("| 60 | krippendorff | alpha", "not installed: irrCAC, judgekeeper")),
+    "preference": Page("--runs 2 --resamples 40 --processes 1", ("2 studies a line",),
         {r"\| ": len(preference.POPULATIONS) * len(preference.ESTIMATES) + 2}),
-    "rates": Page(("5 a line",), {r"\| ": len(rates.POPULATIONS) + 2}),
-    "report": Page(("| 10 pairs x 5 subjects x", "6 humans x 4 graders")),
-    "rewording": Page(("2 simulated trials (synthetic)", "pass; the worst is"),
-        {r"\| (latent|guessing)": 2},
+    "rates": Page("--runs 5 --processes 1", ("5 a line",), {r"\| ": len(rates.POPULATIONS) + 2}),
+    "report": Page("--scale 0.04 --studies 1", ("| 10 pairs x 5 subjects x",
+        "6 humans x 4 graders")),
+    "rewording": Page("--runs 2 --resamples 40 --processes 1", ("2 simulated trials (synthetic)",
+        "pass; the worst is"), {r"\| (latent|guessing)": 2},
         {"CELLS": rewording.CELLS[1:2] + rewording.CELLS[-1:], "MANY": 4000}),
-    "routing": Page(("1 simulated studies a line (synthetic)",),
+    "routing": Page("--runs 1 --processes 1", ("1 simulated studies a line (synthetic)",),
         {r"\| [^|]+ \| 0\.95? \|": len(routing.CELLS)}),
-    "drift": Page(("2 simulated pairs of a baseline and a later run (synthetic)",
-        "9 of 9 shares pass"), dict.fromkeys((r"\| 0\..*\| asked again \| down", r"\| 0\..*\| "
-        r"asked again \| up", r"\| 0\..*\| keeps \| down"), 1), {"CELLS": tuple(DRIFTS.values())}),
-    "scales": Page(("1 simulated studies a cell (synthetic)", *(f"\n| {name} | linear | 60 |"
-        for name in scales.WORLDS), *(f"\n| {name} | 60 |" for name in scales.DRIFTING)),
+    "drift": Page("--runs 2 --processes 1",
+        ("2 simulated pairs of a baseline and a later run (synthetic)", "9 of 9 shares pass"),
+        dict.fromkeys((rf"\| 0\..*\| {kind} \| {way}" for kind, way in (("asked again", "down"),
+            ("asked again", "up"), ("keeps", "down"))), 1),
+        {"CELLS": tuple(DRIFTS.values())}),
+    "scales": Page("--runs 1 --processes 1", ("1 simulated studies a cell (synthetic)",
+        *(f"\n| {name} | linear | 60 |" for name in scales.WORLDS),
+        *(f"\n| {name} | 60 |" for name in scales.DRIFTING)),
         cut={"CELLS": tuple(each for each in scales.CELLS if each.items == 60)}),
-    "small_samples": Page(tuple(f"| {each.prevalence} | {each.pairs} | {each.subjects} |"
-        for each in small_samples.CELLS), {r"\| 0\.": 5 * len(small_samples.CELLS)}),
-    "slices": Page(("1 simulated studies",),
+    "small_samples": Page("--runs 2 --resamples 40 --processes 1",
+        tuple(f"| {c.prevalence} | {c.pairs} | {c.subjects} |" for c in small_samples.CELLS),
+        {r"\| 0\.": 5 * len(small_samples.CELLS)}),
+    "slices": Page("--runs 1 --processes 1", ("1 simulated studies",),
         dict.fromkeys((rf".*\| {re.escape(each.title)} \|" for each in slices.CELLS), 1)),
-    "uncertainty": Page(("2 simulated studies a cell (synthetic)",), {r"\| probability \| 0\.": 2},
-        {"CELLS": (uncertainty.CELLS[0], uncertainty.CELLS[-1])}),
+    "uncertainty": Page("--runs 2 --processes 1", ("2 simulated studies a cell (synthetic)",),
+        {r"\| probability \| 0\.": 2}, {"CELLS": (uncertainty.CELLS[0], uncertainty.CELLS[-1])}),
 }  # fmt: skip
 
 

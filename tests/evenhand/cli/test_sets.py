@@ -66,7 +66,7 @@ def test_the_way_in_which_sets_are_written_changes_no_figure(tmp_path: Path) -> 
         pd.testing.assert_frame_equal(found, first, obj=way)
 
 
-@pytest.mark.parametrize("way", ["bars", pytest.param("Python", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", ["bars", pytest.param("commas", marks=pytest.mark.slow)])
 def test_sets_are_no_categories_unless_declared(run: Run, here: Path, way: str) -> None:
     table(WAYS[way]).to_csv("r.csv", index=False)
     command = ["check", "r.csv", "--resamples", "20", "--human", "ann,ben"]

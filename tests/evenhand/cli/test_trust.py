@@ -110,7 +110,9 @@ def test_no_verb_sends_a_secret_to_a_strangers_database(folder, stranger, run) -
         verb, dashes, options = words.partition(" --")
         if words.startswith("backup"):
             verb, options = "backup", "backup.zip"
-        said = run.refused(*verb.split(), folder, *f"{dashes}{options}".split())
+        done = run(*verb.split(), folder, *f"{dashes}{options}".split())
+        said = done.stdout + done.stderr
+        assert done.returncode == 2, words
         assert stranger.heard == b"", words
         assert "study.toml: store takes ANTHROPIC_API_KEY" in said, words
         assert f"run `evenhand doctor {folder} --trust`" in said, words
