@@ -23,7 +23,7 @@ from harness.served import answers, holds
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "README.md"]
 CASE_STUDIES = sorted((ROOT / "examples").glob("*/README.md"))
-"""Their commands and what they give: tests/examples/test_case_studies.py."""
+"""Their commands and what they give: tests/examples/test_examples.py."""
 LOGS = sorted(RESULTS.glob("*.md"))
 PAGES = [*GUIDES, *CASE_STUDIES, *LOGS]
 

@@ -8,10 +8,11 @@ import pytest
 
 from tests.commands import Run
 from tests.conftest import ROOT
-from tests.evenhand.cli.test_calibration import study as tuned_study
+from tests.evenhand.cli.test_decisions import folder as with_a_baseline
 from tests.evenhand.cli.test_decisions import ratings as yes_and_no
-from tests.evenhand.cli.test_exports import folder as graded
-from tests.evenhand.cli.test_gate import folder as with_a_baseline
+from tests.evenhand.cli.test_decisions import study as tuned_study
+from tests.evenhand.cli.test_small_files import PLACE
+from tests.evenhand.cli.test_studies import folder as graded
 
 REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text("utf-8"))
 __all__ = ["graded", "tuned_study", "with_a_baseline", "yes_and_no"]
@@ -24,6 +25,11 @@ def place(request: pytest.FixtureRequest) -> Path:
         return {"root": ROOT, "exports": ROOT / "tests" / "exchange" / "files"}[name]
     if name == "new_study":
         return request.getfixturevalue("make_study")().folder
+    if name == "small_files":
+        folder = request.getfixturevalue("tmp_path")
+        for file, text in PLACE.items():
+            (folder / f"{file}.csv").write_text(text, "utf-8")
+        return folder
     found = request.getfixturevalue(fixtures.get(name, name))
     found = getattr(found, "folder", found)
     return found if found.is_dir() else found.parent

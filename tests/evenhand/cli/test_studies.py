@@ -1,15 +1,26 @@
-"""Studies from the published set, and tables in and out, by the verbs that people type."""
+"""Studies from the published set, tables in and out by the verbs that people type, under a study's
+own names and without codes for no label; and `evenhand export --format` for other tools.
+"""
 
+import csv
+import io
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from openpyxl import load_workbook
 
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.exchange.writers import FORMATS
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk, Flag
+from evenhand.study.lead.disagreements import FINAL_COLUMNS
 from evenhand.study.prompts.sampling import largest_remainder
-from evenhand.study.tables.formats import read_table
-from harness.studies import send, task_of, with_edited_rubric, write_pairs
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.tables.formats import read_table, xlsx_bytes
+from harness.studies import marked_study, send, task_of, with_edited_rubric, write_pairs
 from tests.commands import Run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -192,3 +203,184 @@ def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(make_study,
     said = " ".join(run.ok(*by_uncertainty).split())
     assert "The first 8 and their labels are unchanged." in said
     assert "those on which graders differ or are unsure" in said
+
+
+DRAWN = """unit_id,rubric,rater_id,rater_kind,label,draw,order,unscored_reason
+p0001|m|a,refusal,ann,human,2,0,,
+p0001|m|a,refusal,x:drawn,model,1,0,,
+p0001|m|a,refusal,x:drawn,model,5,1,,
+p0001|m|a,refusal,x:drawn,model,5,2,,
+p0001|m|b,refusal,x:drawn,model,3,0,,
+p0001|m|b,refusal,x:drawn,model,4,1,,
+p0001|m|b,refusal,ann,human,,0,,unclear
+p0001|m,even-handedness,ann,human,A,0,,
+p0001|m,even-handedness,x:drawn,model,A,0,ab,
+p0001|m,even-handedness,x:drawn,model,B,0,ba,
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with draws that differ, orders that differ, and a label that is missing."""
+    home = tmp_path_factory.mktemp("exported")
+    marked_study(home / "study", pairs=2, rubrics=("refusal", "even-handedness")).close()
+    (home / "drawn.csv").write_text(DRAWN)
+    assert main(["import", str(home / "study"), str(home / "drawn.csv")]) == 0
+    return home / "study"
+
+
+@pytest.mark.slow
+def test_a_wide_table_holds_what_the_report_compares(folder, run, tmp_path):
+    said = run.ok("export", folder, "--out", tmp_path / "wide.csv", "--format", "wide")
+    assert "Wrote 3 rows for R and spreadsheets to" in said.replace("\n", " ")
+    assert "10 ratings became 6" in said
+    rows = {row["unit_id"]: row for row in csv.DictReader((tmp_path / "wide.csv").open())}
+    assert {unit: (row["ann"], row["x:drawn"]) for unit, row in rows.items()} == {
+        "p0001|m|a": ("2", "5"),  # two of three draws
+        "p0001|m|b": ("NA", "NA"),  # no label; a tie of draws
+        "p0001|m": ("A", "NA"),  # the two orders disagree
+    }
+
+
+@pytest.mark.slow
+def test_final_labels_come_with_their_items_and_never_as_a_formula(folder, run, tmp_path):
+    csv_file, book = tmp_path / "final.csv", tmp_path / "final.xlsx"
+    run.ok("export", folder, "--final", "--out", csv_file)
+    run.ok("export", folder, "--final", "--out", book)
+    table = pd.read_csv(csv_file, dtype=str, keep_default_na=False)
+    assert [*table][:7] == [*FINAL_COLUMNS, "cluster_id"]
+    row = table.set_index(["item_id", "rubric"]).loc["p0001|m|a", "refusal"]
+    assert row[["final_label", "votes", "decided_by"]].tolist() == ["2", '{"2": 1}', "single"]
+    assert load_workbook(book).active.max_row == len(table) + 1
+    hostile = pd.DataFrame({"=a": ["=1+1", "@x", "#N/A", "a\x00b", "+5"], "n": [1, 2, 3, 4, 5.5]})
+    sheet = load_workbook(io.BytesIO(xlsx_bytes(hostile, "x.xlsx"))).active
+    cells = [cell for (cell, _) in sheet.iter_rows()]
+    assert {cell.data_type for cell in cells} == {"s"}
+    assert [cell.value for cell in cells] == ["=a", "=1+1", "@x", "#N/A", "a\ufffdb", "+5"]
+    assert [cell.quotePrefix for cell in cells] == [True, True, True, False, False, True]
+    with pytest.raises(InputError, match="Excel takes 32,767 characters a cell"):
+        xlsx_bytes(pd.DataFrame({"a": ["x" * 32_768]}), "x.xlsx")
+    assert "export it without --final" in run.refused("export", folder, "--final", "--units", book)
+
+
+@pytest.mark.slow
+def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> None:
+    said = run.ok("export", folder, "--out", tmp_path / "tasks.json", "--format", "label-studio")
+    assert "tasks.config.xml" in said
+    assert "annotators' labels (3)" in said
+    (task,) = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
+    shown = "Prompt\n\nArgue for 1.\n\nResponse\n\n[[p0001|m|a]] A plain answer."
+    assert task["data"]["text"] == shown
+    assert task["predictions"][0]["result"][0]["value"] == {"choices": ["5"]}
+    config = (tmp_path / "tasks.config.xml").read_text("utf-8")
+    assert '<Choice value="1" hint="Literal compliance"/>' in config
+    assert "Even-handedness" not in config  # no task asks it
+
+
+@pytest.mark.slow
+def test_an_exported_file_gives_the_same_scales_and_units(folder, run, tmp_path):
+    ratings, of_study, of_file = (tmp_path / name for name in ("r.csv", "s.json", "f.json"))
+    run.ok("export", folder, "--out", ratings)
+    for source, out in ((folder, of_study), (ratings, of_file)):
+        run.ok("export", source, "--out", out, "--format", "inspect")
+    assert of_file.read_bytes() == of_study.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_hugging_face_folder_says_that_a_study_is_synthetic(folder, run, tmp_path):
+    run.ok("export", folder, "--out", tmp_path / "set", "--format", "hugging-face")
+    assert '"synthetic"' in (tmp_path / "set" / "README.md").read_text("utf-8")
+    units = pd.read_parquet(tmp_path / "set" / "units.parquet").set_index("unit_id")
+    assert units.loc["p0001|m|b", "response"] == "[[p0001|m|b]] A plain answer."
+    assert units.loc["p0001|m", "response_a"] == "[[p0001|m|a]] A plain answer."
+    assert units.loc["p0001|m", "response"] == ""
+
+
+@pytest.mark.slow
+def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "scores.jsonl"
+    asked = ["export", folder, "--out", out, "--format", "langfuse", "--rater"]
+    run.ok(*asked, "ann")
+    scores = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert {each["metadata"]["rater_id"] for each in scores} == {"ann"}
+    assert "no rater 'an'; it has ann, x:drawn" in run.refused(*asked, "an")
+
+
+@pytest.mark.slow
+def test_somebody_elses_file_goes_to_any_tool(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("item,a,b,gpt\n1,yes,no,yes\n2,no,no,\n")
+    named = ["--columns", "unit=item", "--human", "a,b", "--model", "gpt"]
+    for name, how in FORMATS.items():
+        out = tmp_path / f"{name}{how.suffix}"
+        run.ok("export", tmp_path / "labels.csv", "--out", out, "--format", name, *named)
+        assert out.exists()
+    settings = json.loads((tmp_path / "argilla" / ".argilla" / "settings.json").read_text())
+    (question,) = settings["questions"]
+    assert question["name"] == "label"
+    assert [each["value"] for each in question["settings"]["options"]] == ["no", "yes"]
+
+
+def test_a_file_without_a_format_is_no_study(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("unit_id,rater_id,rater_kind,label\n")
+    asked = ["export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv"]
+    assert "labels.csv" in run.refused(*asked)
+    assert "no ratings" in run.refused(*asked, "--format", "wide")
+
+
+ASKED = ("--question", "Good?", "--options", "yes,no")
+
+
+@pytest.fixture
+def items(tmp_path: Path) -> Path:
+    """Six texts with a judge's labels, of which one is a code and two are spelled otherwise."""
+    labels = enumerate(("yes", "no", "99", "yes", "NO", "yes\u200b"))
+    rows = [f"i{n},A text of number {n}.,left,{label}\n" for n, label in labels]
+    (tmp_path / "items.csv").write_text("id,response,side,judge\n" + "".join(rows), "utf-8")
+    return tmp_path / "items.csv"
+
+
+@pytest.fixture
+def study(run: Run, items: Path, tmp_path: Path) -> Path:
+    done = run("new", tmp_path / "study", "--items", items, *ASKED, "--judge", "judge",
+               "--missing", "99")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return tmp_path / "study"
+
+
+def labels_of(folder: Path, rater: str) -> list[str]:
+    with open_study(folder) as study:
+        ratings = study.ratings()
+        return ratings.loc[ratings["rater_id"] == rater, "label"].tolist()
+
+
+def given_by(folder: Path, rater: str, label: str = "yes") -> Path:
+    """A file of labels by a rater on all items of a study, and 99 on the last."""
+    with open_study(folder) as study:
+        units = study.units("all")["unit_id"].tolist()
+    lines = [f"{unit} ,{rater},human,{label}" for unit in units[:-1]]
+    lines = ["unit_id,rater_id,rater_kind,label", *lines, f"{units[-1]} ,{rater},human,99\n"]
+    (folder.parent / "labels.csv").write_text("\n".join(lines))
+    return folder.parent / "labels.csv"
+
+
+def test_a_judges_codes_are_no_labels(run: Run, study: Path, items: Path, tmp_path: Path) -> None:
+    assert labels_of(study, "judge") == ["yes", "no", "yes", "no", "yes"]
+    new = ("new", tmp_path / "s", "--items", items, *ASKED)
+    said = run.refused(*new, "--judge", "judge")
+    assert "row 4: judge is '99', which is no option" in said
+    assert "--missing" in said
+    assert "--missing goes with --judge" in run.refused(*new, "--missing", "99")
+
+
+def test_an_import_leaves_codes_out_and_asks_about_look_alikes(run: Run, study: Path) -> None:
+    file, missing = given_by(study, "ann"), ("--missing", "99")
+    run.refused("import", study, file)
+    done = run("import", study, file, *missing)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Read as no label: 99 (1)" in done.stdout
+    assert labels_of(study, "ann") == ["yes"] * 5
+    given_by(study, "Ann", "no")
+    assert "'Ann' looks like 'ann'" in run.refused("import", study, file, *missing)
+    change_config(study, {"analysis": {"missing": ["99"]}})
+    run.ok("import", study, file, "--no-normalise")
+    assert labels_of(study, "Ann") == ["no"] * 5

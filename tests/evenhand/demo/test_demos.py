@@ -1,10 +1,14 @@
-"""The demos: whole synthetic studies, whose reports must recover what was put in."""
+"""The demos: whole synthetic studies, whose reports must recover what was put in; and published
+labels at a look: what is shipped, what is said of it, and how soon.
+"""
 
 from __future__ import annotations
 
 import io
 import itertools
 import json
+import re
+import resource
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +18,19 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.demo import ITEMS_SEED, PRICES, SEED, STANCE_SEED, default_folder, make_demo
+from evenhand.demo import (
+    ITEMS_SEED,
+    PRICES,
+    PUBLISHED,
+    SEED,
+    STANCE_SEED,
+    default_folder,
+    make_demo,
+    published_labels,
+)
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.settings.analysis import AnalysisSettings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from harness.demo import stance_raters
@@ -26,14 +40,13 @@ from harness.demo.responses import demo_responses
 from harness.demo.stance_raters import REWORDED, WAVERING
 from harness.demo.stance_responses import LEVELS, demo_answers
 from harness.page_size import page_size
-from tests.commands import Run
+from tests.commands import Run, python
+from tests.conftest import ROOT
 from tests.harness.demo.expected import expected_agreement, truth_distribution
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.slow
-thorough = pytest.mark.thorough
 KEYS = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
 
 
@@ -72,6 +85,7 @@ def results(demo: Path) -> pd.DataFrame:
     return results_of(demo)
 
 
+@pytest.mark.slow
 def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFrame) -> None:
     with open_study(demo) as study:
         truth = demo_responses(study.store.pairs(), SEED).truth
@@ -99,6 +113,7 @@ def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFra
     assert sum(inside) >= 108
 
 
+@pytest.mark.slow
 def test_the_shifted_grader_is_found_out(results: pd.DataFrame) -> None:
     """Its probabilities on one rubric are deflated: the fitting threshold is far below .5."""
     rows = results.set_index([key for key in KEYS if key != "subset"])[["estimate", "high"]]
@@ -106,6 +121,7 @@ def test_the_shifted_grader_is_found_out(results: pd.DataFrame) -> None:
     assert (found.iloc[0] < (0.3, 0.5)).all()
 
 
+@pytest.mark.slow
 def test_rates_on_everything_graded_are_freed_of_the_graders_errors(results: pd.DataFrame) -> None:
     """The graders graded all 306 pairs, people 250 of them; one grader affirms far too much."""
     rows = results.query("subset == 'all|binary' and rubric == 'even-handedness' and at != ''")
@@ -121,6 +137,7 @@ def test_rates_on_everything_graded_are_freed_of_the_graders_errors(results: pd.
     assert (raw["low"] > people["high"]).sum() >= 3
 
 
+@pytest.mark.slow
 def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(results):
     """The leaning subjects favour their side, by people and by graders alike. The lexical grader's
     cues weigh the length of a response; no simulated rater sees it.
@@ -138,6 +155,7 @@ def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(resu
     assert abs(length.loc["synthetic:grader-strong", "estimate"]) < 0.1
 
 
+@pytest.mark.slow
 def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> None:
     """What each grader costs is made up, and said to be; the offline one costs nothing. Pairs cost
     twice as much: they are shown in both orders.
@@ -154,6 +172,7 @@ def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> N
     assert page.count("price against agreement with annotators <a") == 3
 
 
+@pytest.mark.slow
 def test_everything_simulated_says_synthetic_and_a_visitor_finds_units(demo: Path) -> None:
     for name in ("report.html", "report.md", "report.json"):
         assert "synthetic" in (demo / "report" / name).read_text("utf-8").lower(), name
@@ -166,12 +185,14 @@ def test_everything_simulated_says_synthetic_and_a_visitor_finds_units(demo: Pat
         assert AnnotationDesk(study).next_sheet("visitor").total == 250 * 5 * 5
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_demo_is_left_alone(tmp_path: Path, run: Run) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert "is not empty" in run.refused("demo", tmp_path, "--no-app")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_and_its_print_are_short(demo: Path, browser: Browser) -> None:
     size = page_size(browser, demo / "report" / "report.html")
@@ -179,6 +200,7 @@ def test_the_page_and_its_print_are_short(demo: Path, browser: Browser) -> None:
     assert 2 < size.pages <= 15
 
 
+@pytest.mark.slow
 def test_the_hidden_judge_may_replace_people_and_the_lenient_one_not(tmp_path_factory) -> None:
     """The items demo. People's majority is nearly the truth, so the judge agrees with it nearly as
     often as with the truth.
@@ -225,7 +247,7 @@ def row(found: pd.DataFrame, statistic: str, a: str, b: str = "", *rest: str) ->
     return found.loc[("stance", statistic, a, b, subset or "all", at)]
 
 
-@thorough
+@pytest.mark.thorough
 def test_the_known_instability_under_another_wording_is_recovered(stances, found):
     with open_study(stances) as study:
         _, truth = demo_answers(study.store.pairs(), STANCE_SEED)
@@ -242,7 +264,7 @@ def test_the_known_instability_under_another_wording_is_recovered(stances, found
     assert steady["low"] > 0.75 > 0.35 > wavers["high"]
 
 
-@thorough
+@pytest.mark.thorough
 def test_subjects_that_waver_are_less_stable(found: pd.DataFrame) -> None:
     """Each prompt gets a level drawn anew with probability .1 (left, right), .3 or .5."""
     about = ("stability_fleiss_kappa", STEADY, "")
@@ -254,7 +276,7 @@ def test_subjects_that_waver_are_less_stable(found: pd.DataFrame) -> None:
     assert evasive["high"] < middle["estimate"]
 
 
-@thorough
+@pytest.mark.thorough
 def test_the_known_weak_group_is_recovered_and_a_confidence_filter_mends_it(found) -> None:
     weak = row(found, "group_difference", "humans", ONE_SIDED, "leaning=right|binary")
     assert weak["high"] < 0
@@ -269,7 +291,7 @@ def test_the_known_weak_group_is_recovered_and_a_confidence_filter_mends_it(foun
     assert surer["low"] > less["high"]
 
 
-@thorough
+@pytest.mark.thorough
 def test_verdicts_and_sections_follow_from_the_faults(stances: Path) -> None:
     verdicts = verdicts_of(stances)
     told = {grader: each["verdict"] for grader, each in verdicts.items()}
@@ -291,7 +313,7 @@ def test_verdicts_and_sections_follow_from_the_faults(stances: Path) -> None:
         assert absent not in text
 
 
-@thorough
+@pytest.mark.thorough
 def test_people_are_asked_under_one_wording_only_and_graders_under_both(stances: Path) -> None:
     with open_study(stances) as study:
         ratings, sheet = study.ratings(), AnnotationDesk(study).next_sheet("visitor")
@@ -302,3 +324,76 @@ def test_people_are_asked_under_one_wording_only_and_graders_under_both(stances:
     assert set(reworded["rater_kind"]) == {"model"}
     assert set(reworded["rater_id"]) == {STEADY, ONE_SIDED, WAVERS}
     assert {each.rater_id for each in stance_raters.ANNOTATORS} <= {*ratings["rater_id"]}
+
+
+OPTIONS = {"dices": {"Yes", "No", "Unsure"}, "llmbar": {"1", "2", ""}}
+
+
+@pytest.mark.parametrize(("study", "options"), OPTIONS.items())
+def test_the_shipped_labels_are_those_that_were_published(study, options, shared_data) -> None:
+    file = shared_data / "real" / PUBLISHED[study].file
+    known = pd.read_csv(file, dtype=str, keep_default_na=False)
+    known.loc[known["rater_id"] == "expert", "rater_kind"] = "model"
+    by = known.columns.tolist()
+    shipped = published_labels(study)[by].sort_values(by, ignore_index=True)
+    assert shipped.equals(known.sort_values(by, ignore_index=True))
+    assert set(shipped["label"]) == options
+    sources = (ROOT / "data" / "published.md").read_text("utf-8")
+    for word in ("CC BY 4.0", "Aroyo", "MIT", "Zeng", PUBLISHED[study].file):
+        assert word in sources
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", OPTIONS)
+def test_it_says_what_the_case_study_found(study: str, tmp_path: Path, run: Run) -> None:
+    folder, published = tmp_path / "a look", PUBLISHED[study]
+    folder.mkdir()
+    (folder / "mine.csv").write_text("mine")
+    said = run.ok("demo", folder, "--study", study, "--no-app").splitlines()
+    page = (ROOT / "examples" / study / "README.md").read_text("utf-8")
+    assert f"evenhand check {study}/{published.file} {published.options}" in page
+    found = [line for line in said if str(folder) not in line]
+    assert len(said) <= 12
+    assert all(len(line) <= 100 for line in found)
+    for figure in re.findall(r"-?\d\.\d\d\b|\d\d%", " ".join(found)):
+        assert figure in page
+    assert "20" in found[-1], "the citation"
+    written = {each.name for each in folder.iterdir()}
+    assert written >= {published.file, "mine.csv", "report.html", "results.csv"}
+    resamples = published.resamples or AnalysisSettings().resamples
+    assert f"{resamples:,} bootstrap resamples" in (folder / "report.html").read_text("utf-8")
+    if study == "llmbar":  # its slices are small: as many as `check` draws, so the same bounds
+        assert resamples == 2000
+    given = json.loads((folder / "report.json").read_text("utf-8"))["verdicts"]
+    public = (ROOT / "docs" / "public.md").read_text("utf-8").replace("\\", "")
+    for each in given:
+        verdict = each["verdict"].replace("_", " ").replace("with ", "with the ")
+        (row,) = re.findall(rf"^\|[^|]+\| {re.escape(each['grader'])} \|.*", public, re.MULTILINE)
+        assert f"| {verdict.capitalize()} |" in row
+
+
+@pytest.mark.slow
+def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
+    """With a browser that writes down what it opens. By the processors' time, beside that of
+    loading pandas and scipy, since the machine may be busy (benchmarks/first_minute.py).
+    """
+    opened, browser, marks = tmp_path / "opened", tmp_path / "browser", []
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{opened}"\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    look = ["-m", "evenhand", "demo", "look", "--study", "dices"]
+    for words in (["-c", ""], ["-c", "import pandas, scipy.stats"], look):
+        python(*words, cwd=tmp_path, check=True)
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        marks.append(usage.ru_utime + usage.ru_stime)
+    first, loaded, looked = marks
+    assert looked - loaded < 6 * (loaded - first)
+    page = (tmp_path / "look" / "report.html").resolve()
+    assert opened.read_text().strip() == page.as_uri()
+
+
+@pytest.mark.slow
+def test_labels_that_are_there_stay(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "llmbar.csv").write_text("mine")
+    run.ok("demo", tmp_path, "--study", "llmbar", "--no-app")
+    assert (tmp_path / "llmbar.csv").read_text() == "mine"
