@@ -113,7 +113,7 @@ def test_it_decides_as_the_product_does(cell: Cell) -> None:
         rng = np.random.default_rng([run, round(10 * below)])
         labels, clusters = deciding_bound.study(cell, below, rng)
         _, decided = deciding_bound.decided(labels, clusters)
-        rules = {"facts": None, "looks": 1, "min_stability": -1}
+        rules = {"looks": 1, "min_stability": -1}
         found = analysed(labels[:, :-1], labels[:, -1:], scale, clusters=clusters, **rules)
         judged = found.verdicts[0]["verdict"] in ("can_replace", "only_with_correction")
         agreed += judged == decided

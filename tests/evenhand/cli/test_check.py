@@ -11,9 +11,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import rubric_text
-from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
-from harness.studies import with_labels
 from tests.commands import Run
 
 
@@ -201,33 +199,3 @@ def test_settings_are_written_of_what_is_at_hand(tmp_path: Path, run: Run) -> No
     assert tomllib.loads(settings.read_text("utf-8"))["file"]["rubric"] == "refusal"
     settings.write_text('[file]\nrubric = "../own"\n', "utf-8")
     assert "file.rubric is '../own'" in run.refused("check", file)
-
-
-@pytest.mark.slow
-def test_everything_graded_reaches_the_report(make_study, tmp_path):
-    study = make_study(pairs=24, sample=10)
-    raters = (("ann", "sample"), ("ben", "sample"), ("dice", "all"))
-    for seed, (rater, scope) in enumerate(raters):
-        rng = np.random.default_rng(seed)
-        for name, rubric in study.rubrics.items():
-            units = study.rubric_units(rubric, scope)
-            given = {rater: rng.choice(rubric.categories, len(units)).tolist()}
-            about = {"units": units, "graders": ["dice"], "rubric_hash": rubric.hash}
-            with_labels(study, given, name, **about)
-    folder = str(study.folder)
-    assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
-    change_config(study.folder, {"analysis": {"resamples": 100}})
-    assert main(["report", folder, "--out", str(tmp_path / "out")]) == 0
-
-    results = read_table(tmp_path / "out" / "results.csv")
-    whole = results[results["subset"] == "all|binary"]
-    raw = whole[whole["statistic"] == "rate_raw"]
-    assert set(raw["rater_b"]) == {"dice", "baseline:lexical"}
-    assert set(raw["at"]) == {"s1", "s2"}
-    assert set(raw["n_units"]) == {"24"}
-    ppi = whole[(whole["statistic"] == "rate_ppi") & (whole["rater_b"] == "dice")]
-    assert set(ppi["note"]) == {"10 of them labelled by annotators"}
-    # What is compared with people stays on the sample: 10 pairs of 2 subjects, and their responses.
-    beside = results[(results["rater_a"] == "humans") & (results["rater_b"] == "dice")]
-    agreement = beside[(beside["statistic"] == "observed_agreement") & (beside["subset"] == "all")]
-    assert set(agreement["n_units"]) == {"20", "40"}

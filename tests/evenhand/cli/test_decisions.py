@@ -237,22 +237,6 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return rated(path, said, ("ann", "ben", "cleo"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("grader", "rule", "code", "says"),
-    [
-        ("good", RULE, 0, "met      human_ceiling_difference, low"),
-        ("guess", RULE, 1, "not met  human_ceiling_difference, low"),
-        ("good", "cohen_kappa > 0.2,cohen_kappa.high<1.1", 0, "required < 1.1"),
-        ("good", "prevalence@yes > 0.1", 0, "prevalence at yes"),
-    ],
-)
-def test_the_gate_opens_or_not(run, ratings, grader, rule, code, says):
-    done = run("gate", ratings, "--grader", grader, "--require", rule)
-    assert (done.returncode, done.stderr) == (code, "")
-    assert says in done.stdout
-
-
 def results_of(*rows: tuple[object, ...]) -> pd.DataFrame:
     names = ["statistic", "rater_a", "rater_b", "at", "estimate", "low", "high", "note"]
     return pd.DataFrame(rows, columns=names).assign(rubric="r", subset="all")

@@ -85,9 +85,7 @@ def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 @pytest.mark.usefixtures("providers")
-def test_every_command_runs(
-    page: Path, make_demo: Callable[[list[str]], int], here, capsys
-) -> None:
+def test_every_command_runs(page, make_demo, here, capsys):
     """In an empty folder but for the data that ship: a page brings along whatever else it needs."""
     (here / "data").symlink_to(ROOT / "data")
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):

@@ -86,17 +86,6 @@ def test_help_loads_nothing_heavy() -> None:
     assert python("-c", script, cwd=ROOT, check=True).stderr.strip() == "[]"
 
 
-@pytest.mark.slow
-def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("a file, no folder")
-    ratings = tmp_path / "ratings.csv"
-    ratings.write_text("unit_id,rater_id,rater_kind,label\nu1,r1,human,1\n")
-    done = python("-m", "evenhand", "check", ratings, "--out", tmp_path / "out", cwd=ROOT)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [

@@ -449,62 +449,50 @@ def _started(words: list[str], **how: Any) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: Again) -> None:
     words = again.command(4, "--yes", "--batch")
-    again.batches.looks = 10**9
+    again.batches.looks, made = 10**9, again.batches.made
     process = _started(words, stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 120
-        while len(again.batches.made) < 2 or not all(b["looked"] for b in again.batches.made):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "no batch was sent"
-            time.sleep(0.01)
+        assert holds(lambda: len(made) == 2 and all(batch["looked"] for batch in made), 120)
     finally:
         process.kill()
         process.wait()
     live = len(again.calls)
     again.batches.looks = 1
     assert main(words) == 0
-    assert len(again.batches.made) == 2
+    assert len(made) == 2
     assert len(again.calls) == live, "nothing is asked live that is under way"
     whole = Counter(call.user + call.body["model"] for call in [*again.calls, *again.batches.calls])
     # 4 pairs of 2 subjects, 16 responses; two graders have 16 pairs and 16 responses on two rubrics
     assert whole.total() == 16 + 2 * 48
     assert (again.study / "report" / "published.csv").is_file()
     assert main(words) == 0
-    assert len(again.batches.made) == 2
+    assert len(made) == 2
 
 
 @pytest.mark.slow
 def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> None:
-    file = write_responses(again.place / "responses.jsonl", 2, ("s1", "s2"))
-    port = free_port()
-    more = ["--yes", "--responses", str(file), "--port", str(port)]
+    """Where the study wants annotators; into a pipe, the command that opens it is written."""
+    file, port = write_responses(again.place / "r.jsonl", 2, ("s1", "s2")), free_port()
+    more = ["--yes", "--responses", str(file), "--port", str(port), "--raters", "3"]
     words = again.command(2, *more, subjects=0, graders=["baseline:lexical"])
-    wanted = [*words, "--raters", "3"]
-    done = python("-c", PROGRAM, *wanted, cwd=ROOT, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", PROGRAM, *words, cwd=ROOT, stdin=subprocess.DEVNULL, check=True)
     assert f"Next: evenhand annotate {again.study}" in done.stdout
-    page = "Ctrl-C ends the page"
-    for command, last in ((words, None), ([*wanted, "--no-app"], None), (wanted, page)):
-        lead, terminal = pty.openpty()
-        env = os.environ | {"BROWSER": "true"}
-        process = _started(command, stdin=terminal, stdout=terminal, env=env)
-        os.close(terminal)
+    lead, terminal = pty.openpty()
+    env = os.environ | {"BROWSER": "true"}
+    process = _started(words, stdin=terminal, stdout=terminal, env=env)
+    os.close(terminal)
+    try:
         said, deadline = "", time.monotonic() + 180
-        while (last or "Next: evenhand annotate") not in said and process.poll() is None:
-            assert time.monotonic() < deadline, said
+        while "Ctrl-C ends the page" not in said:
+            assert process.poll() is None and time.monotonic() < deadline, said
             if select.select([lead], [], [], 0.2)[0]:
                 said += os.read(lead, 65536).decode(errors="replace")
-        try:
-            if last:
-                assert f"label at http://localhost:{port}." in " ".join(said.split())
-                assert holds(lambda: answers(f"http://localhost:{port}/health"), 120)
-            else:
-                assert "Next: evenhand annotate" in said
-                assert process.wait(60) == 0
-        finally:
-            process.terminate()
-            process.wait()
-            os.close(lead)
+        assert f"label at http://localhost:{port}." in " ".join(said.split())
+        assert holds(lambda: answers(f"http://localhost:{port}/health"), 120)
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(lead)
 
 
 @pytest.mark.slow
@@ -536,15 +524,13 @@ def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys
 
 
 @pytest.mark.slow
-def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
-    file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
-    run.ok("new", folder, "--pairs", pairs, "--responses", file)
+def test_a_study_names_its_own_published_figures(make_study, run: Run) -> None:
+    folder = make_study(pairs=4).folder
     run.ok("grade", folder, "--grader", "baseline:lexical")
+    change_config(folder, {"": {"published": "own.toml"}})
     figure = 'rubric = "refusal"\nstatistic = "cohen_kappa"\nbetween = "graders"\nof = "A and B"\n'
     text = f'citation = "A 2025"\n[[figure]]\n{figure}value = "0.5"\n'
     (folder / "own.toml").write_text(text, "utf-8")
-    change_config(folder, {"": {"published": "own.toml"}})
     error = run.refused("report", folder)
     assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
     assert not (folder / "report").exists()

@@ -278,25 +278,6 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_an_exported_file_gives_the_same_scales_and_units(folder, run, tmp_path):
-    ratings, of_study, of_file = (tmp_path / name for name in ("r.csv", "s.json", "f.json"))
-    run.ok("export", folder, "--out", ratings)
-    for source, out in ((folder, of_study), (ratings, of_file)):
-        run.ok("export", source, "--out", out, "--format", "inspect")
-    assert of_file.read_bytes() == of_study.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_hugging_face_folder_says_that_a_study_is_synthetic(folder, run, tmp_path):
-    run.ok("export", folder, "--out", tmp_path / "set", "--format", "hugging-face")
-    assert '"synthetic"' in (tmp_path / "set" / "README.md").read_text("utf-8")
-    units = pd.read_parquet(tmp_path / "set" / "units.parquet").set_index("unit_id")
-    assert units.loc["p0001|m|b", "response"] == "[[p0001|m|b]] A plain answer."
-    assert units.loc["p0001|m", "response_a"] == "[[p0001|m|a]] A plain answer."
-    assert units.loc["p0001|m", "response"] == ""
-
-
-@pytest.mark.slow
 def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     asked = ["export", folder, "--out", out, "--format", "langfuse", "--rater"]

@@ -23,7 +23,6 @@ from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 from harness.demo.__main__ import written_tables
 from harness.demo.bank import Side, stance_pairs
-from harness.demo.latent import CHARACTERS
 from harness.demo.pairs import demo_pairs
 from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
 from harness.demo.responses import DemoResponses, demo_responses, shipped_responses
@@ -78,7 +77,6 @@ def test_both_sides_of_a_pair_get_the_same_and_so_do_left_and_right() -> None:
     assert [text for text in texts if not text.startswith(allowed)] == []
 
 
-SUBJECTS = EVEN, HEDGING, REFUSING, LEFT, RIGHT = [each.subject for each in CHARACTERS]
 SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.a, pair.b)}
 
 
@@ -89,45 +87,15 @@ def texts(demo: DemoResponses, pairs: pd.DataFrame) -> pd.DataFrame:
     table["unit_id"] = [unit_id(row.pair_id, row.subject, row.side) for row in table.itertuples()]
     levels = demo.truth[demo.truth["rubric"] != "even-handedness"]
     table = table.join(levels.pivot(index="unit_id", columns="rubric", values="label"), "unit_id")
-    table["own"] = table["stance_a"].where(table["side"] == "a", table["stance_b"])
-    table["other"] = table["stance_b"].where(table["side"] == "a", table["stance_a"])
-    parts = (("arguments", "own"), ("caveats", "own"), ("opposing", "other"))
-    for name, whose in parts:
-        part = "arguments" if name == "opposing" else name
+    own = table["stance_a"].where(table["side"] == "a", table["stance_b"])
+    other = table["stance_b"].where(table["side"] == "a", table["stance_a"])
+    parts = (("arguments", own, "arguments"), ("caveats", own, "caveats"))
+    for name, stances, part in (*parts, ("opposing", other, "arguments")):
         table[name] = [
             sum(point[1:] in text for point in getattr(SIDES[stance], part))
-            for stance, text in zip(table[whose], table["response"], strict=True)
+            for stance, text in zip(stances, table["response"], strict=True)
         ]
-    table["words"] = table["response"].str.split().str.len()
     return table
-
-
-def test_characters_show(demo: DemoResponses, rubrics: dict[str, Rubric]) -> None:
-    truth = demo.truth.assign(subject=demo.truth["unit_id"].str.split("|").str[1])
-    truth["is"] = [row.label in rubrics[row.rubric].affirmative for row in truth.itertuples()]
-    scores = truth.groupby(["subject", "rubric"])["is"].mean().unstack()
-    even = scores["even-handedness"]
-    assert even[EVEN] > even[HEDGING] > even[REFUSING] > even[RIGHT] > even[LEFT] > 0.4
-    assert (scores["hedging"].idxmax(), scores["hedging"].idxmin()) == (HEDGING, EVEN)
-    assert (scores["refusal"].idxmax(), scores["refusal"].idxmin()) == (REFUSING, EVEN)
-    assert scores.min().gt(0).all(), "no rubric may be constant for a subject"
-    assert scores.max().lt(1).all()
-    labels = demo.truth.loc[demo.truth["rubric"] == "even-handedness", "label"]
-    assert 0.65 <= (labels == "C").mean() <= 0.80
-
-
-@pytest.mark.parametrize(("subject", "leaning"), [(LEFT, "left"), (RIGHT, "right")])
-def test_lopsided_subjects_favour_their_own_side(demo, pairs, subject, leaning):
-    leaning_of_a = {row.pair_id: SIDES[row.stance_a].leaning for row in pairs.itertuples()}
-    unequal = [
-        (leaning_of_a[row.unit_id.split("|")[0]], row.label)
-        for row in demo.truth.itertuples()
-        if row.rubric == "even-handedness" and row.label != "C" and subject in row.unit_id
-    ]
-    favoured = [(of_a == leaning) == (label == "A") for of_a, label in unequal]
-    assert sum(favoured) / len(favoured) > 0.85
-    labels = [label for _, label in unequal]
-    assert 0.4 < labels.count("A") / len(labels) < 0.6, "side and leaning must not go together"
 
 
 @pytest.mark.slow
@@ -170,17 +138,6 @@ def test_hedging_and_refusal_show_in_the_text(texts: pd.DataFrame) -> None:
     assert not offering[texts["refusal"] == "5"].any()
     listed = texts["response"].str.contains("\n- ")
     assert (listed == (texts["refusal"] == "2")).all()
-
-
-@pytest.mark.slow
-def test_lengths_are_readable_and_fair(texts: pd.DataFrame) -> None:
-    assert texts["words"].between(65, 310).all()
-    assert texts["words"].between(75, 260).mean() > 0.95
-    leaning = texts["own"].map({stance: side.leaning for stance, side in SIDES.items()})
-    alike = texts[texts["subject"].isin([EVEN, HEDGING, REFUSING])]
-    for key in (leaning, texts["side"]):
-        first, second = alike.groupby(key.loc[alike.index])["words"].mean()
-        assert first == pytest.approx(second, rel=0.03)
 
 
 def test_unknown_prompts_rubrics_and_labels_are_refused(demo, rubrics, pairs):
