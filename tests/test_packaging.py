@@ -29,8 +29,9 @@ pytestmark = pytest.mark.slow
 BUILD = """
 import sys
 import setuptools.build_meta
-for hook in sys.argv[2:]:
-    getattr(setuptools.build_meta, hook)(sys.argv[1])
+out, *hooks = sys.argv[1:]
+for hook in hooks:
+    getattr(setuptools.build_meta, hook)(out)
 """
 SOMEBODY_ELSES = "analysis annotate_app exchange graders rubrics study signal statistics"
 """Modules in the folder where a researcher works; each fails when it is imported."""

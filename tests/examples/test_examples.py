@@ -21,6 +21,7 @@ from examples import public
 from harness.studies import with_labels
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
 QUICK = 500
 """Resamples, where the pages have 2,000: no estimate and no bound of a verdict depends on them, and
 the ends of other intervals hardly."""
@@ -81,7 +82,6 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return study
 
 
-@pytest.mark.slow
 def test_every_figure_of_the_table_is_computed(case: CaseStudy) -> None:
     for statistic, raters, part, shown, units in case.table("statistic"):
         row = case.row(statistic, raters, part)
@@ -92,7 +92,6 @@ def test_every_figure_of_the_table_is_computed(case: CaseStudy) -> None:
         assert row["n_units"] == int(units)
 
 
-@pytest.mark.slow
 def test_every_figure_of_the_text_is_in_the_table_or_its_row(case: CaseStudy) -> None:
     told = case.page.split("## What it teaches")[1].split("## The figures")[0]
     told = re.sub(r"GPT-4|95%\s+interval|`[^`]+`", "", told)
@@ -145,7 +144,6 @@ def test_downloaded_data_sets_are_judged_or_named_with_the_reason(tmp_path, monk
     assert "the page is not written" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_labels_without_a_grader_have_their_human_agreement(shared_data, tmp_path, monkeypatch):
     monkeypatch.setattr(public, "PUBLISHED", [])
     (tmp_path / "newsroom.csv").symlink_to(shared_data / "real" / "newsroom.csv")
@@ -204,7 +202,6 @@ def votes(questions: int) -> list[dict[str, object]]:
     return rows
 
 
-@pytest.mark.slow
 def test_votes_are_checked_and_rank_the_models(tmp_path: Path) -> None:
     rows, path = votes(80), tmp_path / "votes.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
@@ -224,7 +221,6 @@ def test_votes_are_checked_and_rank_the_models(tmp_path: Path) -> None:
     assert [each["grader"] for each in found.verdicts] == ["gpt4_pair"]
 
 
-@pytest.mark.slow
 def test_votes_become_a_study(here: Path) -> None:
     """A file of the judge's votes is rated by people, here those whose votes are published."""
     rows = votes(40)
@@ -253,7 +249,6 @@ PUBLISHED = {"claude-v1": (19, 60, 0, 1), "gpt-3.5-turbo": (37, 40, 1, 2), "gpt-
 second, or gave no verdict: Zheng et al. (2023), Table 2, default prompt, where they are shares."""
 
 
-@pytest.mark.slow
 def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
     """In the form in which FastChat writes a judge's votes in both orders."""
     rows = []

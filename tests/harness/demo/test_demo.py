@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.demo import DEMOS
+from evenhand.demo import DEMOS, PUBLISHED, published_labels
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.pairs import read_pairs
@@ -26,6 +26,7 @@ from harness.demo.bank import Side, stance_pairs
 from harness.demo.pairs import demo_pairs
 from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
 from harness.demo.responses import DemoResponses, demo_responses, shipped_responses
+from tests.conftest import ROOT
 from tests.harness.demo.expected import expected_agreement, truth_distribution
 
 
@@ -226,3 +227,19 @@ def test_the_shipped_tables_are_those_that_the_program_writes(study: str) -> Non
     for what, made in written_tables(study).items():
         with as_file(files("evenhand.data") / f"demo_{study}_{what}.parquet") as path:
             pd.testing.assert_frame_equal(pd.read_parquet(path), made, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("study", "options"), [("dices", {"Yes", "No", "Unsure"}), ("llmbar", {"1", "2", ""})]
+)
+def test_the_shipped_labels_are_those_that_were_published(study, options, shared_data) -> None:
+    file = shared_data / "real" / PUBLISHED[study].file
+    known = pd.read_csv(file, dtype=str, keep_default_na=False)
+    known.loc[known["rater_id"] == "expert", "rater_kind"] = "model"
+    by = known.columns.tolist()
+    shipped = published_labels(study)[by].sort_values(by, ignore_index=True)
+    assert shipped.equals(known.sort_values(by, ignore_index=True))
+    assert set(shipped["label"]) == options
+    sources = (ROOT / "data" / "published.md").read_text("utf-8")
+    for word in ("CC BY 4.0", "Aroyo", "MIT", "Zeng", PUBLISHED[study].file):
+        assert word in sources
