@@ -252,8 +252,7 @@ GATES = [
 # Files whose verdict a careful reader sees at once. All labels are made by fixed patterns; ann, ben
 # and cem agree on about nine of ten units.
 
-N, RARE = 240, 48
-"""Units, and how many of them, the first, are in the slice `rare`."""
+N = 240
 
 
 def truth(unit: int) -> str:
@@ -261,35 +260,29 @@ def truth(unit: int) -> str:
     return "12345"[(unit * 7 + unit // 5) % 5]
 
 
-def with_slips(offset: int, of: Label = truth, every: int = 10) -> Label:
-    """Right but on one unit in so many, where the label is that of another unit."""
-    return lambda unit: of(unit + 1) if unit % every == offset else of(unit)
+def with_slips(offset: int) -> Label:
+    """Right but on one unit in ten, where the label is that of another unit."""
+    return lambda unit: truth(unit + 1) if unit % 10 == offset else truth(unit)
 
 
-PEOPLE: dict[str, Label] = {"ann": with_slips(0), "ben": with_slips(3), "cem": with_slips(7)}
-GOOD = with_slips(5)
+PEOPLE = {"ann": with_slips(0), "ben": with_slips(3), "cem": with_slips(7)}
+GOOD, ONE = with_slips(5), {"ann": truth}
 
 
-def labels(
-    gpt: Label, people: dict[str, Label] = PEOPLE, units: int = N, missing: Iterable[int] = ()
-) -> list[tuple[str, ...]]:
-    """Everybody's rows, in two slices."""
-    absent = set(missing)
-    raters = [*((who, "human", label) for who, label in people.items()), ("gpt", "model", gpt)]
+def labels(gpt: Label, people: dict[str, Label] = PEOPLE, units: int = N) -> list[tuple[str, ...]]:
+    """Everybody's rows, but for those of "-"."""
     return [
-        (f"u{unit}", rater, kind, label(unit), "rare" if unit < RARE else "usual")
+        (f"u{unit}", rater, "model" if rater == "gpt" else "human", label(unit))
         for unit in range(units)
-        for rater, kind, label in raters
-        if not (rater == "gpt" and unit in absent) and label(unit) != "-"
+        for rater, label in (people | {"gpt": gpt}).items()
+        if label(unit) != "-"
     ]
-
-
-SCALE = "check r.csv --level ordinal --categories 1,2,3,4,5"
 
 
 def verdict(name: str, table: list[tuple[str, ...]], *says: str, more: str = "") -> Case:
     """A case whose verdict is printed, and which ends well."""
-    return Case(name, csv(table, (*HEADER, "slice")), says, 0, command=f"{SCALE} {more}".strip())
+    scale = "check r.csv --level ordinal --categories 1,2,3,4,5"
+    return Case(name, csv(table), says, 0, command=f"{scale} {more}".strip())
 
 
 def reverse(unit: int) -> str:
@@ -302,36 +295,17 @@ def only(at: int) -> Label:
     return lambda unit: truth(unit) if unit % 3 == at else "-"
 
 
-def in_slice(rare: Label, usual: Label) -> Label:
-    """One grader where the slice is rare, another elsewhere."""
-    return lambda unit: rare(unit) if unit < RARE else usual(unit)
-
-
 def unrelated(unit: int) -> str:
     """Half and half, on no unit as `truth` would have it."""
     return "12"[(unit * unit // 3) % 2]
 
 
-ONE = {"ann": truth}
-
 VERDICTS = (
     verdict("good", labels(GOOD), "gpt can replace an annotator"),
-    verdict("good, by slice", labels(GOOD, units=900), "gpt can replace an annotator",
-            "within the margin in slice=usual; too few labels to tell in 1 of 2",
-            more="--slice slice"),
-    verdict("nobody looked at parts", labels(in_slice(reverse, GOOD), units=900),
-            "and so whether gpt can replace an annotator", "nor in every part of the sample"),
-    verdict("fails in a slice", labels(in_slice(reverse, GOOD), units=900),
-            "Use gpt only with correction, and not for slice=rare", more="--slice slice"),
-    verdict("fails in a large slice", labels(in_slice(reverse, GOOD)),
-            "Use gpt only with correction, and not for slice=rare",
-            "Do not use single labels in place of annotators'", more="--slice slice"),
     verdict("inverted", labels(reverse), "It looks inverted", "reversed"),
     verdict("one answer", labels(lambda unit: "3"), "Do not use gpt", "no better than a baseline"),
-    verdict("rows are missing", labels(GOOD, missing=[unit for unit in range(N) if unit % 5 < 2]),
+    verdict("rows are missing", labels(lambda unit: "-" if unit % 5 < 2 else GOOD(unit)),
             "no label on 40% of 240 items", "absent 96"),
-    verdict("a row or two is missing", labels(GOOD, missing={4, 9}), "gpt can replace an annotator",
-            "1% of items have no label from this grader (absent 2)"),
     verdict("a copy of ben", labels(PEOPLE["ben"]), "Its labels are those of ben on 100% of items",
             "compared with the other annotators only"),
     verdict("a copy of one of two",
@@ -355,7 +329,6 @@ VERDICTS = (
     verdict("only two annotators, for annotators like them",
             labels(GOOD, {name: PEOPLE[name] for name in ("ann", "ben")}), "needs three",
             more="--set scope=like_these"),
-    verdict("no annotator", labels(GOOD, {}), "No annotator has labelled"),
 )  # fmt: skip
 
 

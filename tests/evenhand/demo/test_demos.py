@@ -41,7 +41,7 @@ from harness.demo.stance_responses import LEVELS, demo_answers
 from harness.page_size import page_size
 from tests.commands import Run, python
 from tests.conftest import ROOT
-from tests.harness.demo.expected import expected_agreement, truth_distribution
+from tests.harness.demo.test_demo import expected_agreement, truth_distribution
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.resources import as_file, files
 from itertools import combinations
 from statistics import mean
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,46 @@ from harness.demo.pairs import demo_pairs
 from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
 from harness.demo.responses import DemoResponses, demo_responses, shipped_responses
 from tests.conftest import ROOT
-from tests.harness.demo.expected import expected_agreement, truth_distribution
+
+
+class ExpectedAgreement(NamedTuple):
+    """Observed agreement and Cohen's kappa in expectation, on categories and on the verdict."""
+
+    observed: float
+    kappa: float
+    binary_observed: float
+    binary_kappa: float
+
+
+def truth_distribution(truth: pd.DataFrame, rubric: Rubric) -> np.ndarray:
+    """Shares of the rubric's categories (length q, in order) among the units of `truth`."""
+    labels = truth.loc[truth["rubric"] == rubric.name, "label"]
+    return labels.value_counts(normalize=True).reindex([*rubric.categories]).fillna(0).to_numpy()
+
+
+def expected_agreement(
+    one: SimulatedRater, other: SimulatedRater, rubric: Rubric, shares: np.ndarray
+) -> ExpectedAgreement:
+    """Return the expected agreement of two simulated raters, given the distribution of the truth.
+
+    Given the truth t, the raters answer independently of each other, so with confusion matrices
+    C_i and C_j and shares pi_t the joint distribution of their labels is
+
+        J[k, l] = sum_t pi_t C_i[t, k] C_j[t, l].
+
+    Then p_o = sum_k J[k, k], p_e = sum_k J[k, .] J[., k], and kappa = (p_o - p_e) / (1 - p_e)
+    (Cohen 1960). The binary figures are the same on J summed into affirmative and other categories.
+    They hold for grades with probabilities at the threshold 0.5, where those of a simulated rater
+    agree with its label.
+    """
+    joint = one.confusion[rubric.name].T @ (shares[:, None] * other.confusion[rubric.name])
+    positive = np.isin(rubric.categories, rubric.affirmative)
+    collapse = np.stack([positive, ~positive]).astype(float)
+    figures = []
+    for table in (joint, collapse @ joint @ collapse.T):
+        observed, chance = np.trace(table), table.sum(axis=1) @ table.sum(axis=0)
+        figures += [observed, (observed - chance) / (1 - chance)]
+    return ExpectedAgreement(*map(float, figures))
 
 
 @pytest.fixture(scope="module")
