@@ -25,7 +25,7 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 from harness.demo.__main__ import written_tables
 from harness.demo.bank import Side, stance_pairs
 from harness.demo.pairs import demo_pairs
-from harness.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+from harness.demo.raters import ANNOTATORS, GRADERS, SimulatedRater, simulate_ratings
 from harness.demo.responses import DemoResponses, demo_responses, shipped_responses
 from tests.conftest import ROOT
 
