@@ -301,67 +301,38 @@ def test_somebody_elses_file_goes_to_any_tool(run: Run, tmp_path: Path) -> None:
     assert [each["value"] for each in question["settings"]["options"]] == ["no", "yes"]
 
 
-def test_a_file_without_a_format_is_no_study(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "labels.csv").write_text("unit_id,rater_id,rater_kind,label\n")
-    asked = ["export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv"]
-    assert "labels.csv" in run.refused(*asked)
-    assert "no ratings" in run.refused(*asked, "--format", "wide")
-
-
-ASKED = ("--question", "Good?", "--options", "yes,no")
-
-
-@pytest.fixture
-def items(tmp_path: Path) -> Path:
-    """Six texts with a judge's labels, of which one is a code and two are spelled otherwise."""
+def test_codes_are_no_labels_and_look_alikes_are_asked_about(run: Run, tmp_path: Path) -> None:
+    """Of a judge's labels one is a code and two are spelled otherwise; then of a file's."""
+    items, file, study = (tmp_path / name for name in ("items.csv", "labels.csv", "study"))
     labels = enumerate(("yes", "no", "99", "yes", "NO", "yes\u200b"))
     rows = [f"i{n},A text of number {n}.,left,{label}\n" for n, label in labels]
-    (tmp_path / "items.csv").write_text("id,response,side,judge\n" + "".join(rows), "utf-8")
-    return tmp_path / "items.csv"
+    items.write_text("id,response,side,judge\n" + "".join(rows), "utf-8")
 
+    def labels_of(rater: str) -> list[str]:
+        with open_study(study) as opened:
+            return opened.ratings().query("rater_id == @rater")["label"].tolist()
 
-@pytest.fixture
-def study(run: Run, items: Path, tmp_path: Path) -> Path:
-    done = run("new", tmp_path / "study", "--items", items, *ASKED, "--judge", "judge",
-               "--missing", "99")  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    return tmp_path / "study"
-
-
-def labels_of(folder: Path, rater: str) -> list[str]:
-    with open_study(folder) as study:
-        ratings = study.ratings()
-        return ratings.loc[ratings["rater_id"] == rater, "label"].tolist()
-
-
-def given_by(folder: Path, rater: str, label: str = "yes") -> Path:
-    """A file of labels by a rater on all items of a study, and 99 on the last."""
-    with open_study(folder) as study:
-        units = study.units("all")["unit_id"].tolist()
-    lines = [f"{unit} ,{rater},human,{label}" for unit in units[:-1]]
-    lines = ["unit_id,rater_id,rater_kind,label", *lines, f"{units[-1]} ,{rater},human,99\n"]
-    (folder.parent / "labels.csv").write_text("\n".join(lines))
-    return folder.parent / "labels.csv"
-
-
-def test_a_judges_codes_are_no_labels(run: Run, study: Path, items: Path, tmp_path: Path) -> None:
-    assert labels_of(study, "judge") == ["yes", "no", "yes", "no", "yes"]
-    new = ("new", tmp_path / "s", "--items", items, *ASKED)
+    new = ("new", study, "--items", items, "--question", "Good?", "--options", "yes,no")
     said = run.refused(*new, "--judge", "judge")
     assert "row 4: judge is '99', which is no option" in said
     assert "--missing" in said
     assert "--missing goes with --judge" in run.refused(*new, "--missing", "99")
-
-
-def test_an_import_leaves_codes_out_and_asks_about_look_alikes(run: Run, study: Path) -> None:
-    file, missing = given_by(study, "ann"), ("--missing", "99")
-    run.refused("import", study, file)
-    done = run("import", study, file, *missing)
+    done = run(*new, "--judge", "judge", "--missing", "99")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Read as no label: 99 (1)" in done.stdout
-    assert labels_of(study, "ann") == ["yes"] * 5
-    given_by(study, "Ann", "no")
-    assert "'Ann' looks like 'ann'" in run.refused("import", study, file, *missing)
+    assert labels_of("judge") == ["yes", "no", "yes", "no", "yes"]
+
+    with open_study(study) as opened:
+        *units, last = opened.units("all")["unit_id"].tolist()
+    for rater, label in (("ann", "yes"), ("Ann", "no")):
+        lines = [f"{unit} ,{rater},human,{label}\n" for unit in units]
+        lines = ["unit_id,rater_id,rater_kind,label\n", *lines, f"{last} ,{rater},human,99\n"]
+        file.write_text("".join(lines))
+        if rater == "ann":
+            run.refused("import", study, file)
+            done = run("import", study, file, "--missing", "99")
+            assert (done.returncode, done.stderr) == (0, "")
+            assert "Read as no label: 99 (1)" in done.stdout
+    assert "'Ann' looks like 'ann'" in run.refused("import", study, file, "--missing", "99")
     change_config(study, {"analysis": {"missing": ["99"]}})
     run.ok("import", study, file, "--no-normalise")
-    assert labels_of(study, "Ann") == ["no"] * 5
+    assert [labels_of(rater) for rater in ("ann", "Ann")] == [["yes"] * 5, ["no"] * 5]
