@@ -15,6 +15,7 @@ from tests.evenhand.cli.test_small_files import PLACE
 from tests.evenhand.cli.test_studies import folder as graded
 
 REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text("utf-8"))
+ANALYSED = ("with_probabilities", "with_a_baseline")
 __all__ = ["graded", "tuned_study", "with_a_baseline", "yes_and_no"]
 
 
@@ -35,7 +36,15 @@ def place(request: pytest.FixtureRequest) -> Path:
     return found if found.is_dir() else found.parent
 
 
-@pytest.mark.parametrize(("place", "cases"), REFUSALS.items(), indirect=["place"], ids=REFUSALS)
+@pytest.mark.parametrize(
+    ("place", "cases"),
+    [
+        pytest.param(*each, marks=pytest.mark.slow if each[0] in ANALYSED else ())
+        for each in REFUSALS.items()
+    ],
+    indirect=["place"],
+    ids=REFUSALS,
+)
 def test_a_command_is_refused_in_one_sentence(run: Run, place, cases, monkeypatch) -> None:
     monkeypatch.chdir(place)
     before, faults = sorted(place.glob("[!.]*")), {}

@@ -426,6 +426,7 @@ def test_a_bad_settings_file_is_one_sentence(again: Again, run: Run) -> None:
     assert again.calls == []
 
 
+@pytest.mark.slow
 def test_batches_of_graders_are_priced_at_half(again: Again, run: Run) -> None:
     grader, more = again.graders[0], ["--dry-run", "--orders", "ab"]
     words = again.command(40, *more, subjects=["openai:gpt-5.4"], graders=[grader])

@@ -93,6 +93,7 @@ def divided(make_study) -> Study:
     return study
 
 
+@pytest.mark.slow
 def test_what_peoples_disagreements_have_in_common_becomes_a_draft(run, divided, tmp_path):
     out, suggest = tmp_path / "draft.toml", ("rubric", "suggest", divided.folder, "--out")
     said = run.ok(*suggest, out)
