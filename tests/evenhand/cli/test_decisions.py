@@ -25,7 +25,6 @@ from evenhand.reporting.gate import (
     parse_rule,
     summary_markdown,
 )
-from evenhand.rubrics.loading import rubric_text
 from evenhand.study import Study, open_study
 from evenhand.study.store.grades import GradeAttempt
 from harness.studies import with_labels
@@ -148,26 +147,6 @@ def test_the_baseline_is_compared_with_what_is_named(run, folder, saved):
     compared = run.ok("baseline", "compare", file, *named)
     gate = run("gate", file, "--grader", "worse", "--baseline", saved)
     assert gate.stdout.endswith(compared)
-
-
-@pytest.mark.slow
-def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -> None:
-    """As people have them: a column for each rater, and a rubric that is a file of their own."""
-    long = pd.read_csv(folder / "ratings.csv")
-    wide = long.pivot(index="unit_id", columns="rater_id", values="label")
-    wide = wide.replace({"yes": "5", "no": "1"})[["ann", "ben", "g", "worse"]].reset_index()
-    file, baseline, rubric = (tmp_path / name for name in ("wide.csv", "b.json", "mine.toml"))
-    wide.to_csv(file, index=False)
-    rubric.write_text(rubric_text("refusal").replace('name = "refusal"', 'name = "mine"', 1))
-    people = ("--human", "ann,ben", "--model", "g", "--rubric", rubric)
-    run.ok("baseline", "save", file, "--grader", "g", "--file", baseline, *people)
-    assert json.loads(baseline.read_text())["scales"].keys() == {"mine"}
-    wide[["unit_id", "worse"]].to_csv(file, index=False)
-    asked = ("--grader", "worse", "--model", "worse", "--baseline", baseline)
-    for more in ((), ("--rubric", "mine"), ("--rubric", rubric)):
-        done = run("gate", file, *asked, *more)
-        assert done.returncode == 1, done
-        assert "worse has changed on mine." in done.stdout
 
 
 @pytest.mark.parametrize(
