@@ -27,7 +27,7 @@ def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "real" / "llmbar.csv"
     results = checked(tmp_path, file)
     own = results.query("subset == 'all' and at == ''")
-    own = own.set_index(["statistic", "rater_a", "rater_b"])["estimate"].astype(float)
+    own = pd.to_numeric(own.set_index(["statistic", "rater_a", "rater_b"])["estimate"])
     table = pd.read_csv(file, dtype=str, keep_default_na=False)
     gold = table[table["rater_kind"] == "human"].set_index("item_id")["label"]
     models = table[table["rater_kind"] == "model"]
