@@ -16,12 +16,12 @@ from evenhand.cli.verbs import Parser
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.noting import changing_settings, operator
 from evenhand.rubrics import load_rubric
+from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import acts
 from harness.studies import with_labels, work_through
-from tests.study.test_rewording import reworded
 
 
 @pytest.mark.slow
@@ -120,7 +120,9 @@ def test_every_verb_that_changes_or_takes_out_is_noted(folder, tmp_path, run, mo
     threshold = ["--write", "--rubric", "refusal", "--grader", "prob", "--threshold", "0.2"]
     baseline = ["--grader", "prob", "--file", tmp_path / "prob.baseline"]
     wording = tmp_path / "refusal-2.toml"
-    wording.write_text(reworded()[1], "utf-8")
+    other = {"name": "refusal-2", "variant_of": "refusal", "translations": {}}
+    other["instructions"] = "Say how far the response does what is asked."
+    wording.write_text(dump_rubric(load_rubric("refusal").model_copy(update=other)), "utf-8")
     lexical = ["--grader", "baseline:lexical"]
     done: dict[str, Sequence[tuple[Sequence[str | Path], list[tuple[str, str, str]]]]] = {
         "extend": [(["--pairs", "2"], [("settings",), ("sample", "", "pairs: 22")])],

@@ -20,17 +20,18 @@ from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
+from evenhand.study.access.accounts import read_login, sign_in
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.claims import STOPPED_BY, oversight
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import CODES, work_through
 from tests.analysis.crowd import FAULTS, crowd
 from tests.commands import Run, python
-from tests.study.access.conftest import role_of
 
 PAIRS = 100
 
@@ -206,10 +207,11 @@ def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
     assert main([*account, "add", "lea", "--role", "lead"]) == 0
     said = capsys.readouterr()
     assert password not in said.out + said.err
-    assert role_of(study.store, "ada", password) == "expert"
-    assert role_of(study.store, "lea", password + "!") == "lead"
+    for name, word, role in (("ada", password, "expert"), ("lea", password + "!", "lead")):
+        assert read_login(study.store, sign_in(study.store, name, word, "", "")).role == role
     run.ok(*account, "disable", "ada")
-    assert role_of(study.store, "ada", password) is None
+    with pytest.raises(Refused):
+        sign_in(study.store, "ada", password, "", "")
     assert "there is no account 'ada'" in run.refused(*account, "disable", "ada")
     monkeypatch.setenv(session_verbs.PASSWORD_VARIABLE, "short")
     assert "a password has 10 to 200 characters" in run.refused(*account, "add", "bo")
