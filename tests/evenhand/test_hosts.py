@@ -1,6 +1,6 @@
-"""The fixture for other projects' tests, in a pytest run of its own. And what of Windows can be stood
-for here: no fcntl, pwd or resource, no owners and modes of files. Every process of a test begins by
-losing them. The platform keeps its name, and nothing here has run on Windows itself.
+"""The fixture for other projects' tests, in a pytest run of its own. And what of Windows can be
+stood for here: no fcntl, pwd or resource, no owners and modes of files. Every process of a test
+begins by losing them. The platform keeps its name, and nothing here has run on Windows itself.
 """
 
 import shutil
