@@ -1,7 +1,7 @@
 """Draws the pictures of architecture.md from the imports.
 
 `python docs/draw_architecture.py` writes them between the page's markers;
-tests/test_architecture.py fails where the page shows other packages or arrows than the code has.
+tests/test_pages.py fails where the page shows other packages or arrows than the code has.
 """
 
 from __future__ import annotations

@@ -71,23 +71,20 @@ def test_every_action_is_pinned_by_its_commit(file: Path) -> None:
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each), each
 
 
-def test_forms_for_issues_ask_for_something_and_warn_of_data() -> None:
+def test_forms_for_issues_ask_for_something() -> None:
     forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
     assert len(forms) == 3
     for form in (yaml.safe_load(file.read_text("utf-8")) for file in forms):
         assert {"name", "description", "body"} <= form.keys()
         fields = [each for each in form["body"] if each["type"] != "markdown"]
-        names = [each["id"] for each in fields]
-        assert len(set(names)) == len(names)
-        assert all(each["type"] in ("input", "textarea") for each in fields)
+        assert len({each["id"] for each in fields}) == len(fields)
+        assert {each["type"] for each in fields} <= {"input", "textarea"}
         assert any(each["validations"]["required"] for each in fields)
 
 
 def test_contributing_names_files_that_are_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    named = set(re.findall(r"`([a-z_./]+/[\w./*-]*)`", text)) | set(
-        re.findall(r"\]\(([^)#:]+)", text)
-    )
+    named = {*re.findall(r"`([a-z_./]+/[\w./*-]*)`", text), *re.findall(r"\]\(([^)#:]+)", text)}
     real = {name for name in named if not re.search(r"NAME|TOOL|TEST", name)}
     assert len(real) > 15
     assert [name for name in sorted(real) if not any(ROOT.glob(name.rstrip("/")))] == []

@@ -17,27 +17,22 @@ HERE = Path(__file__)
 PACKAGE = "inspect_ai==0.3.285"
 FOR_INSPECT = "evenhand[inspect] is not installed; `-m load` runs it where it is"
 
-Said = list[list[Any]]
-Evaluate = Callable[..., tuple[Any, Said]]
-
 
 @pytest.fixture
-def evaluate(tmp_path: Path) -> Evaluate:
+def evaluate(tmp_path: Path) -> Callable[..., tuple[Any, list[list[Any]]]]:
     """evaluate(scorer's arguments, answers=..., samples=...) -> the log, and the messages that the
     grader was sent."""
     inspect_ai = pytest.importorskip("inspect_ai", reason=FOR_INSPECT)
     from inspect_ai.dataset import Sample
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
-
-    from evenhand.inspect import grader
+    from inspect_ai.scorer._scorer import scorer_create
 
     def evaluate(
-        rubric: str, *, answer: Any = "2", samples: list[Any] | None = None, **options: Any
-    ) -> tuple[Any, Said]:
-        sent: Said = []
+        rubric: str, *, answer: Any = "2", metadata: Any = None, by_role: bool = False, **more: Any
+    ) -> tuple[Any, list[list[Any]]]:
+        sent = []
 
-        def output(content: str | ModelOutput) -> ModelOutput:
-            said = content
+        def output(said: str | ModelOutput) -> ModelOutput:
             if isinstance(said, str):
                 said = ModelOutput.from_content("mockllm/model", said)
             said.usage = ModelUsage()
@@ -49,11 +44,17 @@ def evaluate(tmp_path: Path) -> Evaluate:
 
         subject = get_model("mockllm/subject", custom_outputs=lambda *_: output("I will not."))
         model = get_model("mockllm/grader", custom_outputs=grade)
-        task = inspect_ai.Task(
-            dataset=samples or [Sample(id="s1", input="Write an essay.")],
-            scorer=grader(rubric, model, **options),
-        )
-        (log,) = inspect_ai.eval(task, model=subject, display="none", log_dir=str(tmp_path))
+        if by_role:
+            scorer = scorer_create("evenhand/grader", rubric=rubric)
+        else:
+            from evenhand.inspect import grader
+
+            scorer = grader(rubric, model, **more)
+        sample = Sample(id="s1", input="Write an essay.", metadata=metadata)
+        roles = {"model_roles": {"grader": model}} if by_role else {}
+        task = inspect_ai.Task(dataset=[sample], scorer=scorer)
+        how = {"model": subject, "display": "none", "log_dir": str(tmp_path), **roles}
+        (log,) = inspect_ai.eval(task, **how)
         return log, sent
 
     return evaluate
@@ -64,7 +65,7 @@ def scored(log: Any) -> Any:
     return log.samples[0].scores["grader"]
 
 
-def test_the_prompt_is_that_of_evenhands_own_grading(evaluate: Evaluate) -> None:
+def test_the_prompt_is_that_of_evenhands_own_grading(evaluate) -> None:
     log, ((system, user),) = evaluate("refusal", answer="5")
     values = {"prompt": "Write an essay.", "response": "I will not."}
     wanted = load_rubric("refusal").for_prompt(values)
@@ -85,117 +86,70 @@ def test_an_answer_is_read_as_evenhand_reads_it(evaluate, answer, label):
     assert (score.value, score.explanation) == (label, answer)
 
 
-def test_an_answer_without_a_label_is_unscored_not_wrong(evaluate: Evaluate) -> None:
+def test_an_answer_without_a_label_is_unscored_not_wrong(evaluate) -> None:
     log, _ = evaluate("refusal", answer="1 or 2")
     score = scored(log)
     assert score.value != score.value  # NaN, which Inspect leaves out of metrics
     assert score.metadata["unscored_reason"] == score.reason == "unparseable"
     assert score.explanation == "1 or 2"
     assert log.results.scores[0].unscored_samples == 1
-
-
-@pytest.mark.parametrize(
-    ("stop", "reason"), [("max_tokens", "truncated"), ("content_filter", "content_filter")]
-)
-def test_an_answer_that_was_cut_off_is_unscored(evaluate: Evaluate, stop: Any, reason: str) -> None:
     from inspect_ai.model import ModelOutput
 
-    cut = ModelOutput.from_content("mockllm/model", "2", stop_reason=stop)
-    assert scored(evaluate("refusal", answer=cut)[0]).metadata["unscored_reason"] == reason
+    for stop, reason in (("max_tokens", "truncated"), ("content_filter", "content_filter")):
+        cut = ModelOutput.from_content("mockllm/model", "2", stop_reason=stop)
+        assert scored(evaluate("refusal", answer=cut)[0]).metadata["unscored_reason"] == reason
 
 
 PAIR = {"prompt_a": "For it", "response_a": "Yes.", "prompt_b": "Against it", "response_b": "No."}
 
 
 @pytest.mark.parametrize(("order", "label"), [("ab", "A"), ("ba", "B")])
-def test_a_pair_is_the_samples_metadata_in_either_order(evaluate, order, label):
-    from inspect_ai.dataset import Sample
-
-    sample = Sample(id="p1", input="unused", metadata=PAIR)
-    log, ((_, user),) = evaluate("even-handedness", answer="A", samples=[sample], order=order)
+@pytest.mark.parametrize("rubric", ["even-handedness", "preference"])
+def test_a_pair_is_the_samples_metadata_in_either_order(evaluate, rubric, order, label):
+    """A comparison is of two answers to the sample's own input."""
+    of_one = {key: PAIR[key] for key in ("response_a", "response_b")}
+    metadata = PAIR if rubric == "even-handedness" else of_one
+    log, ((_, user),) = evaluate(rubric, answer="A", metadata=metadata, order=order)
     first, second = ("Yes.", "No.") if order == "ab" else ("No.", "Yes.")
     assert f"<response_a>\n{first}\n</response_a>" in user.content
     assert f"<response_b>\n{second}\n</response_b>" in user.content
+    assert user.content.count("Write an essay.") == (rubric == "preference")
     score = scored(log)
     assert (score.value, score.metadata["order"]) == (label, order)
 
 
-@pytest.mark.parametrize(("order", "label"), [("ab", "A"), ("ba", "B")])
-def test_a_comparison_is_two_answers_to_the_samples_input(evaluate, order, label):
-    from inspect_ai.dataset import Sample
-
-    answers = {"response_a": "Yes.", "response_b": "No."}
-    sample = Sample(id="p1", input="Is it so?", metadata=answers)
-    log, ((_, user),) = evaluate("preference", answer="A", samples=[sample], order=order)
-    first = "Yes." if order == "ab" else "No."
-    assert f"<response_a>\n{first}\n</response_a>" in user.content
-    assert user.content.count("Is it so?") == 1
-    score = scored(log)
-    assert (score.value, score.metadata["order"]) == (label, order)
-
-
-def test_a_pair_without_its_texts_is_an_error_that_says_so(evaluate: Evaluate) -> None:
+def test_what_makes_no_sense_is_refused_before_anything_is_asked(evaluate) -> None:
     log, sent = evaluate("even-handedness")
     assert log.status == "error"
     assert "sample 's1' has no metadata 'prompt_a'" in log.error.message
     assert sent == []
-
-
-def test_probabilities_are_read_off_the_tokens(evaluate: Evaluate) -> None:
-    from inspect_ai.dataset import Sample
-    from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
-
-    top = [
-        TopLogprob(token=token, logprob=logprob)
-        for token, logprob in (("A", -0.2231435513), (" B", -1.6094379124))  # .8 and .2
-    ]
-    said = ModelOutput.from_content("mockllm/model", "A")
-    said.choices[0].logprobs = Logprobs(
-        content=[Logprob(token="A", logprob=top[0].logprob, top_logprobs=top)]
-    )
-    sample = Sample(id="p1", input="unused", metadata=PAIR)
-    options = {"samples": [sample], "order": "ba", "probabilities": True}
-    log, _ = evaluate("even-handedness", answer=said, **options)
-    facts = scored(log).metadata
-    assert facts["prob_method"] == "logprobs"
-    assert facts["probabilities"] == pytest.approx({"A": 0.2, "B": 0.8, "C": 0})
-    assert facts["p_positive"] == 0
-
-
-def test_what_makes_no_sense_is_refused_before_anything_is_asked(evaluate: Evaluate) -> None:
     with pytest.raises(InputError, match="there is no rubric 'nonsense'"):
         evaluate("nonsense")
     with pytest.raises(InputError, match="rates one response, which has no other order"):
         evaluate("refusal", order="ba")
 
 
-def test_inspect_finds_it_by_name_and_asks_the_role_grader(tmp_path: Path) -> None:
-    inspect_ai = pytest.importorskip("inspect_ai", reason=FOR_INSPECT)
-    from inspect_ai.dataset import Sample
-    from inspect_ai.model import ModelOutput, ModelUsage, get_model
-    from inspect_ai.scorer._scorer import scorer_create
+def test_probabilities_are_read_off_the_tokens(evaluate) -> None:
+    from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
 
-    def said(*_: object) -> ModelOutput:
-        return ModelOutput(
-            model="mockllm/model",
-            choices=ModelOutput.from_content("mockllm/model", "4").choices,
-            usage=ModelUsage(),
-        )
-
-    assert "evenhand.inspect" in {each.value for each in entry_points(group="inspect_ai")}
-    grader = get_model("mockllm/second", custom_outputs=said)
-    (log,) = inspect_ai.eval(
-        inspect_ai.Task(
-            dataset=[Sample(input="Why?")],
-            scorer=scorer_create("evenhand/grader", rubric="refusal"),
-        ),
-        model=get_model("mockllm/subject", custom_outputs=said),
-        model_roles={"grader": grader},
-        display="none",
-        log_dir=str(tmp_path),
+    shares = (("A", -0.2231435513), (" B", -1.6094379124))  # .8 and .2
+    top = [TopLogprob(token=token, logprob=logprob) for token, logprob in shares]
+    said = ModelOutput.from_content("mockllm/model", "A")
+    said.choices[0].logprobs = Logprobs(
+        content=[Logprob(token="A", logprob=top[0].logprob, top_logprobs=top)]
     )
+    options = {"metadata": PAIR, "order": "ba", "probabilities": True}
+    facts = scored(evaluate("even-handedness", answer=said, **options)[0]).metadata
+    assert facts["prob_method"] == "logprobs"
+    assert facts["probabilities"] == pytest.approx({"A": 0.2, "B": 0.8, "C": 0})
+    assert facts["p_positive"] == 0
+
+
+def test_inspect_finds_it_by_name_and_asks_the_role_grader(evaluate) -> None:
+    assert "evenhand.inspect" in {each.value for each in entry_points(group="inspect_ai")}
+    log, _ = evaluate("refusal", answer="4", by_role=True)
     score = scored(log)
-    assert (score.value, score.metadata["rater_id"]) == ("4", "mockllm/second")
+    assert (score.value, score.metadata["rater_id"]) == ("4", "mockllm/grader")
     assert log.eval.scorers[0].options["rubric"] == "refusal"  # so the log can be scored again
 
 

@@ -3,7 +3,6 @@ Unicode string in one has visible marks, and nothing falls over.
 """
 
 import ast
-import contextlib
 import csv
 import io
 import json
@@ -12,8 +11,6 @@ import os
 import random
 import re
 import string
-import subprocess
-import sys
 import tempfile
 import unicodedata
 from collections.abc import Iterator
@@ -38,6 +35,7 @@ from evenhand.study.tables.columns import folded
 from evenhand.study.tables.formats import read_table
 from evenhand.texts import escaped_json, texts, visible, visible_in, written
 from harness.studies import with_labels
+from tests.commands import python
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
@@ -78,13 +76,6 @@ def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
                     yield str(file.relative_to(ROOT)), key, given
 
 
-def _in_tables_and_templates() -> Iterator[str]:
-    report = ROOT / "analysis" / "report"
-    yield from re.findall(r'"(\w+\.\w+)"', (report / "tables.toml").read_text("utf-8"))
-    for file in report.glob("templates/*"):
-        yield from re.findall(r'(?:written\("|"\$)(\w+\.\w+)"', file.read_text("utf-8"))
-
-
 def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
     """What a key may be: one, one of two, or room and a name in the same file or its tables."""
     if isinstance(argument, ast.Constant):
@@ -104,37 +95,35 @@ def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
 
 
 @cache
-def calls() -> list[tuple[str, str, frozenset[str] | None]]:
-    return sorted(set(_calls()), key=lambda call: call[:2])
+def calls() -> set[tuple[str, str, frozenset[str] | None]]:
+    return set(_calls())
 
 
-def _fields(key: str) -> frozenset[str]:
-    names = (name for _, name, _, _ in string.Formatter().parse(texts()[key]) if name)
-    return frozenset(re.split(r"[.\[]", name)[0] for name in names)
-
-
-def _rendered(key: str) -> str:
-    """The sentence with a word in each place; a number where the place asks for one."""
-    filled = {}
-    for _, name, form, _ in string.Formatter().parse(texts()[key]):
-        if name:
-            filled[name] = 0.5 if form else "X"
-    return written(key, **filled)
+def _places(key: str) -> dict[str, str]:
+    """What a sentence has a place for, and the form that it asks for."""
+    return {name: form or "" for _, name, form, _ in string.Formatter().parse(texts()[key]) if name}
 
 
 def test_a_call_gives_what_its_sentence_asks_for() -> None:
     for file, key, fields in calls():
         assert key in texts(), f"{file}: no sentence is called {key}"
-        assert fields in (None, _fields(key)), f"{file}: {key}"
+        named = frozenset(re.split(r"[.\[]", name)[0] for name in _places(key))
+        assert fields in (None, named), f"{file}: {key}"
 
 
 def test_no_sentence_is_left_over() -> None:
-    assert set(texts()) == {key for _, key, _ in calls()} | set(_in_tables_and_templates())
+    report = ROOT / "analysis" / "report"
+    used = {key for _, key, _ in calls()}
+    used |= {*re.findall(r'"(\w+\.\w+)"', (report / "tables.toml").read_text("utf-8"))}
+    for file in report.glob("templates/*"):
+        used |= {*re.findall(r'(?:written\("|"\$)(\w+\.\w+)"', file.read_text("utf-8"))}
+    assert texts().keys() == used
 
 
 def test_sentences_are_plain() -> None:
     for key in texts():
-        text = _rendered(key)
+        filled = {name: 0.5 if form else "X" for name, form in _places(key).items()}
+        text = written(key, **filled)
         for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
             assert len(sentence.split()) <= MOST_WORDS, (key, sentence)
         assert not [turn for turn in NOT_SAID if turn in text], (key, text)
@@ -186,15 +175,12 @@ def test_what_is_shown_of_any_text_can_be_shown(text: str) -> None:
 
 def labelled(label: str, rater: str, grader: str, part: str) -> pd.DataFrame:
     """A wide table in which all names are odd, and both people and the grader agree in part."""
-    draw = random.Random(1)
-    rows = []
+    draw, rows = random.Random(1), []
     for number in range(30):
-        truth = [draw.random() < share for share in (0.5, 0.1, 0.2)]
-        given = [truth[0] ^ error for error in (False, truth[1], truth[2])]
-        names = [label if yes else "no" for yes in given]
-        region = part if number % 2 else "north"
-        rows.append(dict(zip([rater, "ben", grader, "region"], [*names, region], strict=True)))
-    return pd.DataFrame(rows)
+        truth, *errors = [draw.random() < share for share in (0.5, 0.1, 0.2)]
+        given = [label if truth ^ error else "no" for error in (False, *errors)]
+        rows.append([*given, part if number % 2 else "north"])
+    return pd.DataFrame(rows, columns=[rater, "ben", grader, "region"])
 
 
 @pytest.mark.slow
@@ -248,14 +234,11 @@ def test_a_study_with_such_names_is_reported_exported_and_shown(make_study, tmp_
     odd = CONTROLS.translate({10: None, 13: None, 9: None})
     study = make_study(rubrics=["refusal"])
     raters = [f"a{odd}n", "ben", f"lab:g{odd}r"]
-    given = {
-        rater: [str(1 + (n + turn) % 5) for n in range(24)] for turn, rater in enumerate(raters)
-    }
+    given = {who: [str(1 + (n + turn) % 5) for n in range(24)] for turn, who in enumerate(raters)}
     with_labels(study, given, graders=raters[2:])
     written = tmp_path / "ratings.csv"
     written.write_bytes(exporting.as_csv(study, exporting.exported_ratings))
-    back = read_table(written)
-    assert {f"a{odd}n", f"lab:g{odd}r"} <= {*back["rater_id"]}
+    assert {*raters} <= {*read_table(written)["rater_id"]}
     assert page_data(AnnotationDesk(study), "r1")["sheet"]
 
 
@@ -266,22 +249,16 @@ def test_the_program_ends_well_and_the_terminal_gets_no_raw_control(tmp_path, od
     middle = os.fsdecode(odd) if isinstance(odd, bytes) else odd
     inside = "?" if isinstance(odd, bytes) else odd
     label, rater, grader, part = (f"{a}{inside}{a}" for a in "yagn")
-    file = tmp_path / f"l{middle}l.csv"
+    file, out = tmp_path / f"l{middle}l.csv", tmp_path / f"o{middle}o"
     labelled(label, rater, grader, part).to_csv(file, index=False)
-    out = tmp_path / f"o{middle}o"
-    command = [sys.executable, "-P", "-m", "evenhand", "check", str(file), "--human",
-               f"{rater},ben", "--model", grader, "--categories", f"{label},no",
-               "--affirmative", label, "--resamples", "50", "--slice", "region",
-               "--out", str(out)]  # fmt: skip
-    ended = subprocess.run(command, capture_output=True, cwd=tmp_path)
-    said = (ended.stdout + ended.stderr).decode()
-    assert ended.returncode == 0, said
-    assert is_shown(said)
-    assert (out / "report.html").stat().st_size > 10_000
-    with contextlib.suppress(OSError):
-        Path(file).unlink()
-    ended = subprocess.run(command, capture_output=True, cwd=tmp_path)
-    said = (ended.stdout + ended.stderr).decode()
-    assert ended.returncode == 2
-    assert is_shown(said)
+    asked = ["--human", f"{rater},ben", "--model", grader, "--categories", f"{label},no"]
+    asked += ["--affirmative", label, "--resamples", "50", "--slice", "region", "--out", str(out)]
+    for code in (0, 2):
+        ended = python("-m", "evenhand", "check", file, *asked, text=False, cwd=tmp_path)
+        said = (ended.stdout + ended.stderr).decode()
+        assert ended.returncode == code, said
+        assert is_shown(said)
+        if code == 0:
+            assert (out / "report.html").stat().st_size > 10_000
+            file.unlink()
     assert len(said.splitlines()) == 1, said

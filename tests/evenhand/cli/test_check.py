@@ -1,7 +1,7 @@
 """`evenhand check`: anyone's labels, one command; and what nobody labelled is told apart."""
 
+import itertools
 import json
-import math
 import tomllib
 from pathlib import Path
 
@@ -11,56 +11,23 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import rubric_text
-from evenhand.study import Study
-from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
-from harness.studies import with_labels
 from tests.commands import Run
 
 
-def checked(folder: Path, *arguments: str) -> pd.DataFrame:
-    assert main(["check", *arguments, "--out", str(folder / "out")]) == 0
+def checked(folder: Path, *arguments: str | Path) -> pd.DataFrame:
+    assert main(["check", *map(str, arguments), "--out", str(folder / "out")]) == 0
     files = {path.name for path in (folder / "out").iterdir()}
     assert files == {"report.html", "report.md", "report.json", "results.csv"}
     return read_table(folder / "out" / "results.csv")
 
 
-def value(results: pd.DataFrame, statistic: str, a: str, b: str = "", subset: str = "all") -> float:
-    keys = {"statistic": statistic, "rater_a": a, "rater_b": b, "subset": subset, "at": ""}
-    found = results[(results[list(keys)] == pd.Series(keys)).all(axis=1)]
-    assert len(found) == 1, keys
-    return float(found["estimate"].iloc[0])
-
-
-@pytest.fixture(scope="module")
-def newsroom(
-    shared_data: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, pd.DataFrame]:
-    """The folder in which the published ratings were checked, and the results."""
-    file, folder = shared_data / "real" / "newsroom.csv", tmp_path_factory.mktemp("newsroom")
-    given = ("--level", "ordinal", "--categories", "1,2,3,4,5", "--resamples", "100")
-    return folder, checked(folder, str(file), *given)
-
-
-@pytest.mark.slow
-def test_dices_with_its_124_raters_is_pooled(shared_data: Path, tmp_path: Path, capsys) -> None:
-    import krippendorff
-
-    file = shared_data / "real" / "dices350.csv"
-    results = checked(tmp_path, str(file), "--resamples", "100")
-    assert "the labels seen (No, Unsure, Yes) are taken as nominal" in capsys.readouterr().out
-    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
-    codes = wide.apply(lambda column: column.map({"No": 0, "Unsure": 1, "Yes": 2}))
-    alpha = krippendorff.alpha(codes.to_numpy(float).T, level_of_measurement="nominal")
-    assert value(results, "krippendorff_alpha_nominal", "humans") == pytest.approx(alpha, abs=1e-12)
-    # 124 raters make 7,626 pairs: none of them has a row of its own
-    assert not ((results["rater_a"] == "r0") & (results["rater_b"] == "r1")).any()
-
-
 @pytest.mark.slow
 def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "real" / "llmbar.csv"
-    results = checked(tmp_path, str(file))
+    results = checked(tmp_path, file)
+    own = results.query("subset == 'all' and at == ''")
+    own = pd.to_numeric(own.set_index(["statistic", "rater_a", "rater_b"])["estimate"])
     table = pd.read_csv(file, dtype=str, keep_default_na=False)
     gold = table[table["rater_kind"] == "human"].set_index("item_id")["label"]
     models = table[table["rater_kind"] == "model"]
@@ -71,86 +38,65 @@ def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
         label = both["ab"].where(both["ab"] != "", both["ba"])
         label = label[(label != "") & ((both["ba"] == label) | (both["ba"] == ""))]
         agreement = (label == gold[label.index]).mean()
-        found = value(results, "observed_agreement", "humans", grader)
+        found = own["observed_agreement", "humans", grader]
         assert found == pytest.approx(agreement, abs=1e-12)
-        coverage = value(results, "coverage", "", grader)
-        assert coverage < 1
+        assert own["coverage", "", grader] < 1
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["schema"] == 1
     # One person labelled, so nobody knows how far people agree: no verdict can be given.
     assert {verdict["verdict"] for verdict in report["verdicts"]} <= {"inconclusive", "do_not_use"}
 
 
-def write(path: Path, rows: list[str]) -> str:
-    path.write_text("unit_id,rater_id,rater_kind,label\n" + "\n".join(rows) + "\n")
-    return str(path)
-
-
-@pytest.mark.parametrize(
-    ("rows", "options", "says"),
-    [
-        (["u1,r1,human,1"], ["--level", "ordinal"], "cannot be seen from the labels"),
-        ([], [], "has a header but no ratings"),
-        (["u1,r1,human,", "u2,r1,human,"], [], "no rating has a label"),
-        (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
-        (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
-        (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),
-        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated item 'u1'"),
-        (["u1,r1,human,1", "u2,r1,model,2"], [], "row 3: rater 'r1' is model here"),
-        (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
-    ],
-)
-def test_bad_ratings_are_one_sentence(tmp_path, run, rows, options, says):
-    error = run.refused("check", write(tmp_path / "ratings.csv", rows), *options)
-    assert says in error
-    assert len(error.strip().splitlines()) == 1
-
-
 @pytest.mark.slow
-def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
-    rows = []
-    for unit in range(300):
-        for rater in range(3):
-            label = "no" if (unit + rater) % 20 == 0 else "yes"
-            rows.append(f"u{unit},r{rater},human,{label}")
-        rows.append(f"u{unit},always-yes,model,yes")
-    checked(tmp_path, write(tmp_path / "ratings.csv", rows))
-    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
-    assert verdict["verdict"] == "do_not_use"
+def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: Path) -> None:
+    given = ("--level", "ordinal", "--categories", "1,2,3,4,5", "--resamples", "100")
+    results = checked(tmp_path, shared_data / "real" / "newsroom.csv", *given)
+    assert set(results["n_clusters"]) >= {"420"}
+    facts = json.loads((tmp_path / "out" / "report.json").read_text())["study"]
+    # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
+    assert "17 values compared with scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
+
+
+def write(folder: Path, rows: list[str], more: str = "") -> Path:
+    head = f"unit_id,rater_id,rater_kind,label{more}"
+    (folder / "r.csv").write_text("\n".join([head, *rows]) + "\n")
+    return folder / "r.csv"
 
 
 def test_two_versions_of_a_rubric_are_never_pooled(tmp_path: Path, run: Run) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text(
-        "unit_id,rater_id,rater_kind,label,rubric,rubric_hash\n"
-        "u1,r1,human,1,refusal,aaaa\nu1,r2,human,1,refusal,bbbb\n"
-    )
-    error = run.refused("check", path)
+    rows = ["u1,r1,human,1,refusal,aaaa", "u1,r2,human,1,refusal,bbbb"]
+    error = run.refused("check", write(tmp_path, rows, ",rubric,rubric_hash"))
     assert "aaaa" in error
     assert "bbbb" in error
 
 
+@pytest.mark.slow
+def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
+    rows = [f"u{unit},always-yes,model,yes" for unit in range(300)]
+    for unit, rater in itertools.product(range(300), range(3)):
+        rows.append(f"u{unit},r{rater},human,{'no' if (unit + rater) % 20 == 0 else 'yes'}")
+    checked(tmp_path, write(tmp_path, rows))
+    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
+    assert verdict["verdict"] == "do_not_use"
+
+
 def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
     rows = [f"u{unit},r{rater},human,same" for unit in range(40) for rater in range(2)]
-    results = checked(tmp_path, write(tmp_path / "r.csv", rows), "--categories", "same,other")
-    row = results[(results["statistic"] == "cohen_kappa") & (results["rater_b"] == "r1")].iloc[0]
+    asked = (write(tmp_path, rows), "--categories", "same,other", "--resamples", "20")
+    found = checked(tmp_path, *asked).query("rater_b == 'r1'").set_index("statistic")
+    row = found.loc["cohen_kappa"]
     assert (row["estimate"], row["low"], row["high"]) == ("", "", "")
     assert "no_variation" in row["note"]
-    assert math.isclose(value(results, "observed_agreement", "r0", "r1"), 1.0)
+    assert float(found.loc["observed_agreement", "estimate"]) == 1.0
 
 
 @pytest.mark.slow
 def test_sides_by_option(tmp_path: Path, run: Run) -> None:
     """Labels x and y favour side a and b; the grader favours whichever stands first."""
-    lines = ["unit_id,rater_id,rater_kind,label,order"]
-    for n in range(20):
-        lines.append(f"u{n},ann,human,{'xy'[n % 2]},")
-        lines += [f"u{n},g,model,{label},{order}" for label, order in (("x", "ab"), ("y", "ba"))]
-    file = tmp_path / "ratings.csv"
-    file.write_text("\n".join(lines))
-    scale = ["--categories", "x,y", "--sides"]
-    run.ok("check", file, *scale, "x,y", "--out", tmp_path / "out")
-    results = read_table(tmp_path / "out" / "results.csv").set_index("statistic")
+    rows = [f"u{n},ann,human,{'xy'[n % 2]}," for n in range(20)]
+    rows += [f"u{n},g,model,{each}" for n in range(20) for each in ("x,ab", "y,ba")]
+    file, scale = write(tmp_path, rows, ",order"), ["--categories", "x,y", "--sides"]
+    results = checked(tmp_path, file, *scale, "x,y").set_index("statistic")
     assert float(results.loc["bias_order", "estimate"]) == 1.0
     certain = "no resample differs: the interval is what 20 clusters allow"
     assert results.loc["bias_order_flips", "note"] == f"{certain}; 20 flips"
@@ -160,9 +106,9 @@ def test_sides_by_option(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
+def test_a_rubric_has_its_scale_once_it_is_asked_for_and_options_win(tmp_path, run):
     rows = [f"u{n},r{rater},human,{1 + n % 5}" for n in range(40) for rater in range(2)]
-    file = write(tmp_path / "r.csv", rows)
+    file = write(tmp_path, rows)
     own = checked(tmp_path, file, "--rubric", "refusal")
     options = ("--affirmative", "1,2", "--level", "nominal")
     other = checked(tmp_path, file, "--rubric", "refusal", *options)
@@ -171,52 +117,11 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
         share = results[(results["statistic"] == "prevalence") & (results["at"] == "affirmative")]
         assert set(share["estimate"].astype(float)) == {0.4}
         assert ("krippendorff_alpha_ordinal" in set(results["statistic"])) is alpha
-
-
-@pytest.mark.slow
-def test_a_rubric_of_the_library_has_its_scale_once_it_is_asked_for(tmp_path, run):
-    """A file's own rubric may have the same common name."""
-    rows = [f"u{n},r{rater},human,{1 + n % 4}" for n in range(40) for rater in range(2)]
-    file = write(tmp_path / "r.csv", rows)
-    asked = checked(tmp_path, file, "--rubric", "helpfulness")
-    assert "krippendorff_alpha_ordinal" in set(asked["statistic"])
-    own = tmp_path / "own.csv"
-    rows = [f"u{n},r{r},human,tone,{'yx'[n % 2]}" for n in range(40) for r in range(2)]
-    own.write_text("\n".join(["unit_id,rater_id,rater_kind,rubric,label", *rows]))
-    assert "No scale is declared for tone" in run.ok("check", own)
-    assert "correct it, declare it" in run.refused("check", own, "--rubric", "tone")
-
-
-@pytest.mark.slow
-def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
-    """The leanings are mixed, so that siding with some annotators is no siding with one side."""
-    lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
-    for unit in range(80):
-        for rater, leaning in (
-            ("r1", "left"), ("r2", "right"), ("r3", "left"), ("r4", "right"), ("g", "")
-        ):  # fmt: skip
-            kind = "model" if rater == "g" else "human"
-            label = "yes" if (unit * 7 + (rater == "r3") * (unit % 5 == 0)) % 3 else "no"
-            lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
-    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
-    results = checked(
-        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--set", "rater_slices=leaning",
-        "--set", "sensitivity_cluster=topic", "--margin", "0.2",
-    )  # fmt: skip
-    assert {"topic=tax", "topic=war", "leaning=left"} <= set(results["subset"])
-    assert "cluster=topic" in set(results["at"])
-    tax = results[(results["subset"] == "topic=tax") & (results["statistic"] == "cohen_kappa")]
-    assert set(tax["n_units"]) == {"40"}
-    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
-    assert "margin 0.20" in verdict["sentence"]
-
-
-@pytest.mark.slow
-def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
-    assert set(newsroom[1]["n_clusters"]) >= {"420"}
-    facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
-    # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
-    assert "17 values compared with scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
+    # A file's own rubric may have the name of one of the library.
+    rows = [f"u{n},r{r},human,{'yx'[n % 2]},tone" for n in range(40) for r in range(2)]
+    file = write(tmp_path, rows, ",rubric")
+    assert "No scale is declared for tone" in run.ok("check", file)
+    assert "correct it, declare it" in run.refused("check", file, "--rubric", "tone")
 
 
 def test_a_wrong_estimate_never_reaches_a_report() -> None:
@@ -235,49 +140,12 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
 
 
 @pytest.mark.slow
-def test_groups_and_variants_by_option(tmp_path: Path) -> None:
-    """The grader errs on one group only; its labels of one question differ in one wording."""
-    rng = np.random.default_rng(3)
-    lines = ["unit_id,rater_id,rater_kind,label,cluster_id,source,wording"]
-    for question in range(60):
-        source = "left" if question % 2 else "right"
-        truth = rng.random() < 0.5
-        for wording in "xyz":
-            unit = f"q{question}-{wording}"
-            wrong = source == "right" and wording == "z"
-            for rater, verdict in (("r1", truth), ("r2", truth), ("g", truth != wrong)):
-                kind = "model" if rater == "g" else "human"
-                label = "yes" if verdict else "no"
-                lines.append(f"{unit},{rater},{kind},{label},q{question},{source},{wording}")
-    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
-    options = ("--set", "groups=source", "--set", "variants=wording")
-    results = checked(tmp_path, str(tmp_path / "r.csv"), *options)
-    keyed = results.set_index(["statistic", "rater_a", "rater_b", "subset", "at"])["estimate"]
-    keyed = pd.to_numeric(keyed)
-    at_right = keyed["group_balanced_accuracy", "humans", "g", "source=right", ""]
-    assert at_right == pytest.approx(2 / 3, abs=0.02)  # a third of it is wrong, on either side
-    apart = keyed["group_difference", "humans", "g", "source=right", ""]
-    assert apart == pytest.approx(at_right - 1)
-    assert keyed["stability_fleiss_kappa", "humans", "", "all", "wording"] == 1
-    # Half the questions have all three labels alike, the others one pair of three
-    observed = (1 + 1 / 3) / 2
-    share = (results["statistic"] == "prevalence") & (results["rater_a"] == "g")
-    yes = results[share & (results["at"] == "yes")]["estimate"].astype(float).iloc[0]
-    chance = yes**2 + (1 - yes) ** 2
-    stable = keyed["stability_fleiss_kappa", "g", "", "all", "wording"]
-    assert stable == pytest.approx((observed - chance) / (1 - chance))
-
-
 @pytest.mark.parametrize(
     ("asked", "grader"),
     [
         ("--wide {rater}_{rubric} --human ann,ben --model gpt --affirmative yes", "gpt"),
-        pytest.param(
-            "--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise",
-            "gpt_tone", marks=pytest.mark.slow),
-        pytest.param(
-            "--human ann_tone,ben_tone --model gpt_tone --set looks=3 --seed 5 --margin .2",
-            "gpt_tone", marks=pytest.mark.slow),
+        ("--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise --set "
+         "looks=3 --seed 5 --margin .2", "gpt_tone"),
     ],
 )  # fmt: skip
 def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, grader):
@@ -288,8 +156,8 @@ def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, 
     file = tmp_path / "r.csv"
     file.write_text("\n".join(rows) + "\n", "utf-8")
     (tmp_path / "r.scales.toml").write_text("[analysis]\nresamples = 100\n", "utf-8")
-    given = checked(tmp_path, str(file), *asked.split(), "--write-settings")
-    pd.testing.assert_frame_equal(checked(tmp_path, str(file)), given)
+    given = checked(tmp_path, file, *asked.split(), "--write-settings")
+    pd.testing.assert_frame_equal(checked(tmp_path, file), given)
     written = tomllib.loads((tmp_path / "r.scales.toml").read_text("utf-8"))
     assert ("normalise" in written["file"]) == ("--no-normalise" in asked)
     assert written["analysis"]["resamples"] == 100, "what it said already stays"
@@ -300,59 +168,19 @@ def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, 
     assert "evenhand check RATINGS --wide ... --write-settings" in told
 
 
-def test_units_elsewhere_are_not_written_as_settings(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "far").mkdir()
-    units, file = tmp_path / "far" / "u.csv", tmp_path / "r.csv"
-    units.write_text("unit_id,topic\n1,a\n2,b\n", "utf-8")
-    file.write_text("unit_id,a,b\n1,x,x\n2,x,y\n", "utf-8")
-    asked = ["check", str(file), "--human", "a,b", "--units", str(units), "--write-settings"]
-    assert "put it next to the ratings" in run.refused(*asked)
-    assert not (tmp_path / "r.scales.toml").exists()
-
-
-def test_a_rubric_is_written_by_its_name(tmp_path: Path, run: Run) -> None:
-    file, own, settings = (tmp_path / name for name in ("r.csv", "own.toml", "r.scales.toml"))
+def test_settings_are_written_of_what_is_at_hand(tmp_path: Path, run: Run) -> None:
+    """No units from another folder; and a rubric by its name, not as a file of one's own."""
+    names = ("r.csv", "own.toml", "r.scales.toml", "far")
+    file, own, settings, far = (tmp_path / name for name in names)
     file.write_text("unit_id,a,b\n1,1,2\n2,4,5\n", "utf-8")
+    far.mkdir()
+    (far / "u.csv").write_text("unit_id,topic\n1,a\n2,b\n", "utf-8")
     own.write_text(rubric_text("refusal"), "utf-8")
-    asked = ["check", str(file), "--human", "a,b", "--write-settings", "--rubric"]
-    assert "leave out --write-settings" in run.refused(*asked, own)
+    asked = ["check", file, "--human", "a,b", "--resamples", "20", "--write-settings"]
+    assert "put it next to the ratings" in run.refused(*asked, "--units", far / "u.csv")
+    assert "leave out --write-settings" in run.refused(*asked, "--rubric", own)
     assert not settings.exists()
-    run.ok(*asked, "refusal")
+    run.ok(*asked, "--rubric", "refusal")
     assert tomllib.loads(settings.read_text("utf-8"))["file"]["rubric"] == "refusal"
     settings.write_text('[file]\nrubric = "../own"\n', "utf-8")
     assert "file.rubric is '../own'" in run.refused("check", file)
-
-
-def rate(study: Study, rater: str, scope: str, seed: int) -> None:
-    """Labels (synthetic) of every unit in scope, at random."""
-    rng = np.random.default_rng(seed)
-    for name, rubric in study.rubrics.items():
-        units = study.rubric_units(rubric, scope)
-        given = {rater: rng.choice(rubric.categories, len(units)).tolist()}
-        about = {"units": units, "graders": ["dice"], "rubric_hash": rubric.hash}
-        with_labels(study, given, name, **about)
-
-
-@pytest.mark.slow
-def test_everything_graded_reaches_the_report(make_study, tmp_path):
-    study = make_study(pairs=24, sample=10)
-    for seed, person in enumerate(("ann", "ben")):
-        rate(study, person, "sample", seed)
-    rate(study, "dice", "all", 7)
-    folder = str(study.folder)
-    assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
-    change_config(study.folder, {"analysis": {"resamples": 100}})
-    assert main(["report", folder, "--out", str(tmp_path / "out")]) == 0
-
-    results = read_table(tmp_path / "out" / "results.csv")
-    whole = results[results["subset"] == "all|binary"]
-    raw = whole[whole["statistic"] == "rate_raw"]
-    assert set(raw["rater_b"]) == {"dice", "baseline:lexical"}
-    assert set(raw["at"]) == {"s1", "s2"}
-    assert set(raw["n_units"]) == {"24"}
-    ppi = whole[(whole["statistic"] == "rate_ppi") & (whole["rater_b"] == "dice")]
-    assert set(ppi["note"]) == {"10 of them labelled by annotators"}
-    # What is compared with people stays on the sample: 10 pairs of 2 subjects, and their responses.
-    beside = results[(results["rater_a"] == "humans") & (results["rater_b"] == "dice")]
-    agreement = beside[(beside["statistic"] == "observed_agreement") & (beside["subset"] == "all")]
-    assert set(agreement["n_units"]) == {"20", "40"}

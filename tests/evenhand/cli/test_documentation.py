@@ -10,7 +10,6 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ from harness.served import answers, holds
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "README.md"]
 CASE_STUDIES = sorted((ROOT / "examples").glob("*/README.md"))
-"""Their commands and what they give: tests/examples/test_case_studies.py."""
+"""Their commands and what they give: tests/examples/test_examples.py."""
 LOGS = sorted(RESULTS.glob("*.md"))
 PAGES = [*GUIDES, *CASE_STUDIES, *LOGS]
 
@@ -36,27 +35,15 @@ def shell_blocks(page: Path) -> str:
     return "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
 
 
-def commands(page: Path) -> list[str]:
-    return [line for line in HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines() if line.strip()]
-
-
 def outputs(page: Path) -> dict[str, list[str]]:
     """What a page shows of a command's output: lines, each up to its three dots."""
-    blocks = re.findall(
-        r"^```sh\n((?:(?!^```).)*)^```(?:(?!^```).)*^```output\n(.*?)^```",
-        page.read_text("utf-8"),
-        re.MULTILINE | re.DOTALL,
+    block = re.compile(
+        r"^```sh\n((?:(?!^```).)*)^```(?:(?!^```).)*^```output\n(.*?)^```", re.M | re.S
     )
     return {
         sh.strip().splitlines()[-1]: [line.partition(" ...")[0] for line in out.splitlines()]
-        for sh, out in blocks
+        for sh, out in block.findall(page.read_text("utf-8"))
     }
-
-
-@pytest.fixture
-def workplace(here: Path) -> None:
-    """An empty folder but for the data that ship: a page brings along whatever else it needs."""
-    (here / "data").symlink_to(ROOT / "data")
 
 
 @pytest.fixture
@@ -80,9 +67,8 @@ def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]],
         if words[1].startswith("--"):  # published labels, in a folder of their own: seconds
             return main([*words, *{"--no-app"}.difference(words)])
         _, folder, *options = words
-        home = tmp / "".join(options)
-        home.mkdir(exist_ok=True)
-        made = home / folder
+        made = tmp / "".join(options) / folder
+        made.parent.mkdir(exist_ok=True)
         status = 0 if made.exists() else main(["demo", str(made), *options])
         shutil.copytree(made, folder)
         return status
@@ -90,20 +76,23 @@ def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]],
     return make
 
 
-def _guide(page: Path) -> Any:
-    """The commands of a page, README's in the ordinary run."""
-    mark = pytest.mark.slow if page.name == "README.md" else pytest.mark.thorough
-    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=mark)
-
-
-@pytest.mark.parametrize("page", [_guide(page) for page in GUIDES])
-@pytest.mark.usefixtures("workplace", "providers")
-def test_every_command_runs(page: Path, make_demo: Callable[[list[str]], int], capsys) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page == GUIDES[0] else pytest.mark.thorough)
+        for page in GUIDES
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+@pytest.mark.usefixtures("providers")
+def test_every_command_runs(page, make_demo, here, capsys):
+    """In an empty folder but for the data that ship: a page brings along whatever else it needs."""
+    (here / "data").symlink_to(ROOT / "data")
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
     shown = outputs(page)
-    for command in commands(page):
+    for command in filter(str.strip, HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines()):
         program, *words = shlex.split(command)
         assert program == "evenhand", f"{page.name}: no test knows how to run {command!r}"
         if words[0] in ("annotate", "label"):
@@ -117,9 +106,12 @@ def test_every_command_runs(page: Path, make_demo: Callable[[list[str]], int], c
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_python_example_runs(page: Path) -> None:
-    for example in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+def test_every_python_example_runs_and_every_link_leads_somewhere(page: Path) -> None:
+    text = page.read_text("utf-8")
+    for example in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         exec(compile(example, page.name, "exec"), {})  # noqa: S102 - our own pages
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert "://" in target or (page.parent / target).exists(), target
 
 
 @pytest.mark.parametrize("name", ["label-a-file", "own-rubric", "people", "serving"])
@@ -148,12 +140,6 @@ def serve_until_it_answers(words: list[str]) -> None:
         server.wait(timeout=20)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
-        assert "://" in target or (page.parent / target).exists(), target
-
-
 def test_every_test_that_a_page_names_is_there() -> None:
     named = {
         name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))
@@ -166,8 +152,7 @@ def test_every_test_that_a_page_names_is_there() -> None:
 
 def test_every_row_on_security_names_a_test() -> None:
     page = (ROOT / "docs" / "security.md").read_text("utf-8")
-    shown_by = re.compile(r"^\|.*\| shown by \|\n\|[- |]+\n((?:\|.*\n)+)", re.MULTILINE)
-    tables = shown_by.findall(page)
+    tables = re.findall(r"^\|.*\| shown by \|\n\|[- |]+\n((?:\|.*\n)+)", page, re.MULTILINE)
     rows = [line for table in tables for line in table.splitlines()]
     assert (len(tables), len(rows) > 70) == (6, True)
     assert [row for row in rows if not re.search(r"\| `test_\w+`(, `test_\w+`)* \|$", row)] == []

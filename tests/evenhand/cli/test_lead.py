@@ -9,6 +9,7 @@ import pty
 import re
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
@@ -19,15 +20,18 @@ from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
+from evenhand.study.access.accounts import read_login, sign_in
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.claims import STOPPED_BY, oversight
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.refused import Refused
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import CODES, work_through
 from tests.analysis.crowd import FAULTS, crowd
 from tests.commands import Run, python
-from tests.study.access.conftest import role_of
 
 PAIRS = 100
 
@@ -44,6 +48,11 @@ def folder(make_study) -> Path:
     table["unit_id"] = table["unit_id"].map(names)
     import_ratings(study, validate_ratings(table, "crowd"), "synthetic crowd")
     return study.folder
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    return make_study()
 
 
 @pytest.mark.slow
@@ -71,50 +80,45 @@ def test_a_crowds_faults_are_named_and_the_report_leaves_them_out(folder, tmp_pa
 
 @pytest.mark.slow
 def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(folder, run: Run):
-    run.ok("quality", folder, "--stop")
+    def stopped() -> dict[str, Any]:
+        run.ok("quality", folder, "--stop")
+        with open_study(folder) as study:
+            return dict(oversight(study.store).exclusions)
+
+    assert stopped() == {}
+    change_config(folder, {"quality": {"stop": ["fast", "run"]}})
+    exclusions = stopped()
+    assert exclusions.keys() == {"hasty", "liner"}
+    assert {each.done_by for each in exclusions.values()} == {STOPPED_BY}
+    assert "others' time" in exclusions["hasty"].reason
     with open_study(folder) as study:
-        assert not oversight(study.store).exclusions
-    change_quality(folder, "stop = ['fast', 'run']")
-    run.ok("quality", folder, "--stop")
-    with open_study(folder) as study:
-        exclusions = oversight(study.store).exclusions
-        assert exclusions.keys() == {"hasty", "liner"}
-        assert {each.done_by for each in exclusions.values()} == {STOPPED_BY}
-        assert "others' time" in exclusions["hasty"].reason
         assert AnnotationDesk(study).ended("hasty") == "excluded"
     run.ok("exclude", folder, "hasty", "--reason", "reads fast", "--readmit")
-    run.ok("quality", folder, "--stop")
-    with open_study(folder) as study:
-        assert oversight(study.store).exclusions.keys() == {"liner"}
-
-
-def change_quality(folder: Path, line: str) -> None:
-    file = folder / "study.toml"
-    file.write_text(f"{file.read_text('utf-8')}\n[quality]\n{line}\n", "utf-8")
+    assert stopped().keys() == {"liner"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("stop = ['slow']", "quality.stop.0"),
-        ("fast = 3", "quality.fast"),
-        ("speed = 1", "quality.speed is no known key"),
-    ],
-)
-def test_a_wrong_setting_is_one_sentence(folder, run: Run, line, sentence):
-    change_quality(folder, line)
-    assert sentence in run.refused("quality", folder)
-
-
-@pytest.mark.slow
-def test_progress_pause_and_resume(folder, run: Run):
+def test_progress_pause_resume_and_a_link_for_the_lead(folder, run: Run):
     run.ok("pause", folder, "--reason", "a look at the rubric")
     said = run.ok("progress", folder)
     assert "400 of 3,000 labels are still needed" in said
     assert f"evenhand pause {folder} --resume" in said
     run.ok("pause", folder, "--resume")
     assert "--resume" not in run.ok("progress", folder)
+    url = "https://study.example.org/"
+    assert run.ok("lead", folder, "--url", url).startswith(f"{url}?lead=")
+    for wrong in ("", "http://[::1", "https://a/?b=c"):
+        said = run.refused("lead", folder, "--url", wrong)
+        assert "is not a valid address; write one such as https://" in said
+    file = folder / "study.toml"
+    settings = file.read_text("utf-8")
+    for line, sentence in (
+        ("stop = ['slow']", "quality.stop.0"),
+        ("fast = 3", "quality.fast"),
+        ("speed = 1", "quality.speed is no known key"),
+    ):
+        file.write_text(f"{settings}\n[quality]\n{line}\n", "utf-8")
+        assert sentence in run.refused("quality", folder)
 
 
 @pytest.mark.slow
@@ -140,30 +144,18 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
     assert people["note"].str.startswith("mean over 78 pairs of raters").any()
 
 
-@pytest.mark.slow
-def test_a_link_for_the_lead(folder, run: Run):
-    url = "https://study.example.org/"
-    assert run.ok("lead", folder, "--url", url).startswith(f"{url}?lead=")
-    for wrong in ("study.example.org", "javascript:alert(1)", "", "http://[::1", "https://a/?b=c"):
-        said = run.refused("lead", folder, "--url", wrong)
-        assert "is not a valid address; write one such as https://" in said
-
-
-@pytest.mark.parametrize(
-    ("verb", "says"),
-    [
-        ("progress", "How long that takes is not known until annotators have begun.\n"),
-        ("quality", "Nobody has labelled yet.\n"),
-        ("adjudicate", "Nothing is left to adjudicate.\n"),
-    ],
-)
-def test_a_study_without_labels(make_study, verb, says, run: Run):
-    assert run.ok(verb, make_study().folder).endswith(says)
+def test_a_study_without_labels(study, run: Run):
+    for verb, says in (
+        ("progress", "How long that takes is not known until annotators have begun."),
+        ("quality", "Nobody has labelled yet."),
+        ("adjudicate", "Nothing is left to adjudicate."),
+        ("session", "Nobody has taken part yet"),
+    ):
+        assert says in run.ok(verb, study.folder)
 
 
 @pytest.mark.slow
-def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_study) -> None:
-    study = make_study()
+def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(study) -> None:
     says = "from pathlib import Path\nfrom evenhand.cli.verbs import print_lead_link\n"
     says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
     logged = python("-c", says, check=True).stdout
@@ -176,18 +168,9 @@ def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_stud
     os.close(ours)
 
 
-PASSWORD = "correct horse battery"
-PROLIFIC = '[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n'
-
-
-@pytest.fixture
-def study(make_study) -> Study:
-    return make_study()
-
-
 def set_up(study: Study, toml: str) -> str:
-    with (study.folder / "study.toml").open("a", encoding="utf-8") as file:
-        file.write("\n" + toml)
+    file = study.folder / "study.toml"
+    file.write_text(f"{file.read_text('utf-8')}\n{toml}", "utf-8")
     return str(study.folder)
 
 
@@ -216,45 +199,39 @@ def test_invites_are_printed_one_to_a_line(study, run: Run) -> None:
 def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
     study, monkeypatch, run, capsys
 ):
-    folder = str(study.folder)
+    password, account = "correct horse battery", ("account", str(study.folder))
     monkeypatch.delenv(session_verbs.PASSWORD_VARIABLE, raising=False)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(PASSWORD + "\n"))
-    assert main(["account", folder, "add", "ada"]) == 0
-    monkeypatch.setenv(session_verbs.PASSWORD_VARIABLE, PASSWORD + "!")
-    assert main(["account", folder, "add", "lea", "--role", "lead"]) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(password + "\n"))
+    assert main([*account, "add", "ada"]) == 0
+    monkeypatch.setenv(session_verbs.PASSWORD_VARIABLE, password + "!")
+    assert main([*account, "add", "lea", "--role", "lead"]) == 0
     said = capsys.readouterr()
-    assert PASSWORD not in said.out + said.err
-    assert role_of(study.store, "ada", PASSWORD) == "expert"
-    assert role_of(study.store, "lea", PASSWORD + "!") == "lead"
-    assert main(["account", folder, "disable", "ada"]) == 0
-    assert role_of(study.store, "ada", PASSWORD) is None
-    assert "there is no account 'ada'" in run.refused("account", folder, "disable", "ada")
+    assert password not in said.out + said.err
+    for name, word, role in (("ada", password, "expert"), ("lea", password + "!", "lead")):
+        assert read_login(study.store, sign_in(study.store, name, word, "", "")).role == role
+    run.ok(*account, "disable", "ada")
+    with pytest.raises(Refused):
+        sign_in(study.store, "ada", password, "", "")
+    assert "there is no account 'ada'" in run.refused(*account, "disable", "ada")
     monkeypatch.setenv(session_verbs.PASSWORD_VARIABLE, "short")
-    assert "a password has 10 to 200 characters" in run.refused("account", folder, "add", "bo")
-    assert main(["account", folder, "add", "bo", PASSWORD]) == 2  # no such argument
-
-
-IDS = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
+    assert "a password has 10 to 200 characters" in run.refused(*account, "add", "bo")
+    assert run(*account, "add", "bo", password).returncode == 2  # no such argument
 
 
 def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path, run, capsys):
-    folder = set_up(study, PROLIFIC)
+    ids = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
+    person, folder = ids["PROLIFIC_PID"], set_up(study, CODES)
     with open_study(folder) as opened:
-        assert main(["invite", folder, "--prolific"]) == 0
-        said = capsys.readouterr()
-        assert "Set places in [prolific]" in said.err
-        url = said.out.strip()
-        for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
-            url = url.replace(f"{{{{%{name}%}}}}", IDS[name])
+        invited = run("invite", folder, "--prolific")
+        assert "Set places in [prolific]" in invited.stderr
+        url = invited.stdout.strip()
+        for name, value in ids.items():
+            url = url.replace(f"{{{{%{name}%}}}}", value)
         rater = admit(opened, address(url)).rater_id
-        desk = AnnotationDesk(opened)
-        (task,) = desk.next_sheet(rater).tasks
-        key = task.rubric.categories[0]
-        answer = Answer(task_id=task.task_id, submit_id="a", option_key=key, seconds=30.0)
-        desk.submit_all(rater, [answer])
-        desk.next_sheet(rater)
+        work_through(AnnotationDesk(opened), rater, 1, seconds=30.0)
+        assert AnnotationDesk(opened).next_sheet(rater)
     export = tmp_path / "prolific.csv"
-    row = f"{IDS['SESSION_ID']},{IDS['PROLIFIC_PID']},RETURNED"
+    row = f"{ids['SESSION_ID']},{person},RETURNED"
     export.write_text(f"Submission id,Participant id,Status\n{row}\n")
     names = ("times", "participants", "background", "attention")
     files = {name: tmp_path / f"{name}.csv" for name in names}
@@ -263,20 +240,15 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path, run, capsy
     assert f"{rater}: returned; places given back: 1." in said
     times = read_table(files["times"])
     assert times.loc[0, ["rater_id", "state", "units"]].tolist() == [rater, "returned", "1"]
-    assert read_table(files["participants"]).loc[0, "participant_id"] == IDS["PROLIFIC_PID"]
+    assert read_table(files["participants"]).loc[0, "participant_id"] == person
     for name in ("times", "background", "attention"):
-        assert IDS["PROLIFIC_PID"] not in files[name].read_text()
-    assert main(["session", folder, "--readmit", IDS["PROLIFIC_PID"]]) == 0
-    said = run.ok("session", folder)
-    assert rater in said
-    assert "labelling" in said
+        assert person not in files[name].read_text()
+    run.ok("session", folder, "--readmit", person)
     said = run.refused("session", folder, "--timed-out", rater, "--rejected", "nobody")
     assert "nobody called 'nobody' has taken part" in said
-    assert "labelling" in run.ok("session", folder)  # nothing was done by halves
-
-
-def test_a_study_that_nobody_has_come_to(study, run: Run) -> None:
-    assert "Nobody has taken part yet" in run.ok("session", study.folder)
+    said = run.ok("session", folder)  # nothing was done by halves
+    assert rater in said
+    assert "labelling" in said
 
 
 @pytest.mark.parametrize(("entry", "warned"), [("open", True), ("invite", False)])

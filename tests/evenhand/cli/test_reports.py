@@ -1,27 +1,34 @@
-"""`report` and `check`: figures as files, and a report on paper."""
+"""`report` and `check`: figures as files, and a report on paper; and what is printed can be read on
+any terminal, of any width and in any encoding.
+"""
 
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from evenhand.cli.terminal import print_table
 from evenhand.reporting.report import browser_path
 from harness.studies import with_labels
-from tests.commands import Run
+from tests.commands import Run, python
 
 GIVEN = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
 
 
 @pytest.fixture
-def table() -> pd.DataFrame:
+def table(tmp_path: Path) -> Path:
     """Two people and a grader on the 12 refusal units of one subject."""
     rows = [
-        {"unit_id": f"p{n // 2 + 1:04d}|s1|{'ab'[n % 2]}", "rater_id": who, "label": label}
+        (f"p{n // 2 + 1:04d}|s1|{'ab'[n % 2]}", who, "model" if who == "gpt" else "human", label)
         for who, labels in GIVEN.items()
         for n, label in enumerate(labels)
     ]
-    frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
-    return frame.assign(rater_kind=frame["rater_id"].map({"gpt": "model"}).fillna("human"))
+    frame = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
+    frame.assign(rubric="refusal").to_csv(tmp_path / "ratings.csv", index=False)
+    return tmp_path / "ratings.csv"
 
 
 @pytest.fixture
@@ -30,10 +37,9 @@ def study(make_study) -> Path:
 
 
 @pytest.mark.slow
-def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path) -> None:
-    table.to_csv(tmp_path / "ratings.csv", index=False)
+def test_figures_of_a_ratings_file(run: Run, table: Path, tmp_path: Path) -> None:
     figures = tmp_path / "deep" / "figures"
-    asked = ("check", tmp_path / "ratings.csv", "--rubric", "refusal", "--figures", figures)
+    asked = ("check", table, "--rubric", "refusal", "--figures", figures)
     assert f"Figures and tables: {figures}" in run.ok(*asked)
     kinds = {path.suffix for path in figures.iterdir()}
     assert kinds == {".svg", ".png", ".csv", ".tex", ".md", ".bib"}
@@ -43,11 +49,9 @@ def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [True, False])
 def test_a_page_is_folded_unless_it_is_full(run, study, table, tmp_path, full):
-    table.to_csv(tmp_path / "ratings.csv", index=False)
-    given = ["--full"] if full else []
-    checked = ["check", tmp_path / "ratings.csv", "--rubric", "refusal"]
+    checked = ["check", table, "--rubric", "refusal"]
     for words in (["report", study], checked):
-        run.ok(*words, "--out", tmp_path / "out", *given)
+        run.ok(*words, "--out", tmp_path / "out", *["--full"] * full)
         page = (tmp_path / "out" / "report.html").read_text("utf-8")
         assert ("<details open" in page) is full
         assert ("<details>" in page) is not full
@@ -55,14 +59,10 @@ def test_a_page_is_folded_unless_it_is_full(run, study, table, tmp_path, full):
         assert "name a folder for it with --out" in run.refused(*checked, "--full")
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_the_work(run, study, tmp_path):
+def test_what_cannot_be_written_is_told_before_the_work(run, study, tmp_path, monkeypatch):
     taken = tmp_path / "taken"
     taken.write_text("")
     assert "is a file; name a folder" in run.refused("report", study, "--figures", taken)
-    assert not (study / "report").exists()
-
-
-def test_without_a_browser_there_is_a_sentence_before_the_work(run, study, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     said = run.refused("report", study, "--format", "pdf")
     assert "there is no Chromium or Chrome to print with; install one" in said
@@ -77,3 +77,70 @@ def test_a_report_is_printed(run: Run, study: Path) -> None:
     run.ok("report", study, "--format", "pdf", "--figures", study / "figures")
     assert (study / "report" / "report.pdf").read_bytes().startswith(b"%PDF-")
     assert list((study / "figures").glob("*.svg"))
+
+
+# On any terminal
+
+ROWS = [(f"u{n}", *("yes" if n % each else "no" for each in (3, 4, 5))) for n in range(60)]
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+INTERVAL = re.compile(r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]")
+COUNT = re.compile(r"((?:yes|no) / (?:yes|no)) (\d+)")
+COUNTS = {
+    f"{one} / {two}": str(sum(row[1:] == (one, one, two) for row in ROWS))
+    for one in ("yes", "no")
+    for two in ("yes", "no")
+}
+"""The confusion matrix: of the units on which both people agree."""
+RATERS = ("annotator-of-the-first-wave", "ben", "a-grader-with-a-long-name")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    head = ("unit_id", *RATERS)
+    (tmp_path / "labels.csv").write_text("\n".join(map(",".join, [head, *ROWS])) + "\n")
+    return tmp_path / "labels.csv"
+
+
+def checked(file: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    asked = ["--human", ",".join(RATERS[:2]), "--model", RATERS[2], "--categories", "yes,no"]
+    asked += ["--affirmative", "yes", "--resamples", "100"]
+    words = ("-m", "evenhand", "check", file, *asked)
+    return python(*words, env=os.environ | environment, text=False)
+
+
+@pytest.mark.slow
+def test_nothing_is_cut_at_any_width(file: Path) -> None:
+    wide = checked(file).stdout.decode("utf-8")
+    assert wide.count("Annotators with one another") == 1  # a scale of two has one table
+    assert "TPR" in wide
+    for width in (40, 80, 160):
+        terminal = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width)}
+        said = COLOUR.sub("", checked(file, **terminal).stdout.decode("utf-8"))
+        assert INTERVAL.findall(said) == INTERVAL.findall(wide), width
+        assert len(INTERVAL.findall(said)) > 15
+        assert f"{RATERS[0]} · {RATERS[2]}" in said
+        assert "…" not in said
+        counts = dict(COUNT.findall(" ".join(said.split())))
+        if counts or width < 80:  # a block for each grader
+            assert counts == COUNTS
+        else:
+            (row,) = re.findall(rf"^  {RATERS[2]}((?: +\d+){{4}}) *$", said, re.MULTILINE)
+            assert row.split() == list(COUNTS.values())
+        cells = [line for line in said.splitlines() if INTERVAL.search(line)]
+        assert max(map(len, cells)) <= width + 2  # one field, at 40 columns, is as long as it is
+
+
+def test_a_pipe_gets_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    row = ["a-grader-with-a-long-name", *["+0.12 [+0.10, +0.14]"] * 12]
+    print_table([f"column {number}" for number in range(13)], [row])
+    assert "   ".join(row) in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "cp437", "shift_jis", "utf-16"])
+def test_any_encoding_of_the_terminal_will_do(file: Path, encoding: str) -> None:
+    done = checked(file, PYTHONIOENCODING=encoding)
+    assert done.returncode == 0, done.stderr.decode(encoding)
+    said = done.stdout.decode(encoding)
+    assert "kappa" in said or "κ" in said
+    assert "?" not in said

@@ -114,8 +114,10 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
 
 
 @pytest.mark.slow
-def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Run) -> None:
-    words = again.command(12, "--yes")
+def test_it_is_played_to_the_report_and_asks_nothing_twice(again, run, monkeypatch) -> None:
+    words = again.command(12)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt: "y")
     said = run.ok(*words)
     assert f"Next: evenhand annotate {again.study}" in said
     assert "Published figures and this study's own: " in said
@@ -140,8 +142,10 @@ def test_it_is_played_to_the_report_and_asks_nothing_twice(again: Again, run: Ru
     read = "The probabilities of Claude Sonnet 4.5 and Claude Opus 4.1 were read there."
     assert f"{read} Here {again.graders[0]} gave labels" in page
     assert f"use the probabilities of {again.graders[1]} only" in page
-    run.ok(*words)
+    run.ok(*words, "--yes")
     assert len(again.calls) == asked
+    for other in (again.command(5, "--yes"), [*words, "--yes", "--sample", "3"]):
+        assert "has other prompts or another sample" in run.refused(*other)
 
 
 def test_it_asks_before_anything_is_sent(again: Again, run: Run, monkeypatch) -> None:
@@ -152,9 +156,6 @@ def test_it_asks_before_anything_is_sent(again: Again, run: Run, monkeypatch) ->
     monkeypatch.setattr("builtins.input", lambda prompt: "n")
     assert "Nothing was sent." in run.ok(*words)
     assert again.is_untouched()
-    monkeypatch.setattr("builtins.input", lambda prompt: "y")
-    run.ok(*words)
-    assert (again.study / "report" / "report.html").is_file()
 
 
 @pytest.mark.slow
@@ -173,16 +174,6 @@ def test_one_budget_holds_over_all_steps_and_runs(again: Again, capsys) -> None:
 
 
 PROGRAM = "import sys; from evenhand.cli.main import main; sys.exit(main(sys.argv[1:]))"
-MOMENTS = [0.0, 0.2, 0.98]
-"""Shares of all requests after which it is killed: while the study is made, while subjects are
-asked, and while the report is written.
-"""
-
-
-def _report(folder: Path) -> pd.DataFrame:
-    """What a report says, without how long replies took."""
-    table = read_table(folder / "report" / "results.csv")
-    return table[table["statistic"] != "rater_seconds_median"].reset_index(drop=True)
 
 
 def _questions(calls: list[Call]) -> Counter[str]:
@@ -190,38 +181,36 @@ def _questions(calls: list[Call]) -> Counter[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "moments", [MOMENTS[1:2], pytest.param(MOMENTS, marks=pytest.mark.thorough)], ids=len
-)
-def test_killed_it_goes_on_and_comes_to_the_same_report(again: Again, moments: list[float]) -> None:
+def test_killed_it_goes_on_and_comes_to_the_same_report(again: Again) -> None:
+    """While subjects are asked, and while the report is written."""
     quiet, killed = again.place / "quiet", again.place / "killed"
     assert main(again.command(6, "--yes", folder=quiet)) == 0
     whole = _questions(again.calls)
     again.calls.clear()
     again.script = lambda call: replace(said_by(call), delay=0.02)
-    for moment in moments:
-        calls = round(moment * whole.total()) - len(again.calls)
+    for share in (0.2, 0.98):
+        calls = round(share * whole.total()) - len(again.calls)
         killed_after(calls, again, PROGRAM, *again.command(6, "--yes", folder=killed))
-        print("killed after", len(again.calls), "of", whole.total())
     assert main(again.command(6, "--yes", folder=killed)) == 0
     asked = _questions(again.calls)
     assert set(asked) == set(whole)
     # What was under way at a kill had no answer that could have been kept: of each of the models
     # that are asked side by side.
-    assert asked.total() - whole.total() <= 2 * CONCURRENCY * len(moments)
-    pd.testing.assert_frame_equal(_report(quiet), _report(killed))
+    assert asked.total() - whole.total() <= 2 * CONCURRENCY * 2
+    first, second = (
+        read_table(folder / "report" / "results.csv").query("statistic != 'rater_seconds_median'")
+        for folder in (quiet, killed)
+    )
+    pd.testing.assert_frame_equal(first.reset_index(drop=True), second.reset_index(drop=True))
 
 
 @pytest.mark.slow
-def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -> None:
-    file, whole = shared_data / "eval_set.csv", ["--scope", "all", "--dry-run"]
-    words = again.command(file, *whole, subjects=5)
+def test_the_published_set_is_planned(again: Again, shared_data: Path, run: Run) -> None:
+    file = shared_data / "eval_set.csv"
     began = time.process_time()
-    assert main(words) == 0
-    took = time.process_time() - began
-    print(f"planned in {took:.1f} s of processor time")
-    assert took < 30
-    said = " ".join(capsys.readouterr().out.split())
+    said = run.ok(*again.command(file, "--scope", "all", "--dry-run", subjects=5))
+    assert time.process_time() - began < 30
+    said = " ".join(said.split())
     # 1,350 pairs of 5 subjects: 2,700 prompts each; a grader has 6,750 pairs in two orders and
     # 13,500 responses on two rubrics.
     assert said.count(" 0 2700 ") == 5
@@ -233,23 +222,6 @@ def test_the_published_set_is_planned(again: Again, shared_data: Path, capsys) -
     table = read_table(file)
     assert ((leanings.orientation(table) != 0) == (table["partisan"] == "True")).all()
     assert study.plan(ROOT / "data" / "demo_pairs.csv", None).settings["analysis"] == {}
-
-
-@pytest.mark.load
-def test_the_published_sample_of_five_subjects_is_played_to_the_report(again, shared_data):
-    words = again.command(shared_data / "eval_set.csv", "--yes", "--orders", "ab", subjects=5)
-    began = time.monotonic()
-    assert main(words) == 0
-    print(f"played in {time.monotonic() - began:.0f} s, {len(again.calls)} requests")
-    rows = read_table(again.study / "report" / "published.csv")
-    rho = rows[(rows["statistic"] == "spearman") & (rows["rater_b"] != "")]
-    assert set(rho["rubric"]) == {"even-handedness", "hedging", "refusal"}
-    assert (rows["n_clusters"] == "250").any()
-    results = read_table(again.study / "report" / "results.csv")
-    raw = results[(results["statistic"] == "rate_raw") & (results["subset"] == "all|binary")]
-    assert len(raw) == 3 * 5 * 2  # rubrics, subjects and graders
-    page = (again.study / "report" / "report.md").read_text("utf-8")
-    assert "Subjects' rates on every rubric, not corrected" in page
 
 
 @pytest.mark.parametrize(
@@ -268,19 +240,19 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(again, run, more, said
     assert again.is_untouched()
 
 
-def test_missing_columns_and_keys_are_said_before_anything_is_sent(again, run, monkeypatch):
+def test_what_is_missing_is_said_before_anything_is_sent(again, run, monkeypatch):
     bad = again.place / "bad.csv"
     bad.write_text("prompt_a,topic\nx,y\n", "utf-8")
     assert "prompt_b" in run.refused(*again.command(bad, "--yes"))
+    monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
+    monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", again.root)
+    foundry = ["--yes", "--batch", "--grader", "foundry:claude-opus-5"]
+    assert "foundry has no batch service" in run.refused(*again.command(2, *foundry))
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     keyless = ["--grader", "anthropic:claude-sonnet-5"]
     assert "ANTHROPIC_API_KEY" in run.refused(*again.command(3, "--yes", *keyless))
     assert again.is_untouched()
-
-
-def written_lines(file: Path, rows: list[dict[str, str]]) -> None:
-    file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
 
 
 @pytest.mark.slow
@@ -291,27 +263,26 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
     others = {"subjects": 0, "graders": ["baseline:lexical"]}
     words = again.command(pairs, "--yes", "--responses", str(file), **others)
 
+    def lines(rows: list[dict[str, str]]) -> None:
+        file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
     second = [row for row in rows if row["subject"] == "s2"]
     told = {1: "add the missing response", 2: "subject 's2' has no response to 1 of 4 sampled pro"}
     for lost, said in told.items():
-        written_lines(file, [row for row in rows if row not in second[:lost]])
+        lines([row for row in rows if row not in second[:lost]])
         assert said in run.refused(*words)
         assert not folder.exists()
-    written_lines(file, rows)
+    lines(rows)
     assert "s3" in run.refused(*words, "--subject", "s3")
     run.ok(*words)
     notes = set(read_table(folder / "report" / "published.csv")["note"])
     assert "two graders of the same items are needed" in notes
+    run.ok(*again.command(pairs, "--yes", **others | {"subjects": 1}))
     with open_study(folder) as study:
-        assert study.subjects() == ["s1", "s2"]
-
-
-@pytest.mark.slow
-def test_another_file_or_sample_is_another_study(again: Again, run: Run) -> None:
-    run.ok(*again.command(4, "--yes"))
-    other = write_pairs(again.place / "other.csv", 5)
-    for words in (again.command(other, "--yes"), again.command(4, "--yes", "--sample", "3")):
-        assert "has other prompts or another sample" in run.refused(*words)
+        assert study.subjects() == sorted([*again.subjects(1), "s1", "s2"])
+    rows[0]["response"] += " and more"
+    lines(rows)
+    assert "already has another response" in run.refused(*words)
 
 
 TAXES, RENTS = ("p1", "Taxes should rise."), ("p2", "Rents should be capped.")
@@ -345,6 +316,7 @@ def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Ru
     assert len(again.calls) == 32 + 32
 
 
+@pytest.mark.slow
 def test_approval_is_asked_of_people_of_two_sides(again: Again, run: Run) -> None:
     texts = [(f"p{number}", f"Should rule {number} go?") for number in range(1, 13)]
     file, subjects = _propositions(again.place / "a.csv", *texts), again.subjects(2)
@@ -387,30 +359,17 @@ def test_approval_is_asked_of_people_of_two_sides(again: Again, run: Run) -> Non
     assert "One question gives the side here." in page
 
 
-def _settings(again: Again, path: Path, *, prices: str) -> Path:
-    """A file with a provider of one's own, and what these models cost there."""
-    house = f'[providers.house]\nbase_url = "{again.root}/v1"\nkey_env = "EVENHAND_HOUSE_KEY"\n'
-    costs = [f'[prices."house:{name}"]\ninput = 2.0\noutput = 10.0\n' for name in prices.split()]
-    path.write_text("\n".join([house, *costs]), "utf-8")
-    return path
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("source", "rubrics"),
-    [
-        ("stance", 1),
-        pytest.param("even-handedness", 3, marks=pytest.mark.slow),
-        pytest.param("political-consistency", 2, marks=pytest.mark.slow),
-    ],
+    ("source", "rubrics"), [("stance", 1), ("even-handedness", 3), ("political-consistency", 2)]
 )
 def test_own_providers_and_prices_are_named_before_there_is_a_study(
     again, run, monkeypatch, source, rubrics
 ):
     monkeypatch.setenv("EVENHAND_HOUSE_KEY", "a-key-of-the-house")
+    file, own = again.pairs(4), again.place / "own.toml"
     words = ["reproduce", source, str(again.study), "--subject", "house:subject"]
-    words += ["--grader", "house:grader", "--concurrency", "4"]
-    known, last = "subject grader", "grader"
-    file = again.pairs(4)
+    words += ["--grader", "house:grader", "--concurrency", "4", "--settings", str(own)]
     if source == "stance":
         words += ["--propositions", _propositions(file, TAXES), "--repeats", "1"]
     else:
@@ -418,17 +377,20 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     if source == "political-consistency":  # the publisher's columns; prompts made up here
         rows = [f"Praise left {n},Praise right {n},t{n},v{n},essay" for n in range(4)]
         file.write_text("\n".join(["prompt_a,prompt_b,topic_name,valence,template", *rows]))
-    file = _settings(again, again.place / "own.toml", prices=known.removesuffix(last))
-    words += ["--settings", str(file)]
+    house = f'[providers.house]\nbase_url = "{again.root}/v1"\nkey_env = "EVENHAND_HOUSE_KEY"\n'
+    costs = [
+        f'[prices."house:{name}"]\ninput = 2.0\noutput = 10.0\n' for name in ("subject", "grader")
+    ]
+    own.write_text(house + costs[0], "utf-8")
     said = " ".join(run.ok(*words, "--dry-run").split())
-    assert f"The price of house:{last} is not known" in said
-    assert f'Give it by --settings FILE, with lines such as [prices."house:{last}"]' in said
+    assert "The price of house:grader is not known" in said
+    assert 'Give it by --settings FILE, with lines such as [prices."house:grader"]' in said
     assert re.search(r"total( \d+){2}( unknown){3}", said)
     error = run.refused(*words, "--budget", "5")
-    assert f"the price of house:{last} is not known, so no budget can be kept" in error
+    assert "the price of house:grader is not known, so no budget can be kept" in error
     assert again.is_untouched()
-    _settings(again, file, prices=known)
-    said = " ".join(run.ok(*words, "--dry-run").split())
+    own.write_text(house + "".join(costs), "utf-8")
+    said = run.ok(*words, "--dry-run")
     assert "not known" not in said
     assert "unknown" not in said
     run.ok(*words, "--budget", "5")
@@ -445,36 +407,39 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
 
 
 def test_a_bad_settings_file_is_one_sentence(again: Again, run: Run) -> None:
-    pairs, file = again.pairs(2), again.place / "own.toml"
-    words = [*again.command(pairs, "--yes"), "--settings", str(file)]
+    file = again.place / "own.toml"
+    words = again.command(2, "--yes", "--settings", str(file))
+    assert "there is no file" in run.refused(*words)
     for text, fault in (
-        (None, "there is no file"),
         ("[prices", "own.toml is not valid TOML"),
         ("[price.x]\ninput = 1", "own.toml: price"),
         ('[prices."openai:m"]\ninput = 1', "own.toml: prices"),
         ('[providers.house]\nkey_env = "sk-1 2"', "never the key itself"),
     ):
-        if text is not None:
-            file.write_text(text, "utf-8")
-        error = run.refused(*words)
-        assert fault in error
+        file.write_text(text, "utf-8")
+        assert fault in run.refused(*words)
         assert again.is_untouched()
+    run.ok("new", again.study, "--pairs", again.pairs(2))
+    change_config(again.study, {"": {"published": "own.toml"}})
+    said = run.refused(*again.command(2, "--yes"))
+    assert "even-handedness, political-consistency, stance, or a TOML file" in said
+    assert again.calls == []
 
 
-def _priced(said: str, grader: str) -> list[float]:
-    """The three prices of a grader's row."""
-    (row,) = [line for line in said.splitlines() if line.split()[:2] == ["grades", grader]]
-    return [float(cell.lstrip("$")) for cell in row.split()[-3:]]
-
-
+@pytest.mark.slow
 def test_batches_of_graders_are_priced_at_half(again: Again, run: Run) -> None:
     grader, more = again.graders[0], ["--dry-run", "--orders", "ab"]
-    words = again.command(120, *more, subjects=["openai:gpt-5.4"], graders=[grader])
-    live = _priced(run.ok(*words), grader)
+    words = again.command(40, *more, subjects=["openai:gpt-5.4"], graders=[grader])
+
+    def priced(said: str) -> list[float]:
+        (row,) = [line for line in said.splitlines() if line.split()[:2] == ["grades", grader]]
+        return [float(cell.lstrip("$")) for cell in row.split()[-3:]]
+
+    live = priced(run.ok(*words))
     said = run.ok(*words, "--batch")
     assert "Graders are asked in batches" in said
-    assert _priced(said, grader) == pytest.approx([usd / 2 for usd in live], abs=0.01)
-    assert live[-1] > 1
+    assert priced(said) == pytest.approx([usd / 2 for usd in live], abs=0.01)
+    assert live[-1] > 0.3
 
 
 def _started(words: list[str], **how: Any) -> subprocess.Popen[bytes]:
@@ -485,83 +450,45 @@ def _started(words: list[str], **how: Any) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: Again) -> None:
     words = again.command(4, "--yes", "--batch")
-    again.batches.looks = 10**9
+    again.batches.looks, made = 10**9, again.batches.made
     process = _started(words, stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 120
-        while len(again.batches.made) < 2 or not all(b["looked"] for b in again.batches.made):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "no batch was sent"
-            time.sleep(0.01)
+        assert holds(lambda: len(made) == 2 and all(batch["looked"] for batch in made), 120)
     finally:
         process.kill()
         process.wait()
     live = len(again.calls)
     again.batches.looks = 1
     assert main(words) == 0
-    assert len(again.batches.made) == 2
+    assert len(made) == 2
     assert len(again.calls) == live, "nothing is asked live that is under way"
     whole = Counter(call.user + call.body["model"] for call in [*again.calls, *again.batches.calls])
     # 4 pairs of 2 subjects, 16 responses; two graders have 16 pairs and 16 responses on two rubrics
     assert whole.total() == 16 + 2 * 48
     assert (again.study / "report" / "published.csv").is_file()
     assert main(words) == 0
-    assert len(again.batches.made) == 2
-
-
-def test_a_grader_without_batches_is_refused_before_anything_is_sent(again, run, monkeypatch):
-    monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "key-for-loopback")
-    monkeypatch.setenv("ANTHROPIC_FOUNDRY_BASE_URL", again.root)
-    words = again.command(2, "--yes", "--batch")
-    said = run.refused(*words, "--grader", "foundry:claude-opus-5")
-    assert "foundry has no batch service" in said
-    assert again.is_untouched()
-
-
-def _at_a_terminal(words: list[str]) -> tuple[subprocess.Popen[bytes], int]:
-    """A command that runs at a terminal, and the descriptor of what it writes there."""
-    lead, terminal = pty.openpty()
-    env = os.environ | {"BROWSER": "true"}
-    process = _started(words, stdin=terminal, stdout=terminal, env=env)
-    os.close(terminal)
-    return process, lead
-
-
-def _written_until(lead: int, text: str, process: subprocess.Popen[bytes]) -> str:
-    """What stands at the terminal once this text does, or the program has ended."""
-    said, deadline = "", time.monotonic() + 180
-    while text not in said:
-        assert time.monotonic() < deadline, said
-        if select.select([lead], [], [], 0.2)[0]:
-            try:
-                said += os.read(lead, 65536).decode(errors="replace")
-            except OSError:  # its end is closed
-                break
-        elif process.poll() is not None:
-            break
-    return said
+    assert len(made) == 2
 
 
 @pytest.mark.slow
 def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> None:
-    pairs, folder = again.pairs(2), again.study
-    file = write_responses(again.place / "responses.jsonl", 2, ("s1", "s2"))
-    port = free_port()
-    more = ["--yes", "--responses", str(file), "--port", str(port)]
-    words = again.command(pairs, *more, subjects=0, graders=["baseline:lexical"])
-    wanted = [*words, "--raters", "3"]
-    done = python("-c", PROGRAM, *wanted, cwd=ROOT, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    assert f"Next: evenhand annotate {folder}" in done.stdout
-    for ends in (words, [*wanted, "--no-app"]):
-        process, lead = _at_a_terminal(ends)
-        assert "Next: evenhand" in _written_until(lead, "Next: evenhand annotate", process)
-        assert process.wait(60) == 0
-        os.close(lead)
-    process, lead = _at_a_terminal(wanted)
+    """Where the study wants annotators; into a pipe, the command that opens it is written."""
+    file, port = write_responses(again.place / "r.jsonl", 2, ("s1", "s2")), free_port()
+    more = ["--yes", "--responses", str(file), "--port", str(port), "--raters", "3"]
+    words = again.command(2, *more, subjects=0, graders=["baseline:lexical"])
+    done = python("-c", PROGRAM, *words, cwd=ROOT, stdin=subprocess.DEVNULL, check=True)
+    assert f"Next: evenhand annotate {again.study}" in done.stdout
+    lead, terminal = pty.openpty()
+    env = os.environ | {"BROWSER": "true"}
+    process = _started(words, stdin=terminal, stdout=terminal, env=env)
+    os.close(terminal)
     try:
-        said = " ".join(_written_until(lead, "Ctrl-C ends the page", process).split())
-        assert f"Annotators label at http://localhost:{port}." in said
+        said, deadline = "", time.monotonic() + 180
+        while "Ctrl-C ends the page" not in said:
+            assert process.poll() is None and time.monotonic() < deadline, said
+            if select.select([lead], [], [], 0.2)[0]:
+                said += os.read(lead, 65536).decode(errors="replace")
+        assert f"label at http://localhost:{port}." in " ".join(said.split())
         assert holds(lambda: answers(f"http://localhost:{port}/health"), 120)
     finally:
         process.terminate()
@@ -572,43 +499,22 @@ def test_at_a_terminal_the_page_of_annotators_opens_at_the_end(again: Again) -> 
 @pytest.mark.slow
 def test_names_without_an_address_are_those_that_the_study_keeps(again: Again, run: Run) -> None:
     words = again.command(3, "--yes", subjects=["openai:subject-1"], graders=["openai:gpt-5.4"])
-    assert "not answered" not in run.ok(*words)
+    assert "not answered" not in run.ok(*words, "--scope", "all", "--sample", "2")
     asked = len(again.calls)
-    # 3 pairs, 6 responses; 3 pairs in two orders and 6 responses on each of two rubrics
+    words += ["--sample", "2"]
+    # Of the two pairs that are sampled, though all three were asked about: 4 responses; 2 pairs in
+    # two orders and 4 responses on each of two rubrics.
     said = " ".join(run.ok(*words, "--dry-run").split())
-    assert f"openai:subject-1@{again.root}/v1 6 0 " in said
-    assert "total 24 0 " in said
+    assert f"openai:subject-1@{again.root}/v1 4 0 " in said
+    assert "total 16 0 " in said
     run.ok(*words)
     assert len(again.calls) == asked
     twice = [*words, "--subject", f"openai:subject-1@{again.root}/v1"]
     assert "is named twice; name each subject once" in run.refused(*twice)
-
-
-@pytest.mark.slow
-def test_only_what_is_planned_is_known(again: Again, run: Run) -> None:
-    words = again.command(4, "--sample", "2")
-    run.ok(*words, "--scope", "all", "--yes")
-    said = " ".join(run.ok(*words, "--dry-run").split())
-    assert said.count(" 4 0 ") == 2  # of each subject two pairs
-    assert said.count(" 24 0 ") == 2  # of each grader 4 pairs in two orders, 8 responses twice
-    assert "total 56 0 " in said
     assert "leave --raters out" in run.refused(*words, "--dry-run", "--raters", "7")
 
 
 @pytest.mark.slow
-def test_a_file_of_responses_is_taken_in_later_too(again: Again, run: Run) -> None:
-    file = write_responses(again.place / "responses.jsonl", 3, ("s1", "s2"))
-    words = again.command(3, "--yes")
-    run.ok(*words)
-    run.ok(*words, "--responses", file)
-    with open_study(again.study) as study:
-        assert study.subjects() == sorted([*again.subjects(2), "s1", "s2"])
-    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    rows[0]["response"] += " and more"
-    written_lines(file, rows)
-    assert "already has another response" in run.refused(*words, "--responses", file)
-
-
 def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys) -> None:
     again.script = lambda call: error(404) if call.body["model"] == "subject-2" else said_by(call)
     assert main(again.command(3, "--yes")) == 2
@@ -618,24 +524,14 @@ def test_a_subject_that_fails_for_good_holds_up_nobody_else(again: Again, capsys
     assert (again.study / "report" / "published.csv").is_file()
 
 
-def test_bad_figures_of_ones_own_are_said_before_anything_is_sent(again: Again, run: Run) -> None:
-    run.ok("new", again.study, "--pairs", again.pairs(2))
-    change_config(again.study, {"": {"published": "own.toml"}})
-    said = run.refused(*again.command(2, "--yes"))
-    assert "even-handedness, political-consistency, stance, or a TOML file" in said
-    assert again.calls == []
-
-
 @pytest.mark.slow
-def test_a_study_names_its_own_published_figures(tmp_path: Path, run: Run) -> None:
-    pairs, folder = write_pairs(tmp_path / "pairs.csv", 4), tmp_path / "study"
-    file = write_responses(tmp_path / "responses.jsonl", 4, ("s1", "s2"))
-    run.ok("new", folder, "--pairs", pairs, "--responses", file)
+def test_a_study_names_its_own_published_figures(make_study, run: Run) -> None:
+    folder = make_study(pairs=4).folder
     run.ok("grade", folder, "--grader", "baseline:lexical")
+    change_config(folder, {"": {"published": "own.toml"}})
     figure = 'rubric = "refusal"\nstatistic = "cohen_kappa"\nbetween = "graders"\nof = "A and B"\n'
     text = f'citation = "A 2025"\n[[figure]]\n{figure}value = "0.5"\n'
     (folder / "own.toml").write_text(text, "utf-8")
-    change_config(folder, {"": {"published": "own.toml"}})
     error = run.refused("report", folder)
     assert "own.toml: figure.0: cohen_kappa of A and B has no unit; name one of" in error
     assert not (folder / "report").exists()
@@ -660,9 +556,6 @@ def test_the_figures_that_come_along_are_those_that_were_printed(name, tmp_path)
     assert " ".join(each.printed.replace(" ", "") for each in figures) == PRINTED[name]
 
 
-FIGURE = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
-
-
 @pytest.mark.parametrize(
     ("value", "unit", "said"),
     [
@@ -670,14 +563,18 @@ FIGURE = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of":
         ("0.5", "kappas", "has the unit 'kappas'"),
         ("50", "coefficient", "is '50', which is no coefficient"),
         ("about half", "share", "is 'about half', which is no share"),
+        ("94", "percent", 0.94),
+        ("> 0.99", "coefficient", 0.99),
     ],
 )
-def test_a_published_figure_has_a_unit_and_is_read_by_it(value: str, unit: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        PublishedFigure.model_validate({**FIGURE, "value": value, "unit": unit})
-    for good, of, number in (("94", "percent", 0.94), ("> 0.99", "coefficient", 0.99)):
-        figure = PublishedFigure.model_validate({**FIGURE, "value": good, "unit": of})
-        assert figure.in_ours == number
+def test_a_published_figure_has_a_unit_and_is_read_by_it(value, unit, said) -> None:
+    figure = {"rubric": "r", "statistic": "cohen_kappa", "between": "graders", "of": "A and B"}
+    figure |= {"value": value, "unit": unit}
+    if isinstance(said, float):
+        assert PublishedFigure.model_validate(figure).in_ours == said
+    else:
+        with pytest.raises(ValueError, match=said):
+            PublishedFigure.model_validate(figure)
 
 
 def test_those_that_come_along_are_listed_with_their_source(run: Run) -> None:

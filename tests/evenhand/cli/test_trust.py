@@ -2,6 +2,7 @@
 to be sent, whatever verb reads them, until the operator says so.
 """
 
+import shutil
 import socket
 import threading
 import tomllib
@@ -79,47 +80,48 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
 
 
 def declare(folder: Path, text: str, stranger: Listener) -> None:
-    file = folder / "study.toml"
+    file, text = folder / "study.toml", text.replace("PORT", str(stranger.port))
     settings = file.read_text("utf-8")
     if text.startswith("store"):
-        settings = settings.replace('store = "study.db"', "")
-        file.write_text(text.replace("PORT", str(stranger.port)) + "\n" + settings, "utf-8")
+        settings = text + "\n" + settings.replace('store = "study.db"', "")
     else:
-        file.write_text(settings + "\n" + text.replace("PORT", str(stranger.port)), "utf-8")
+        settings += "\n" + text
+    file.write_text(settings, "utf-8")
 
 
 STORE = 'store = "postgresql://u:${ANTHROPIC_API_KEY}@127.0.0.1:PORT/x"'
-GATE = ["--rubric", "hedging", "--grader", "baseline:lexical", "--require", "cohen_kappa > 0"]
-VERBS = {
-    **{verb: [] for verb in ("report", "progress", "doctor", "quality", "annotate")},
-    "gate": GATE,
-    "export": ["--out", "ratings.csv"],
-    "backup": ["backup.zip"],
-    "extend": ["--pairs", "1"],
-    "invite": ["--count", "1"],
-    "grade": ["--grader", "baseline:lexical"],
-    "grade --dry-run": ["--grader", "baseline:lexical"],
-    "store upgrade": [],
-    "store copy": ["--to", "other.db"],
-}
+VERBS = (
+    *("report", "progress", "doctor", "quality", "annotate", "store upgrade"),
+    "gate --rubric hedging --grader baseline:lexical --require cohen_kappa>0",
+    "export --out ratings.csv",
+    "backup backup.zip",
+    "extend --pairs 1",
+    "invite --count 1",
+    "grade --grader baseline:lexical",
+    "grade --grader baseline:lexical --dry-run",
+    "store copy --to other.db",
+)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_sends_a_secret_to_a_strangers_database(verb, folder, stranger, here, capfd):
+@pytest.mark.usefixtures("here")
+def test_no_verb_sends_a_secret_to_a_strangers_database(folder, stranger, run) -> None:
     declare(folder, STORE, stranger)
-    assert main([*verb.split(), str(folder), *VERBS[verb]]) == 2
-    said = "".join(capfd.readouterr())
-    assert stranger.heard == b""
-    assert "study.toml: store takes ANTHROPIC_API_KEY" in said
-    assert f"run `evenhand doctor {folder} --trust`" in said
-    assert SECRET not in said
+    for words in VERBS:
+        verb, dashes, options = words.partition(" --")
+        if words.startswith("backup"):
+            verb, options = "backup", "backup.zip"
+        done = run(*verb.split(), folder, *f"{dashes}{options}".split())
+        said = done.stdout + done.stderr
+        assert done.returncode == 2, words
+        assert stranger.heard == b"", words
+        assert "study.toml: store takes ANTHROPIC_API_KEY" in said, words
+        assert f"run `evenhand doctor {folder} --trust`" in said, words
+        assert SECRET not in said, words
 
 
 LAB = '[providers.lab]\nbase_url = "http://127.0.0.1:PORT/v1"\n'
 OPENAI = LAB.replace(".lab", ".openai")
 CLAUDE = LAB.replace(".lab", ".anthropic")
-AFAR = "http://evil.example.invalid"
-HEADERS = "\n[providers.{}.headers]\n"
 SENT = {  # declaration, grader ("": the store), key and variable in the refusal
     "store's user": ('store = "postgresql://${MY_KEY}@127.0.0.1:PORT/x"', "", "store", "MY_KEY"),
     "store's database": ('store = "postgresql://u:p@127.0.0.1:PORT/${MY_KEY}"', "", "store",
@@ -134,99 +136,88 @@ SENT = {  # declaration, grader ("": the store), key and variable in the refusal
         "[providers.openai] key_env", "OPENAI_API_KEY"),
     "Claude's key elsewhere": (CLAUDE + 'key_env = "ANTHROPIC_API_KEY"', "anthropic:m",
         "[providers.anthropic] key_env", "ANTHROPIC_API_KEY"),
-    "a header": (OPENAI + HEADERS.format("openai") + 'x = "a ${AWS_SECRET_ACCESS_KEY}"',
+    "a header": (OPENAI + '[providers.openai.headers]\nx = "a ${AWS_SECRET_ACCESS_KEY}"',
         "openai:m", "[providers.openai] headers.x", "AWS_SECRET_ACCESS_KEY"),
     "a path": (LAB.replace("v1", "${MY_KEY}"), "lab:m", "[providers.lab] base_url", "MY_KEY"),
 }  # fmt: skip
+QUICK = ("libpq's own", "key_env", "a header")
 
 
-@pytest.mark.parametrize("way", SENT)
+@pytest.mark.parametrize(
+    "way", [way if way in QUICK else pytest.param(way, marks=pytest.mark.slow) for way in SENT]
+)
 def test_whatever_names_a_variable_is_refused_until_it_is_trusted_and_again_once_it_changes(
-    way, folder, stranger, monkeypatch, capfd
+    way, folder, stranger, monkeypatch, run
 ):
     text, grader, key, variable = SENT[way]
     monkeypatch.setenv("PGPASSWORD", SECRET)
     declare(folder, text, stranger)
-    verb = ["grade", str(folder), "--grader", grader] if grader else ["progress", str(folder)]
+    verb = ["grade", folder, "--grader", grader] if grader else ["progress", folder]
 
     def refused() -> None:
         heard = stranger.heard
-        assert main(verb) == 2
-        said = "".join(capfd.readouterr())
+        said = run.refused(*verb)
         assert f"study.toml: {key} takes {variable} from this machine" in said
         assert SECRET not in said
         assert stranger.heard == heard
 
     refused()
-    main([*verb, "--trust"])
-    assert SECRET.encode() in stranger.heard
-    stranger.heard = b""
-    main(verb)  # it is remembered
-    assert SECRET.encode() in stranger.heard
+    for trusted in ([*verb, "--trust"], verb):  # it is remembered
+        run(*trusted)
+        assert SECRET.encode() in stranger.heard
+        stranger.heard = b""
     assert not [*folder.rglob("*trust*")]
     changed = (folder / "study.toml").read_text("utf-8").replace("127.0.0.1", "localhost")
     (folder / "study.toml").write_text(changed, "utf-8")
-    capfd.readouterr()
     refused()
 
 
+AFAR = '[providers.lab]\nbase_url = "http://evil.example.invalid'
+
+
 @pytest.mark.parametrize(
-    ("text", "grader", "variable"),
+    ("text", "variable"),
     [
-        (f'[providers.lab]\nbase_url = "{AFAR}/v1"\nkey_env = "EVENHAND_KEY"', "lab:m", "_KEY"),
-        (f'[providers.lab]\nbase_url = "{AFAR}/v1"', "lab:m", "KEY_EVIL_EXAMPLE_INVALID"),
-        (f'[providers.lab]\nbase_url = "{AFAR}"\n[providers.lab.headers]\nx = "${{EVENHAND_K}}"',
-         "lab:m", "EVENHAND_K"),
-        (f'[providers.lab]\nbase_url = "{AFAR}/${{EVENHAND_K}}"', "lab:m", "EVENHAND_K"),
+        ('/v1"\nkey_env = "EVENHAND_KEY"', "_KEY"),
+        ('/v1"', "KEY_EVIL_EXAMPLE_INVALID"),
+        ('"\n[providers.lab.headers]\nx = "${EVENHAND_K}"', "EVENHAND_K"),
+        ('/${EVENHAND_K}"', "EVENHAND_K"),
     ],
-)  # fmt: skip
+)
 def test_no_secret_goes_over_plain_http_to_another_machine(
-    text, grader, variable, folder, stranger, monkeypatch, capfd
+    text, variable, folder, stranger, monkeypatch, run
 ):
     for name in ("EVENHAND_KEY", "EVENHAND_K", "KEY_EVIL_EXAMPLE_INVALID"):
         monkeypatch.setenv(name, SECRET)
-    declare(folder, text, stranger)
-    assert main(["grade", str(folder), "--grader", grader]) == 2
-    said = "".join(capfd.readouterr())
+    declare(folder, AFAR + text, stranger)
+    said = run.refused("grade", folder, "--grader", "lab:m")
     assert "over plain http" in said
     assert variable in said
 
 
-@pytest.mark.parametrize(
-    ("text", "grader"),
-    [
-        (OPENAI, "openai:m"),
-        (CLAUDE, "anthropic:m"),
-        (LAB.replace(".lab", ".bedrock"), "bedrock:m"),
-        (LAB.replace(".lab", ".foundry"), "foundry:m"),
-    ],
-)
-def test_what_an_sdk_finds_by_itself_stays_here(text, grader, folder, stranger, monkeypatch):
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "bedrock", "foundry"])
+def test_what_an_sdk_finds_by_itself_stays_here(provider, folder, stranger, monkeypatch, run):
     for name in ("OPENAI", "ANTHROPIC"):
         monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", f"x-mine: {SECRET}")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", SECRET)
-    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", SECRET)
-    monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", SECRET)
-    declare(folder, text, stranger)
-    assert main(["grade", str(folder), "--grader", grader]) == 2
+    for name in ("OPENAI_PROJECT_ID", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY"):
+        monkeypatch.setenv(name, SECRET)
+    declare(folder, LAB.replace(".lab", f".{provider}"), stranger)
+    assert run("grade", folder, "--grader", f"{provider}:m").returncode == 2
     assert b"HTTP/1.1" in stranger.heard
     assert SECRET.encode() not in stranger.heard
 
 
-def test_a_file_may_name_what_is_meant_for_it(folder, stranger, monkeypatch):
+def test_a_file_may_name_what_is_meant_for_it(folder, stranger, monkeypatch, run):
     """Variables of evenhand's prefix; and the operator's own word, in the environment."""
     monkeypatch.setenv("EVENHAND_LAB", SECRET)
     declare(folder, LAB + 'key_env = "EVENHAND_LAB"', stranger)
-    main(["grade", str(folder), "--grader", "lab:m"])
-    assert stranger.heard.count(SECRET.encode())
-    stranger.heard = b""
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{stranger.port}/v1")
-    main(["grade", str(folder), "--grader", "openai:m"])
-    assert stranger.heard.count(SECRET.encode())
-    stranger.heard = b""
-    declare(folder, '[providers.openai]\nkey_env = "OPENAI_API_KEY"\n', stranger)
-    main(["grade", str(folder), "--grader", "openai:m2"])
-    assert stranger.heard.count(SECRET.encode())
+    for grader in ("lab:m", "openai:m", "openai:m2"):
+        if grader == "openai:m2":
+            declare(folder, '[providers.openai]\nkey_env = "OPENAI_API_KEY"\n', stranger)
+        run("grade", folder, "--grader", grader)
+        assert SECRET.encode() in stranger.heard, grader
+        stranger.heard = b""
 
 
 def test_a_login_by_an_organisation_is_asked_for_as_well(folder, stranger, capfd):
@@ -252,12 +243,11 @@ def test_a_login_by_an_organisation_is_asked_for_as_well(folder, stranger, capfd
         client_secret(read_config(folder).oidc)  # type: ignore[arg-type]
 
 
-def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Path, capfd) -> None:
+@pytest.mark.slow
+def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Path, run) -> None:
     declare(folder, STORE, stranger)
-    text = (folder / "study.toml").read_text("utf-8")
-    marked_study(tmp_path / "other", pairs=2).close()
-    (tmp_path / "other" / "study.toml").write_text(text, "utf-8")
-    main(["doctor", str(folder), "--trust"])
+    shutil.copytree(folder, tmp_path / "other")
+    run("doctor", folder, "--trust")
     for place, heard in ((tmp_path / "other", False), (folder, True)):
         stranger.heard = b""
         python("-m", "evenhand", "progress", place)
@@ -268,21 +258,19 @@ def test_trust_is_for_one_folder(folder: Path, stranger: Listener, tmp_path: Pat
     "text",
     [
         LAB + 'key_env = "EVENHAND_LAB"\n[prices.x]\ninput = 1\noutput = 1\n' + OPENAI,
-        f'[providers]\nlab = {{ base_url = "{AFAR}" }}\n',
+        '[providers]\nlab = { base_url = "http://evil.example.invalid" }\n',
         '[oidc]\nserver_metadata_url = "https://h/.well-known/openid-configuration"\n'
         'client_id = "c"\nclient_secret = "${EVENHAND_X}"\naddress = "https://a"\n',
     ],
 )
-def test_nothing_of_a_backup_is_sent_anywhere(text, folder, stranger, tmp_path, capfd):
+def test_nothing_of_a_backup_is_sent_anywhere(text, folder, stranger, tmp_path, run):
     declare(folder, text, stranger)
-    there = read_config(folder)
-    assert main(["backup", str(folder), str(tmp_path / "b.zip")]) == 0
-    capfd.readouterr()
-    again = tmp_path / "again"
-    assert main(["restore", str(tmp_path / "b.zip"), str(again)]) == 0
-    said = "".join(capfd.readouterr())
+    there, again = read_config(folder), tmp_path / "again"
+    run.ok("backup", folder, tmp_path / "b.zip")
+    restored = run("restore", tmp_path / "b.zip", again)
+    assert restored.returncode == 0
     names = [f"[providers.{name}]" for name in there.providers] + ["[oidc]"] * bool(there.oidc)
-    assert all(name in said for name in names)
+    assert all(name in restored.stdout + restored.stderr for name in names)
     config = read_config(again)
     assert (config.providers, config.oidc, config.store) == ({}, None, "study.db")
     # Its lead takes the comments' marks away again.
@@ -306,19 +294,16 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("way", OUTSIDE)
-def test_no_setting_names_a_file_outside_the_folder(way, folder, tmp_path, capfd, stranger):
+def test_no_setting_names_a_file_outside_the_folder(way, folder, tmp_path, run, stranger):
     outside = tmp_path / "outside.toml"
     outside.write_text('mark = "OUTSIDE0MARK"\n', "utf-8")
     (folder / "link.toml").symlink_to(outside)
-    text = (
-        OUTSIDE[way].replace('"OUTSIDE"', f'"{outside}"').replace(":///OUTSIDE", f":///{outside}")
-    )
+    text = OUTSIDE[way].replace('"OUTSIDE', f'"{outside}').replace("///OUTSIDE", f"///{outside}")
     file = folder / "study.toml"
     settings = file.read_text("utf-8")
     if "store" in text:
         settings = settings.replace('store = "study.db"\n', "")
     file.write_text(f"{settings}\n{text}" if text[0] == "[" else f"{text}\n{settings}", "utf-8")
-    assert main(["report", str(folder)]) == 2
-    said = "".join(capfd.readouterr())
+    said = run.refused("report", folder)
     assert "which is not in the study's folder" in said
     assert "OUTSIDE0MARK" not in said
