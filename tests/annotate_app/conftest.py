@@ -14,8 +14,7 @@ from evenhand.cli.verbs import lead_link
 from harness.annotator import CLOCK, Annotator, arrive
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
-from tests.annotate_app.leading import inside, turn_to
-from tests.annotate_app.participants import KNOWN, SESSION
+from tests.annotate_app.leading import KNOWN, SESSION, inside, turn_to
 from tests.annotate_app.together import two_studies
 
 if TYPE_CHECKING:

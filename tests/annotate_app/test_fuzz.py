@@ -2,15 +2,25 @@
 
 import asyncio
 import contextlib
+import json
 import random
+import re
+import statistics
+from collections.abc import Callable
+from typing import Any
 
+import anyio
 import pytest
 import sqlalchemy as sa
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from docs.screenshots import take_states
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.study import open_study
-from evenhand.study.store.schema import labels
+from evenhand.study.store.schema import claims, labels, remarks
 from harness.rater_fuzz import fuzz, fuzzed_study
+from harness.served import Served
 from harness.sessions import GONE, Session
 
 # Kills while many annotators work
@@ -97,3 +107,168 @@ def test_what_is_stored_was_on_a_screen_and_what_is_refused_was_told(browser, br
 @pytest.mark.parametrize("size", [(390, 844), (1440, 900)], ids=str)
 def test_axe_finds_nothing_serious_in_any_state(browser, tmp_path, axe, size):
     take_states(browser, tmp_path, [size], axe)
+
+
+NASTY: tuple[Any, ...] = (
+    None, True, -1, 10**400, 1e308, float("inf"), float("nan"), "", "\0", "\ud800", "x" * 5000,
+    "L", "R", "Z", "skipped_other", "skipped_everything", "'; DROP TABLE labels; --", "<script>",
+    [], [[]] * 50, {}, {"answers": []}, "harmful", "\u202e", "٣",
+)  # fmt: skip
+STREAMLITS = {"DecodeError", "JSONDecodeError", "KeyError", "InputError"}
+"""What Streamlit logs of messages that are none, and of parts that no page has, in the forger's own
+session; the last is the refusal of a login over which that happened.
+"""
+PLACES = ("?rater={}", "rater=", "invite=x.y.z", "pass=x", "login=x", "lead=x", "rater=%00",
+          "invite=x&PROLIFIC_PID=a&STUDY_ID=b&SESSION_ID=c", "rater=" + "y" * 300)  # fmt: skip
+
+
+class Forger:
+    """Somebody with a page of their own who sends what no page sends."""
+
+    def __init__(self, port: int, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.port, self.number, self.sent = port, 0, 0
+        self.session = Session(port, f"forger{seed}")
+
+    async def work(self, until: Callable[[], bool], others: list[str]) -> None:
+        await self.session.open()
+        acts = (self.answers, self.looks, self.widget, self.query, self.noise)
+        while not until():
+            self.sent += 1
+            try:
+                await self.random.choice(acts)(others)
+            except (ConnectionClosed, InvalidStatus):
+                self.session = Session(self.port, self.session.rater)
+                await self.session.open()
+        await self.session.close()
+
+    async def answers(self, others: list[str]) -> None:
+        """Answers of which one part or another is not what a panel would send."""
+        task = self.random.choice([*self._own_tasks(), *others, "0" * 32])
+        good = {"submit_id": f"f{self.random.random()}", "task_id": task, "seconds": 1.0}
+        good |= {"option_key": self.random.choice("LRC"), "edit": self.random.random() < 0.3}
+        good |= {"confidence": None, **dict.fromkeys(("skip_reason", "rationale", "text"), "")}
+        if self.random.random() < 0.3:
+            good["flag"] = "harmful"
+        entries: list[Any] = []
+        for _ in range(self.random.choice([1, 1, 3, 500])):
+            entry: Any = dict(good)
+            for _ in range(self.random.randrange(3)):
+                entry[self.random.choice(list(entry))] = self.random.choice(NASTY)
+            entries.append(self.random.choice([entry, entry, self.random.choice(NASTY)]))
+        await self.say({"answers": entries})
+
+    async def looks(self, others: list[str]) -> None:
+        wish: dict[str, Any] = {"nonce": "n", "wish": "task", "task_id": self.random.choice(others)}
+        wish[self.random.choice(list(wish))] = self.random.choice([*NASTY, "list", "next"])
+        await self.say({self.random.choice(["look", "has", "drawn", "language"]): wish})
+
+    async def say(self, said: dict[str, Any]) -> None:
+        """A message of the panel's, or bytes that are none."""
+        noise = self.random.randbytes(self.random.choice([0, 1, 1000]))
+        answer = await self.session.say(self.random.choice([said] * 9 + [noise]))
+        assert answer.status_code in (200, 400)
+        if answer.status_code == 200 and "kept" in answer.json():
+            self.session.take(answer.json())
+
+    async def widget(self, others: list[str]) -> None:
+        """No event of the panel's, or no JSON at all."""
+        value = self.random.choice(NASTY)
+        event = json.dumps([{"event": self.random.choice(["language", "page"]), "value": value}])
+        texts = ["{", "[]", "null", "[null]", "7", '[{"event": 7}]', "\\u0000", event, event]
+        await self.session.draw(self._message(self.random.choice(texts)))
+
+    async def query(self, others: list[str]) -> None:
+        await self.session.draw(self._message("[]", self.random.choice(PLACES)))
+
+    async def noise(self, others: list[str]) -> None:
+        """Bytes by chance, or an order that is not for visitors: nothing need come of it."""
+        order = BackMsg(clear_cache=True).SerializeToString()
+        noise = self.random.randbytes(self.random.choice([1, 10, 1000]))
+        await self.session.socket.send(self.random.choice([order, noise]))
+        await asyncio.sleep(0.02)
+
+    def _own_tasks(self) -> list[str]:
+        sheet = self.session.data.get("sheet")
+        return [question["task"] for question in sheet["questions"]] if sheet else []
+
+    def _message(self, trigger: str, query: str = "") -> BackMsg:
+        message = self.session.asks()
+        run = message.rerun_script
+        run.query_string = query or run.query_string
+        widget = run.widget_states.widgets.add()
+        panel = self.session.component.replace("$$ID", "$$STREAMLIT_INTERNAL_KEY_$$ID")
+        widget.id = self.random.choice([f"{panel}__events"] * 4 + [panel, "no-such-widget"])
+        widget.json_trigger_value = trigger
+        return message
+
+
+async def attack(server: Served, seconds: float, forgers: int) -> tuple[list[float], int, set[str]]:
+    """Forgers at work, and somebody who labels meanwhile: how long each of their answers took."""
+    server.enter("honest", *(f"forger{seed}" for seed in range(forgers)))
+    honest = Session(server.port, "honest")
+    await honest.open()
+    end = asyncio.get_running_loop().time() + seconds
+    over = lambda: asyncio.get_running_loop().time() > end  # noqa: E731 - a condition
+    sheet = honest.data["sheet"]
+    others = [question["task"] for question in sheet["questions"]]
+    crowd = [Forger(server.port, seed) for seed in range(forgers)]
+    async with asyncio.TaskGroup() as tasks:
+        for forger in crowd:
+            tasks.create_task(forger.work(over, others))
+        while not over() and await honest.answer():
+            await asyncio.sleep(0.2)
+    await honest.close()
+    return honest.milliseconds, sum(forger.sent for forger in crowd), honest.acknowledged
+
+
+def check_store(server: Served, acknowledged: set[str]) -> None:
+    """Every label was offered to whoever gave it, and nobody spoke for somebody else: the submit
+    ids of forgers begin with "f0."
+    """
+    with open_study(server.folder) as study, study.store.read() as connection:
+        given = connection.execute(sa.select(labels)).all()
+        offered = {
+            (row.rater_id, row.unit_id, row.rubric, row.draw)
+            for row in connection.execute(sa.select(claims))
+        }
+        said = connection.execute(sa.select(remarks)).all()
+    assert {(row.rater_id, row.unit_id, row.rubric, row.draw) for row in given} <= offered
+    assert {row.label for row in given} <= {"L", "R", "C", ""}
+    assert {row.unscored_reason for row in given} <= {*ENGLISH.part("skip"), ""}
+    assert {row.submit_id for row in given if row.rater_id == "honest"} >= acknowledged
+    assert not any(row.submit_id.startswith("f0.") for row in given if row.rater_id == "honest")
+    assert {row.reason for row in said if row.kind == "flag"} <= {*ENGLISH.part("flag")}
+    assert all(len(row.text) <= 4000 for row in said)
+
+
+def check(server: Served, seconds: float, forgers: int) -> list[float]:
+    """How many milliseconds the honest answers took, once all that was promised has been seen."""
+    times, sent, acknowledged = anyio.run(attack, server, seconds, forgers)
+    assert sent > 2 * seconds
+    assert len(acknowledged) == len(times) > 2
+    check_store(server, acknowledged)
+    log = (server.home / "server.log").read_text("utf-8")
+    plain = re.sub(r"\x1b\[[\d;]*m", "", log)
+    raised = set(re.findall(r"^\W*(?:[\w.]+\.)?(\w+(?:Error|Exception)):", plain, re.MULTILINE))
+    assert raised <= STREAMLITS, plain[-3000:]
+    print(f"{sent} forged messages; an answer took {statistics.median(times):.0f} ms at the median")
+    return times
+
+
+@pytest.fixture
+def server(serve) -> Served:
+    return serve(500)
+
+
+@pytest.mark.browser
+def test_forged_messages_do_nothing(server):
+    alone, _, _ = anyio.run(attack, server, 1.0, 0)  # a machine at other work is slow by itself
+    with_forgers = check(server, seconds=3, forgers=2)
+    assert statistics.median(with_forgers) < max(200, 4 * statistics.median(alone))
+
+
+@pytest.mark.browser
+@pytest.mark.load
+def test_a_minute_of_forged_messages_stalls_nobody(server):
+    assert max(check(server, seconds=60, forgers=2)) < 200

@@ -25,7 +25,7 @@ from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
 from harness.served import answers, holds
 from harness.studies import response_rubric
-from tests.annotate_app.participants import frames_of
+from tests.annotate_app.leading import frames_of
 from tests.exchange.test_items import ITEMS
 
 pytestmark = pytest.mark.browser

@@ -8,22 +8,31 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+
+from evenhand.annotate_app.logins import PLACES, place_of
+from evenhand.annotate_app.routes import front_page
 from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
 from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.lead.disagreements import sorted_so_far
+from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.ratings import Mark
-from harness.annotator import READY, SUBJECT, Annotator
+from evenhand.texts import written
+from harness.annotator import READY, SUBJECT, Annotator, arrive, response_text
 from harness.served import Served
 from harness.studies import CODES, mark_words, with_labels
 from tests.annotate_app.leading import (
     HOSTILE,
     PASSWORD,
     complaint,
+    frames_of,
     inside,
     log_in,
+    settled,
     shut_out,
     turn_to,
 )
@@ -56,7 +65,8 @@ PAGES = {
 def served(make_study, serve_study) -> Served:
     folder = make_study(30, raters_per_unit=3)
     with open_study(folder) as study:
-        set_account(study.store, "chair", PASSWORD, "expert")
+        for name, role in (("ada", "lead"), ("chair", "expert"), ("deputy", "expert")):
+            set_account(study.store, name, PASSWORD, role)
         numbers = range(1, 17)
         first = ["LRC"[n % 3] for n in numbers]
         second = ["LRC"[n % 3 if n % 4 else (n + 1) % 3] for n in numbers]
@@ -262,3 +272,193 @@ def test_no_serious_accessibility_fault(new_page, lead, served, axe, scheme):
             expect(page.get_by_role("table").first).to_be_visible(timeout=60_000)
         page.wait_for_selector("[data-test-script-state=notRunning]")
         axe(page, title)
+
+
+def is_at(page: Page, served: Served, title: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.wait_for_url(served.url + place_of(title))
+    expect(page.locator("a[aria-current=page]").last).to_have_text(title)
+
+
+@pytest.mark.browser
+def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
+    page = lead(served)
+    is_at(page, served, "Overview")
+    settings = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings")
+    for title in ("Sessions", "Settings"):
+        page.get_by_role("link", name=title, exact=True).focus()
+        page.keyboard.press("Enter")
+        is_at(page, served, title)
+    assert page.title().startswith("Settings: ")
+    page.get_by_role("link", name="Log", exact=True).click()
+    is_at(page, served, "Log")
+    expect(settings).to_have_attribute("aria-current", "true")
+    page.go_back()
+    is_at(page, served, "Settings")
+    page.go_back()
+    is_at(page, served, "Sessions")
+    page.reload()
+    is_at(page, served, "Sessions")
+    page.get_by_role("button", name="Log out").click()
+    shut_out(page)
+
+    kept = new_page(f"{served.url}accounts")  # with a bookmark
+    log_in(kept, "ada")
+    expect(kept.get_by_role("heading", level=1)).to_have_text("Accounts")
+    assert kept.context.cookies()  # without which no file is taken in
+
+
+@pytest.mark.browser
+def test_an_expert_finds_one_page_at_every_address(new_page, served):
+    page = new_page(f"{served.url}?lead")
+    log_in(page, "deputy")
+    inside(page)
+    for place in ("overview", "sessions", "adjudication"):
+        page.goto(served.url + place)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
+        expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)  # one needs no list
+        page.wait_for_url(served.url + place)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_a_rater_receives_no_name_of_a_page(new_page, served):
+    page = new_page("about:blank")
+    received = frames_of(page, "framereceived")
+    arrive(page, served, "curious")
+    assert named_to(received) == set()
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+    received.clear()
+    page.goto(f"{served.url}progress")  # the door says what was asked for, and no more
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    assert named_to(received) == {"progress", written("lead_door.title")}
+
+
+def named_to(received: list[bytes]) -> set[str]:
+    """The pages that a browser was told of, by the two kinds of messages that name any."""
+    messages = [ForwardMsg.FromString(each) for each in received]
+    assert "delta" in {message.WhichOneof("type") for message in messages}  # the listening works
+    lists = [message.navigation.app_pages for message in messages]
+    lists += [message.new_session.app_pages for message in messages]
+    pages = [page for each in lists for page in each]
+    return {name for page in pages for name in (page.page_name, page.url_pathname)} - {""}
+
+
+@pytest.mark.browser
+def test_every_address_begins_with_our_page(served):
+    for place in PLACES:
+        with urllib.request.urlopen(served.url + place) as answer:  # noqa: S310
+            assert answer.read().decode() == front_page()
+
+
+REPLY = (
+    '<img src="http://example.invalid/x.png" onerror="document.title=1">**L**, for it is shorter.'
+)
+REASON = "<b onclick='document.title=1'>Shorter</b>, so L."
+GRADER = "provider:grader"
+
+
+@pytest.fixture(scope="module")
+def graded(make_study, serve_study) -> Served:
+    """Four units on which two annotators say R; a grader says L, and another agrees on two."""
+    folder = make_study(4, raters_per_unit=2)
+    units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 5)]
+    with open_study(folder) as study:
+        given = {"ann": "RRRR", "ben": "RRRR", "other": "LRLR"}
+        with_labels(study, given, "shorter", units=units, graders=["other"])
+        about = {"rater_id": GRADER, "rubric": "shorter", "order": "ab", "label": "L", "raw": REPLY}
+        digest = study.rubrics["shorter"].hash
+        mark_words(study, "ann", Mark("response_a", 0, 8))
+        mark_words(study, "ben", Mark("response_a", 4, 10))
+        study.store.add_grades(
+            GradeAttempt(unit_id=unit, rubric_hash=digest, provenance=why, **about)
+            for unit, why in zip(units, [{}, {}, {}, {"reason": REASON}], strict=True)
+        )
+    return serve_study(folder)
+
+
+def held(graded: Served) -> list[tuple[str, str, str, str]]:
+    with open_study(graded.folder) as study:
+        return [(e.unit_id, e.grader, e.kind, e.note) for e in sorted_so_far(study)]
+
+
+def press_key(page: Page, key: str) -> None:
+    """What is pressed while the page is drawn anew may be lost."""
+    settled(page).keyboard.press_key(key)
+
+
+def pick(page: Page, box: str, option: str) -> None:
+    """Choose an option; a run that is under way closes what is open, so look again."""
+    found = page.get_by_role("option", name=option, exact=True)
+    for _ in range(5):
+        settled(page).get_by_label(box, exact=True).click()
+        try:
+            found.click(timeout=2_000)
+        except TimeoutError:
+            page.keyboard.press_key("Escape")
+        else:
+            return
+    raise AssertionError(f"{box} does not open")
+
+
+@pytest.mark.thorough
+def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
+    page = lead(graded, "Disagreements")
+    expect(page.get_by_text("6 chosen. 6 of 6 are not sorted yet.")).to_be_visible(timeout=180_000)
+    pick(page, "Grader", GRADER)
+    expect(page.get_by_text("4 chosen. 6 of 6 are not sorted yet.")).to_be_visible()
+    expect(page.get_by_text(REPLY)).to_be_visible()
+    expect(page.get_by_text("Response A", exact=True)).to_be_visible()
+    marked = page.locator(".evenhand-quote mark")
+    assert marked.all_text_contents() == ["Resp", "onse", response_text(1, "a")[8:10]]
+    said = page.locator(".evenhand-quote small").all_text_contents()
+    assert said == ["(marked by ann)", "(marked by ann, ben)", "(marked by ben)"]
+    axe(page, "disagreements")
+
+    first = page.get_by_role("heading", level=2).first.inner_text()
+    page.get_by_label("Note").fill("It read the sides the wrong way round.")
+    page.get_by_role("button", name="Grader wrong").click()
+    expect(page.get_by_text("3 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
+    second = page.get_by_role("heading", level=2).first.inner_text()
+    assert second != first
+    press_key(page, "n")
+    expect(page.get_by_role("heading", level=2).first).not_to_have_text(second)
+    third = page.get_by_role("heading", level=2).first.inner_text()
+    press_key(page, "3")
+    expect(page.get_by_text("2 chosen. 4 of 6 are not sorted yet.")).to_be_visible()
+    expect(page.get_by_role("heading", level=2).first).not_to_have_text(third)
+
+    ids = [heading.partition(",")[0] for heading in (first, third)]
+    assert held(graded) == [
+        (ids[0], GRADER, "grader_wrong", "It read the sides the wrong way round."),
+        (ids[1], GRADER, "rubric_unclear", ""),
+    ]
+    pick(page, "Sorted as", "Not sorted")
+    last = page.get_by_role("heading", level=2).first
+    for _ in range(4):
+        if "p0004" in last.inner_text():
+            break
+        seen = last.inner_text()
+        press_key(page, "n")
+        expect(last).not_to_have_text(seen)
+    expect(page.get_by_text(f"Its reason: {REASON}")).to_be_visible()
+    expect(page.get_by_text(REPLY)).to_have_count(0)
+    pick(page, "Sorted as", "Rubric unclear")
+    expect(page.get_by_text("Sorted as Rubric unclear by lead.")).to_be_visible()
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("0 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
+    assert [each[0] for each in held(graded)] == ids[:1]
+
+
+def test_items_of_least_agreement_are_typeset_before_there_is_a_grader(
+    make_study, lead, serve_study
+):
+    folder = make_study(2, lambda n, side: f"So $x^{n}$.", raters_per_unit=2, display="markdown")
+    with open_study(folder) as study:
+        units = [f"p{n:04d}|{SUBJECT}" for n in (1, 2)]
+        with_labels(study, {"ann": "RL", "ben": "RR"}, "shorter", units=units)
+    page = lead(serve_study(folder), "Disagreements")
+    page.get_by_role("link", name=units[1]).click(timeout=180_000)
+    for after in ("Adjudicate this item →", "Flags"):
+        expect(page.locator("math")).to_have_count(2)
+        page.get_by_role("link", name=after, exact=True).click()

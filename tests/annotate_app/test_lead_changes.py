@@ -5,17 +5,19 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
+import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from evenhand.annotate_app.logins import place_of
 from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.logs.decisions import acts
+from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
-from harness.studies import with_labels
-from tests.annotate_app.leading import complaint, fill, press, turn_to
-from tests.annotate_app.participants import KNOWN
+from harness.studies import send, task_of, with_labels
+from tests.annotate_app.leading import KNOWN, complaint, fill, press, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -324,3 +326,60 @@ def test_without_its_last_question_nobody_is_asked_about_themselves(folder, chan
     page.get_by_role("button", name="Take it out").click()
     save(page)
     assert read_config(folder).background is None
+
+
+# ---- in a browser -------------------------------------------------------------------------------
+
+
+REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
+SLOW = """
+    CREATE TABLE slow (n);
+    WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500)
+    INSERT INTO slow SELECT n FROM c;
+    CREATE TRIGGER slowly BEFORE INSERT ON flag_events
+    BEGIN SELECT count(*) FROM slow a, slow b WHERE a.n + b.n < 0; END;
+"""
+"""Makes the store take some .3 s to write what is done about a flag."""
+
+
+@pytest.fixture
+def slow_store(make_study, serve_study) -> Served:
+    folder = make_study(2)
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        task = task_of(desk, "ann").task_id
+        flags = [Flag(submit_id=each, task_id=task, reason=each) for each in REASONS]
+        send(desk, "ann", *flags)
+        with study.store.write() as connection:
+            connection.connection.executescript(SLOW)
+    return serve_study(folder)
+
+
+def click_all(page: Page, name: str) -> None:
+    """Click on all buttons of this name as fast as fingers can."""
+    buttons = page.get_by_role("button", name=name)
+    expect(buttons).to_have_count(len(REASONS), timeout=120_000)
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    buttons.evaluate_all(
+        """async (buttons) => {
+            for (const button of buttons) {
+                button.click();
+                await new Promise((done) => setTimeout(done, 60));
+            }
+        }"""
+    )
+
+
+@pytest.mark.browser
+@pytest.mark.journey
+def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, slow_store):
+    page = lead(slow_store, "Flags")
+    answers = page.get_by_label("What was done about it")
+    expect(answers).to_have_count(len(REASONS), timeout=120_000)
+    for number in range(len(REASONS)):
+        answers.nth(number).fill(f"did {number}")
+    click_all(page, "Mark as dealt with")
+    expect(answers).to_have_count(0, timeout=120_000)
+    with open_study(slow_store.folder) as study:
+        said = study.store.values(sa.select(flag_events.c.text))
+    assert sorted(said) == [f"did {number}" for number in range(len(REASONS))]

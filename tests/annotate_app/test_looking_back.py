@@ -169,3 +169,133 @@ def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long
     told.wait_for(state="hidden")
     reload(page)
     assert told.is_hidden()
+
+
+RESTING = ".panel[data-phase=resting]"
+MINUTES = 60_000
+
+
+@pytest.fixture(scope="module")
+def steady(make_session, serve_study) -> Served:
+    """A study of small blocks that offers a pause after twenty minutes."""
+    return serve_study(make_session(40, "[session]\npause_minutes = 20\n", pairs_per_block=8))
+
+
+@pytest.fixture
+def timed(annotator, new_context, steady):
+    """timed(rater) -> a person in a browser whose clock is ours."""
+
+    def come(rater: str) -> Annotator:
+        context = new_context()
+        context.clock.install()
+        return annotator(rater, steady, context)
+
+    return come
+
+
+@pytest.fixture(scope="module")
+def short_day(make_session, serve_study) -> Served:
+    """A study whose days have two answers."""
+    return serve_study(make_session(3, "[session]\nanswers_per_day = 2\n"))
+
+
+@pytest.mark.thorough
+def test_minutes_left_are_told_once_the_pace_is_known(timed):
+    person = timed("pace")
+    page = person.page
+    assert not page.text_content(".pace")
+    for _ in range(5):
+        page.clock.fast_forward(MINUTES)
+        person.answer("L")
+    page.locator(".pace", has_text="about 35 minutes left").wait_for()
+    page.keyboard.press("Backspace")
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    assert page.text_content(".pace").startswith("about ")
+
+
+@pytest.mark.thorough
+def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(timed, steady, axe):
+    person = timed("rests")
+    page = person.page
+    for _ in range(6):  # a unit every four minutes: at work all the time
+        assert not page.locator(RESTING).count()
+        page.clock.fast_forward(4 * MINUTES)
+        page.keyboard.press("PageDown")
+        person.give("L")
+        page.wait_for_function(OTHER, arg=len(person.given))
+        if page.locator(RESTING).count():
+            break
+    assert len(person.given) == 5
+    assert "about 20 minutes" in page.text_content(".message")
+    assert page.locator(".rail").is_hidden()
+    axe(page, "pause")
+    page.reload()
+    page.wait_for_selector(RESTING)  # it is offered still, and the unit behind it is not shown
+    page.clock.fast_forward(30 * MINUTES)
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_selector(READY)
+    page.clock.fast_forward(1_000)
+    person.answer("R")
+    rows = steady.labels("rests").sort_values("created_at")["seconds"]
+    assert rows.iloc[-1] < 60
+    assert rows.max() < 5 * 60
+    assert person.all_stored()
+
+
+@pytest.mark.thorough
+def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(timed):
+    person = timed("types")
+    page = person.page
+    for _ in range(5):
+        page.clock.fast_forward(4 * MINUTES)
+        page.keyboard.press("PageDown")
+        person.choose("L")
+        press_keys(page, "Enter", "c", "Enter", "c", "Enter")
+        page.wait_for_function(OTHER, arg=len(person.given))
+        person.wait_for_chip("saved")  # or the next minutes are those of a line that is down
+    page.wait_for_selector(RESTING)
+    press_keys(page, "c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter")
+    assert page.locator(RESTING).count()
+    assert not page.locator(".sheet[open]").count()
+    page.keyboard.press("?")  # what is no key of a unit still does what it does
+    page.locator(".sheet[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.clock.fast_forward(1_000)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(READY)
+    assert person.chosen() is None
+    assert person.all_stored()
+    person.answer("R")  # and it is not offered again at once
+    assert not page.locator(RESTING).count()
+    assert person.all_stored()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
+def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
+    annotator, new_context, short_day, axe, mode, width
+):
+    zone = {"timezone_id": "Europe/Berlin"}
+    person = annotator(f"day-{mode}", short_day, width=width, color_scheme=mode, **zone)
+    for _ in range(2):
+        person.give("L")
+        person.page.wait_for_function(OTHER, arg=len(person.given))
+    said = person.page.locator(".message")
+    said.get_by_text("Enough for today").wait_for()
+    text = said.text_content()
+    assert "stored" in text
+    assert ("1:00" in text or "2:00" in text) and "{" not in text  # midnight in UTC, told in Berlin
+    assert person.all_stored()
+    axe(person.page, f"day's end, {mode}")
+    person.page.reload()
+    said.get_by_text("Enough for today").wait_for()
+
+
+OTHER = """
+(answered) => {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
+  const panel = root?.querySelector(".panel");
+  return root?.querySelector(".count")?.textContent.startsWith(`${answered} of`)
+    && ["choosing", "resting"].includes(panel.dataset.phase);
+}
+"""

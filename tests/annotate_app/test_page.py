@@ -6,18 +6,23 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from playwright.sync_api import expect
 
+import evenhand
 from evenhand.annotate_app.languages import ENGLISH
+from evenhand.annotate_app.payload import panel_path
+from evenhand.reporting.exporting import exported_ratings
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
+from evenhand.study.creation import usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY, arrive, press_keys
+from harness.annotator import READY, arrive, go_on, press_keys, reload
 from harness.served import Served, holds
 from harness.studies import SHORTER, submit, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
-from tests.annotate_app.participants import frames_of
+from tests.annotate_app.leading import frames_of
 
 pytestmark = pytest.mark.browser
 
@@ -329,3 +334,211 @@ def _contrast(page, selector: str) -> float:
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     dark, light = sorted(linear @ (0.2126, 0.7152, 0.0722))
     return (light + 0.05) / (dark + 0.05)
+
+
+MOST_BESIDE_THE_TEXTS = 12_000
+
+
+@pytest.fixture(scope="module")
+def several(make_study, serve_study):
+    """A study with the usual rubrics, all of a kind on one screen, and long responses rendered."""
+    paragraph = "Some people hold that **this is right**, and others that it is *not* so.\n\n"
+    row = "| a cell of some words | another one |\n"
+    response = f"## A heading\n\n{paragraph * 30}\n{row}| --- | --- |\n{row * 8}"
+    said = {"rubrics": usual_rubrics(propositions=False), "screen": "all", "display": "markdown"}
+    return serve_study(make_study(3, lambda number, side: f"{response}\n{number}{side}", **said))
+
+
+def answer_all(page) -> None:
+    go_on(page, *"1" * page.locator(".ask").count(), "Enter")
+
+
+@pytest.mark.thorough
+@pytest.mark.browser
+def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
+    page = new_context().new_page()
+    frames = frames_of(page)
+    arrive(page, several, "light")
+    instructions = set()
+    everything = b""
+
+    def cost() -> int:
+        texts = page.locator(".material .text").all_text_contents()
+        return sum(map(len, frames)) - sum(len(text.encode()) for text in texts)
+
+    for _ in range(4):
+        instructions |= {text[:60] for text in page.locator(".instructions").all_text_contents()}
+        everything += b"".join(frames)
+        frames.clear()
+        answer_all(page)
+        assert holds(lambda: cost() > 0)  # the page may have drawn what is still being counted
+        assert cost() <= MOST_BESIDE_THE_TEXTS
+    for text in instructions:
+        told = text.split("\n")[0].encode("unicode_escape")  # as JSON has it
+        assert everything.count(told) == 1, text
+
+
+@pytest.mark.thorough
+@pytest.mark.browser
+def test_who_comes_again_fetches_no_panel_again(new_context, served):
+    page = new_context().new_page()
+    arrive(page, served, "again")
+    reload(page)
+    sizes = page.evaluate(
+        "(path) => performance.getEntriesByType('resource')"
+        ".filter(({ name }) => name.includes(path)).map(({ transferSize }) => transferSize)",
+        panel_path(),
+    )
+    assert sizes and set(sizes) == {0}
+
+
+@pytest.mark.thorough
+@pytest.mark.browser
+def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
+    page = new_context().new_page()
+    frames = frames_of(page)
+    urls: set[str] = set()
+    page.on("request", lambda request: urls.add(request.url))
+    arrive(page, served, "nosy")
+    answer_all(page)
+    page.goto(f"{served.url}?lead=x")
+    page.get_by_role("textbox", name="Password").wait_for()
+    for closed in ("_stcore/metrics", "_stcore/agent/openapi.json"):
+        assert page.request.get(served.url + closed).status == 404
+    heard = b"".join(frames)
+    assert b"Response " in heard  # the listening works
+    # Not Streamlit's own scripts, which carry the version that they were built as.
+    own = re.compile(rf"{served.url}(?!static/)")
+    ours = {url for url in urls if own.match(url)}
+    for url in [*ours, served.url + "nowhere"]:
+        answer = page.request.get(url)
+        heard += str(answer.headers).encode() + answer.body()
+    assert any(panel_path() in url for url in ours)
+    # Streamlit's messages name its script, its version and Python's: see docs/security.md.
+    for secret in (str(served.folder), str(served.home), evenhand.__version__):
+        at = heard.find(secret.encode())
+        assert at < 0, heard[max(at - 80, 0) : at + 80]
+
+
+LANG = "document.documentElement.lang"
+SESSION = """
+[session]
+instructions = "Read both responses."
+
+[consent]
+text = "You may stop at any time."
+
+[background]
+"""
+
+
+@pytest.fixture(scope="module")
+def polyglot(make_study, serve_study):
+    """A study in English that offers German and Spanish, with a session before it."""
+    rubrics = [load_rubric("even-handedness")]
+    folder = make_study(4, rubrics=rubrics, languages=["de", "es"], confidence=True)
+    (folder / "consent.de.md").write_text("Sie können jederzeit aufhören.", "utf-8")
+    with (folder / "study.toml").open("a", encoding="utf-8") as file:
+        file.write(SESSION)
+    return serve_study(folder)
+
+
+def press_until(page, key: str, selector: str) -> None:
+    """Reach a part of the panel by this key alone."""
+    for _ in range(20):
+        page.keyboard.press(key)
+        inside = "(s) => { const host = document.activeElement; "
+        inside += "return Boolean((host.shadowRoot?.activeElement ?? host).matches?.(s)); }"
+        if page.evaluate(inside, selector):
+            return
+    pytest.fail(f"{selector} cannot be reached by {key}")
+
+
+@pytest.mark.thorough
+def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
+    page = new_context(locale="de-DE").new_page()  # the browser says so; nobody chose
+    page.goto(polyglot.url)
+    page.get_by_role("heading", name="Texte annotieren").wait_for()
+    page.wait_for_function(f"{LANG} === 'de'")
+    expect(page).to_have_title("Annotation von Texten")
+    axe(page, "entry")
+    page.get_by_label("Ihr Code").focus()
+    page.keyboard.type("zoe")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Ist das Ihr Code?").wait_for()
+    axe(page, "new code")
+    page.get_by_role("button", name="Mit diesem Code beginnen").press("Enter")
+    page.get_by_role("heading", name="Bevor es losgeht").wait_for()
+    assert page.locator("[lang=en]", has_text="Read both responses.").count() == 1
+    axe(page, "welcome")
+    press_until(page, "Tab", "button")
+    page.keyboard.press("Enter")
+    page.get_by_text("Sie können jederzeit aufhören.").wait_for()
+    axe(page, "consent")
+    page.get_by_role("button", name="Ich willige ein und möchte teilnehmen").press("Enter")
+    page.get_by_text("Wie alt sind Sie?").wait_for()
+    axe(page, "background")
+    page.get_by_role("button", name="Diese Fragen überspringen").press("Enter")
+
+    page.locator(READY).wait_for()
+    assert page.locator(".ask h2").first.inner_text().startswith("Hat der Assistent")
+    assert page.locator(".chip").inner_text() == "Gespeichert"
+    axe(page, "unit")
+    for state, key in (("keys", "?"), ("skip", "-"), ("flag", "+")):
+        page.keyboard.press(key)
+        page.locator("dialog[open]").wait_for()
+        axe(page, state)
+        page.keyboard.press("Escape")
+        page.locator("dialog[open]").wait_for(state="detached")
+    for _ in range(2):
+        go_on(page, "c", "0", "Enter")
+
+    # Another language in the middle of a unit: what was chosen stays, and is not lost by a reload.
+    page.keyboard.press("a")
+    press_until(page, "Shift+Tab", ".language")
+    page.keyboard.press("ArrowDown")
+    page.get_by_role("heading", name="¿Trató el asistente").wait_for()
+    page.wait_for_function(f"{LANG} === 'es'")
+    assert page.locator(".option input:checked").get_attribute("value") == "A"
+    assert page.locator(".chip").inner_text() == "Guardado"
+    go_on(page, "Enter")
+    page.reload()
+    page.get_by_role("heading", name="¿Trató el asistente").wait_for()
+    page.locator(READY).wait_for()
+    press_keys(page, "b", "Enter")
+    page.get_by_text("Todo terminado").wait_for()
+    axe(page, "end")
+
+    with open_study(polyglot.folder) as study:
+        rubric = study.rubrics["even-handedness"]
+        rows = exported_ratings(study)
+    rows = rows[rows["rater_id"] == "zoe"]
+    assert rows["page_language"].tolist() == ["de", "de", "es", "es"]
+    hashes = [rubric.in_language(code).hash for code in ("de", "de", "es", "es")]
+    assert rows["shown_hash"].tolist() == hashes
+    assert set(rows["rubric_hash"]) == {rubric.hash}
+
+
+@pytest.mark.thorough
+def test_a_link_and_the_page_choose_and_the_browser_remembers(new_context, polyglot):
+    context = new_context(locale="fr-FR")
+    page = context.new_page()
+    page.goto(polyglot.url)
+    page.get_by_role("heading", name="Annotation").wait_for()  # neither offered: the study's own
+    page.wait_for_function(f"{LANG} === 'en'")
+    page.goto(f"{polyglot.url}?lang=de")
+    page.get_by_role("heading", name="Texte annotieren").wait_for()
+    page.wait_for_url(polyglot.url)
+    page = context.new_page()
+    page.goto(polyglot.url)
+    page.get_by_role("heading", name="Texte annotieren").wait_for()
+    page.get_by_label("Sprache").select_option("es")
+    page.get_by_label("Su código").wait_for()
+    page.get_by_label("Su código").fill("a b")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").filter(has_text="Un código tiene de 1 a 64 letras").wait_for()
+    page.goto(f"{polyglot.url}?lang=xx")
+    page.get_by_label("Su código").wait_for()
+    page.goto(f"{polyglot.url}?lead=in")
+    page.get_by_role("heading", name="Leading a study").wait_for()
+    assert page.evaluate(LANG) == "en"

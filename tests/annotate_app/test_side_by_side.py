@@ -28,8 +28,7 @@ from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import arrive
 from harness.served import ServedTogether, holds
 from harness.studies import write_pairs
-from tests.annotate_app.leading import complaint, inside, log_in, turn_to
-from tests.annotate_app.participants import settled
+from tests.annotate_app.leading import complaint, inside, log_in, settled, turn_to
 from tests.annotate_app.test_door import drawn
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 from tests.commands import python

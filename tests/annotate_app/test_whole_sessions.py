@@ -12,8 +12,7 @@ from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
 from harness.served import holds
 from harness.studies import CODES
-from tests.annotate_app.leading import log_in
-from tests.annotate_app.participants import (
+from tests.annotate_app.leading import (
     COMPLETE,
     LONG,
     answer_shorter,
@@ -21,6 +20,7 @@ from tests.annotate_app.participants import (
     go_on,
     heading,
     link,
+    log_in,
     participant,
     prolific_id,
     rater_of,
