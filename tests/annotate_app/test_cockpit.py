@@ -9,23 +9,16 @@ from typing import Any
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from evenhand.rubrics import load_rubric
-from evenhand.rubrics.loading import rubric_text
-from evenhand.study import Study, open_study
+from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import (
-    adjudication_queue,
-    give_back,
-    last_label,
     past_decisions,
-    raised_flags,
-    take_first,
 )
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
@@ -51,6 +44,66 @@ from tests.annotate_app.leading import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
+RATERS = [f"r{n:02d}" for n in range(1, 21)]
+CARELESS = "r07"
+PAIRS = 80
+EACH = 10
+"""People on each unit."""
+GRADER = "openai:some-model"
+PARTICIPANT = "5f1d7f7a0000000000000000"
+"""Who `r06` is at Prolific."""
+
+
+def twenty_raters(home: Path) -> Path:
+    """The folder of the study; the same every time."""
+    shorter = home / "first.toml"
+    shorter.write_text(SHORTER, "utf-8")
+    folder = panel_study(
+        home, PAIRS, rubrics=[load_rubric(shorter), load_rubric("refusal")], raters_per_unit=EACH
+    )
+    change_config(folder, {"analysis": {"resamples": 200}})  # quick, and no figure is asserted
+    with (folder / "study.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n{CODES}")
+    with open_study(folder) as study:
+        for name in ("chair", "deputy"):
+            set_account(study.store, name, PASSWORD, "expert")
+        frame = pd.DataFrame(list(_ratings(random.Random(3))))
+        import_ratings(study, validate_ratings(frame, "test"), "test")
+        entry = {"rater_id": "r06", "participant_id": PARTICIPANT, "study_id": "s"}
+        entry |= {"session_id": "1", "created_at": utc_now()}
+        about = {"kind": "flag", "rubric": "shorter", "order": "ab", "draw": 0}
+        about["rubric_hash"] = study.rubrics["shorter"].hash
+        with study.store.write() as connection:
+            for rater in RATERS:
+                add_event(connection, rater, "entered", way="open")
+            connection.execute(sa.insert(participant_entries).values(entry))
+            for n, reason in enumerate(("harmful", "unclear_rubric"), start=1):
+                flag = {"submit_id": f"flag-{n}", "unit_id": f"p{n:04d}|{SUBJECT}", "text": HOSTILE}
+                flag |= {"rater_id": RATERS[n], "reason": reason, "created_at": utc_now()}
+                append(connection, remarks, about | flag)
+    return folder
+
+
+def _ratings(rng: random.Random) -> Iterator[dict[str, Any]]:
+    began = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    turn = 0
+    for rubric, options in (("shorter", "LRC"), ("refusal", "12345")):
+        for n in range(1, PAIRS + 1):
+            truth, side = rng.choice(options), "" if rubric == "shorter" else "|a"
+            unit = {"unit_id": f"p{n:04d}|{SUBJECT}{side}", "rubric": rubric}
+            people = [RATERS[(n * EACH + k) % len(RATERS)] for k in range(EACH)]
+            for rater in [*people, GRADER]:
+                turn += 1
+                careless = rater == CARELESS
+                says = rng.choice(options) if careless or rng.random() < 0.3 else truth
+                yield unit | {
+                    "rater_id": rater,
+                    "rater_kind": "model" if rater == GRADER else "human",
+                    "label": says,
+                    "seconds": 2.0 if careless else 20.0 + rng.random() * 20,
+                    "created_at": (began + timedelta(minutes=6 * turn)).isoformat(),
+                }
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, serve_study) -> Served:
@@ -61,17 +114,6 @@ def served(tmp_path_factory, serve_study) -> Served:
 def page(lead, served):
     """The lead's first page."""
     return lead(served)
-
-
-@pytest.fixture
-def expert(new_page, served):
-    def come_in(name: str) -> Page:
-        page = new_page(f"{served.url}?lead=in")
-        log_in(page, name)
-        expect(page.get_by_text("to adjudicate.")).to_be_visible()
-        return page
-
-    return come_in
 
 
 # ---- looking ------------------------------------------------------------------------------------
@@ -90,41 +132,25 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
     expect(page.get_by_text(unseen)).to_have_count(0, timeout=180_000)
     turn_to(page, "Open flags: 2")
     expect(page.get_by_text("2 open")).to_be_visible()
+    expect(page.get_by_text(HOSTILE)).to_have_count(2)
     expect(page.locator("a[aria-current=page]")).to_have_text("Flags")
 
 
 def test_every_number_of_the_first_page_leads_to_its_rows(page):
-    step = page.locator(".st-key-next-step")
     tiles = page.locator("[class*=st-key-tile-]")
-    expect(tiles.first).to_contain_text("1,600 of 2,400 labels")
     expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
-    answers = {
-        "1,600 of 2,400 labels": "Progress",
-        "Annotators: 1": "Annotators",
-        "Not yet": "Log",
-    }
+    answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Not yet": "Log"}
     for answer, title in answers.items():
-        page.get_by_role("link", name=answer).click(timeout=180_000)
+        settled(page).get_by_role("link", name=answer).click(timeout=180_000)
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
-        turn_to(page, "Overview")  # how browsers go back is in test_lead_ways
+        turn_to(settled(page), "Overview")  # how browsers go back is in test_lead
         expect(page.locator("a[aria-current=page]")).to_have_text("Overview")
+    step = settled(page).locator(".st-key-next-step")
     step.get_by_role("link", name=f"Look at the work of {CARELESS}").click(timeout=180_000)
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     page.wait_for_url(f"**/annotators?one_rater={CARELESS}")
     page.reload()
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
-
-
-def test_agreement(page):
-    turn_to(page, "Agreement")
-    # The report's forest plots, one for each reading of each rubric, use all of a wide page.
-    page.set_viewport_size({"width": 2560, "height": 1440})
-    drawn = page.get_by_role("img", name="Kappa")
-    expect(drawn).to_have_count(4, timeout=180_000)
-    assert len(set(drawn.evaluate_all("each => each.map(({ offsetTop }) => offsetTop)"))) == 1
-    assert all(drawn.evaluate_all("each => each.map(({ naturalWidth }) => naturalWidth > 100)"))
-    turn_to(page, "Settings")
-    expect(page.get_by_label("Annotators per item")).to_have_value("10")
 
 
 # ---- raters and what they flagged ---------------------------------------------------------------
@@ -137,7 +163,7 @@ def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
     choose(page, "A page for one annotator", CARELESS)
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
-    page.get_by_text("Latest answers").first.click()
+    settled(page).get_by_text("Latest answers").first.click()
     expect(page.get_by_role("cell", name=f"p0080|{SUBJECT}|a")).to_be_visible()
     fill(page, "Reason, which stands in the report", HOSTILE)
     press(page, "Exclude")
@@ -146,29 +172,17 @@ def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
         assert oversight(study.store).exclusions[CARELESS].reason == HOSTILE
 
 
-def test_a_flag_is_dealt_with(page, served):
-    turn_to(page, "Flags")
-    expect(page.get_by_text("2 open, 0 dealt with.")).to_be_visible()
-    expect(page.get_by_text(HOSTILE)).to_be_visible()
-    settled(page).get_by_text("The item", exact=True).last.click()
-    expect(page.get_by_text("Prompt 2, side a.").last).to_be_visible()
-    page.get_by_label("What was done about it").last.fill("Explained in the instructions.")
-    page.get_by_role("button", name="Mark as dealt with").last.click()
-    expect(page.get_by_text("1 open, 1 dealt with.")).to_be_visible()
-    expect(page.get_by_text("UTC: Explained in the instructions.")).to_be_visible()
-    with open_study(served.folder) as study:
-        assert [flag.is_open for flag in raised_flags(study)] == [True, False]
-
-
 # ---- adjudication -------------------------------------------------------------------------------
 
 
-def test_two_adjudicators_work_by_keyboard_and_never_meet(expert, served):
-    chair, deputy = (expert(name) for name in ("chair", "deputy"))
+def test_two_adjudicators_work_by_keyboard_and_never_meet(new_page, served):
+    chair, deputy = (new_page(f"{served.url}?lead=in") for _ in range(2))
+    for page, name in ((chair, "chair"), (deputy, "deputy")):
+        log_in(page, name)
+        expect(page.get_by_text("to adjudicate.")).to_be_visible()
     first, second = shown(chair), shown(deputy)
     assert first != second
-
-    chair.keyboard.press("3")
+    settled(chair).keyboard.press("3")
     expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
     chair.keyboard.press("Enter")
     expect(chair.get_by_role("alert")).to_have_text("A decision needs a reason.")
@@ -179,14 +193,14 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(expert, served):
     settled(chair).keyboard.press("q")
     expect(chair.get_by_label("Your reason")).to_have_value("The rubric says so")
     expect(chair.get_by_role("cell", name="so it s 1")).to_be_visible()
-    chair.keyboard.press("s")
+    settled(chair).keyboard.press("s")
     assert shown(chair, other_than=passed) not in (first, second)
-
     choose(chair, "Revise a decision of yours", "No. 1")
     press(chair, "Open it again")
     expect(chair.get_by_text("because: so it s 1")).to_be_visible()
     assert shown(chair) == first
-    chair.keyboard.press("1")
+    settled(chair).keyboard.press("1")
+    expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
     fill(chair, "Your reason", "read once more")
     press(chair, "Save decision Enter")
     expect(chair.get_by_role("cell", name="read once more")).to_be_visible()
@@ -195,37 +209,6 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(expert, served):
         assert decision["label"] == study.rubrics[decision["rubric"]].categories[0]
     seen = chair.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
-
-
-def test_a_unit_stays_with_its_person_whom_others_see(expert, served):
-    first = shown(expert("chair"))
-    again = expert("chair")  # who has logged in anew
-    assert shown(again) == first
-    with open_study(served.folder) as study:
-        units = [unit.key for unit in adjudication_queue(study)]
-        take_first(study.store, "ghost", units, last_label(study.store))
-        again.reload()
-        expect(again.get_by_text("ghost has had one open since")).to_be_visible()
-        give_back(study.store, "ghost")
-
-
-def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):
-    with open_study(served.folder) as study:
-        unit = adjudication_queue(study)[-1].unit_id
-    page.goto(f"{served.url}items?item={unit}")
-    page.get_by_role("link", name="Adjudicate this item").first.click()
-    shown(page)
-    settled(page).keyboard.press("2")
-    expect(page.locator(".option input:checked")).to_have_count(1)
-    fill(page, "Your reason", "left at once")
-    store = settled(page).get_by_role("button", name="Save decision Enter").element_handle()
-    leave = page.get_by_role("link", name="Flags", exact=True).element_handle()
-    clicks = "([store, leave]) => { store.click(); setTimeout(() => leave.click(), 150); }"
-    page.evaluate(clicks, [store, leave])
-    expect(page.get_by_text("open, 1 dealt with.")).to_be_visible()
-    with open_study(served.folder) as study:
-        decided = past_decisions(study, "lead")[["unit_id", "reason"]]
-        assert decided.values.tolist() == [[unit, "left at once"]]
 
 
 # ---- managing -----------------------------------------------------------------------------------
@@ -271,9 +254,7 @@ def test_links_accounts_and_places(page, served, tmp_path):
 
 def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_path):
     file = tmp_path / "answers.csv"
-    rows = [
-        f"Sum of {n} and {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)
-    ]
+    rows = [f"Sum of {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)]
     file.write_text("\n".join(["task,said,model,verdict", *rows]))
     turn_to(page, "New study")
     upload(page, file)
@@ -285,7 +266,7 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
     page.keyboard.press("Escape")
     choose(page, "A grader's labels, which annotators never see", "verdict")
     for row in (
-        "task Sum of 0 and 0 read by annotators",
+        "task Sum of 0 read by annotators",
         "said It is 0. read by annotators, the response",
         "model m0 the subject (model under test)",
         "verdict no a grader's label, hidden from annotators",
@@ -313,103 +294,3 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(page, served, tmp_pa
         assert study.config.annotation.raters_per_unit == 3
         assert study.rubrics["rating"].options[0].description == HOSTILE
         assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees
-
-
-def test_two_answers_are_compared_by_a_rubric_of_the_leads_own(page, served, tmp_path):
-    file, rubric = tmp_path / "two.csv", tmp_path / "mine.toml"
-    rows = [f"Task {n},One {n},Other {n}" for n in range(5)]
-    file.write_text("\n".join(["prompt,response_a,response_b", *rows]))
-    rubric.write_text(rubric_text("preference").replace('name = "preference"', 'name = "kinder"'))
-    turn_to(page, "New study")
-    settled(page).get_by_text("Two answers, side by side: which is better").click()
-    expect(page.get_by_text("Steps from one answer to the other")).to_be_visible()
-    upload(page, file)
-    row = page.get_by_role(
-        "row", name="response_b Other 0 read by annotators, one of the two answers"
-    )
-    expect(row).to_be_visible(timeout=90_000)
-    settled(page).get_by_text("The file of a rubric").click()
-    upload(page, rubric, 1)
-    expect(page.get_by_text("mine.toml")).to_be_visible()
-    fill(page, "Name of the study", "kinder")
-    press(page, "Create the study")
-    expect(page.get_by_text("Created kinder next to this study.")).to_be_visible(timeout=90_000)
-    with open_study(served.folder.parent / "kinder") as study:
-        assert list(study.rubrics) == ["kinder"]
-
-
-RATERS = [f"r{n:02d}" for n in range(1, 21)]
-CARELESS = "r07"
-PAIRS = 80
-EACH = 10
-"""People on each unit."""
-GRADER = "openai:some-model"
-PARTICIPANT = "5f1d7f7a0000000000000000"
-"""Who `r06` is at Prolific."""
-
-
-def twenty_raters(home: Path) -> Path:
-    """The folder of the study; the same every time."""
-    shorter = home / "first.toml"
-    shorter.write_text(SHORTER, "utf-8")
-    folder = panel_study(
-        home, PAIRS, rubrics=[load_rubric(shorter), load_rubric("refusal")], raters_per_unit=EACH
-    )
-    change_config(folder, {"analysis": {"resamples": 200}})  # quick, and no figure is asserted
-    with (folder / "study.toml").open("a", encoding="utf-8") as file:
-        file.write(f'\n[consent]\ntext = "Do you agree?"\n{CODES}')
-    with open_study(folder) as study:
-        for name in ("chair", "deputy"):
-            set_account(study.store, name, PASSWORD, "expert")
-        frame = pd.DataFrame(list(_ratings(random.Random(3))))
-        import_ratings(study, validate_ratings(frame, "test"), "test")
-        _enter(study)
-        _flag(study)
-    return folder
-
-
-def _ratings(rng: random.Random) -> Iterator[dict[str, Any]]:
-    began = datetime(2026, 3, 2, 9, tzinfo=UTC)
-    turn = 0
-    for rubric, options in (("shorter", "LRC"), ("refusal", "12345")):
-        for n in range(1, PAIRS + 1):
-            truth, side = rng.choice(options), "" if rubric == "shorter" else "|a"
-            unit = {"unit_id": f"p{n:04d}|{SUBJECT}{side}", "rubric": rubric}
-            people = [RATERS[(n * EACH + k) % len(RATERS)] for k in range(EACH)]
-            for rater in [*people, GRADER]:
-                turn += 1
-                careless = rater == CARELESS
-                says = rng.choice(options) if careless or rng.random() < 0.3 else truth
-                yield unit | {
-                    "rater_id": rater,
-                    "rater_kind": "model" if rater == GRADER else "human",
-                    "label": says,
-                    "seconds": 2.0 if careless else 20.0 + rng.random() * 20,
-                    "created_at": (began + timedelta(minutes=6 * turn)).isoformat(),
-                }
-
-
-def _enter(study: Study) -> None:
-    """Twenty consent and one does not; one is at the consent still."""
-    sessions = Sessions(study)
-    for rater in [*RATERS, "refuser", "waiting"]:
-        with study.store.write() as connection:
-            add_event(connection, rater, "entered", way="open")
-        if rater != "waiting":
-            sessions.decide_consent(rater, agreed=rater != "refuser")
-    entry = {"rater_id": "r06", "participant_id": PARTICIPANT, "study_id": "s", "session_id": "1"}
-    entry["created_at"] = utc_now()
-    with study.store.write() as connection:
-        connection.execute(sa.insert(participant_entries).values(entry))
-
-
-def _flag(study: Study) -> None:
-    said = (("harmful", HOSTILE), ("unclear_rubric", "What counts as a word?"))
-    about = {"kind": "flag", "rubric": "shorter", "order": "ab", "draw": 0}
-    about["rubric_hash"] = study.rubrics["shorter"].hash
-    with study.store.write() as connection:
-        for n, (reason, text) in enumerate(said, start=1):
-            flag = {"submit_id": f"flag-{n}", "unit_id": f"p{n:04d}|{SUBJECT}"}
-            flag |= {"rater_id": RATERS[n], "reason": reason, "text": text}
-            at = f"2026-03-02T10:0{n}:00.000+00:00"
-            append(connection, remarks, about | flag | {"created_at": at})

@@ -95,23 +95,6 @@ def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
 
 
 @pytest.mark.thorough
-def test_two_texts_scroll_together_where_that_is_asked_for(reader):
-    person = reader("ties")
-    texts = person.page.locator(".response .text")
-    person.page.keyboard.press("=")
-    assert person.page.get_by_role("button", name="Scroll together", pressed=True).is_visible()
-    texts.first.evaluate("node => node.scrollTop = (node.scrollHeight - node.clientHeight) / 2")
-    half = "panel.querySelectorAll('.response .text')[1]"
-    person.in_panel(f"{half}.scrollTop * 2 > {half}.scrollHeight - {half}.clientHeight - 4")
-    left, right = scrolled(person)
-    assert left != right  # of texts of unlike length the same share
-    person.page.keyboard.press("=")
-    texts.first.evaluate("node => node.scrollTop = 0")
-    person.page.wait_for_timeout(100)
-    assert scrolled(person) == [0, right]
-
-
-@pytest.mark.thorough
 def test_the_focus_returns_to_the_texts(reader):
     person = reader("focus")
     page = person.page
@@ -278,19 +261,6 @@ def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithf
     assert holds(lambda: sorted(faithful.labels("quick")["label"]) == ["no", "no", "yes"])
     reload(page)
     assert page.get_by_role("checkbox", name="Submit as soon as I choose").is_checked()
-
-
-def test_arrows_among_the_options_send_nothing(faithful, entered):
-    page = entered("arrows")
-    page.get_by_role("checkbox", name="Submit as soon as I choose").check()
-    page.get_by_role("radio", name="Yes").focus()
-    page.keyboard.press("ArrowDown")
-    assert page.get_by_role("radio", name="No").is_checked()
-    page.wait_for_timeout(300)
-    assert faithful.comes_to_hold("arrows", [])
-    page.keyboard.press("Enter")
-    answered(page, 1)
-    assert faithful.comes_to_hold("arrows", ["no"])
 
 
 def test_what_only_one_of_two_responses_says_is_marked_on_request(serve, annotator):

@@ -193,24 +193,6 @@ def test_keys_tick_and_untick_and_enter_submits(annotator, topics, axe):
 # What the server takes
 
 
-WRONG = {
-    "asked": ("101", "7.5", "07", "1e1", "73.0", " 5"),
-    "topics": ("praise;billing", "billing;", "billing;none", "other", "billing;billing"),
-}
-
-
-@pytest.mark.parametrize(("server", "good"), [("asked", "73"), ("topics", "billing;praise")])
-def test_the_server_takes_a_number_or_a_set_as_it_is_written_alone(request, server, good):
-    served = request.getfixturevalue(server)
-    served.enter("forger")
-    with open_study(served.folder) as study:
-        desk = AnnotationDesk(study)
-        task = task_of(desk, "forger")
-        for wrong in WRONG[server]:
-            assert submit(desk, "forger", task, wrong, f"s{wrong}") == "unknown_task"
-        assert submit(desk, "forger", task, good) == "stored"
-
-
 # Adjudication
 
 

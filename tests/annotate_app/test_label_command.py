@@ -112,19 +112,6 @@ def ends(page, count, key):
     page.close()
 
 
-def test_a_conversation_is_read_in_turns(labelling, browser, axe):
-    page = opened(browser, labelling("chats.jsonl", "--question", "Did it help?", "--scale", "1-3"))
-    turns = page.locator(".turn")
-    speakers = turns.locator("> :is(h3, summary)").all_inner_texts()
-    assert [each.split("\n")[0] for each in speakers] == ["System", "User", "Assistant"]
-    assert not turns.nth(0).locator(".said").is_visible()
-    assert turns.nth(1).locator(".said").inner_text() == "<b>Which</b> train?"
-    turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
-    assert turns.nth(0).locator(".said").is_visible()
-    axe(page, "a conversation")
-    ends(page, "1 of 3", "3")
-
-
 def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
     page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
@@ -271,7 +258,9 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
     assert not any(opened_to[50:])
     assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
-    axe(page, "JSON, code and passages")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        axe(page, f"JSON, code and passages, {scheme}")
     page.keyboard.press("!")
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"

@@ -11,7 +11,7 @@ from playwright.sync_api import Error
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.logs.answers import remarks_table
-from harness.annotator import READY, Annotator, reload
+from harness.annotator import READY, reload
 
 pytestmark = pytest.mark.browser
 
@@ -117,29 +117,6 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     assert person.all_stored()
 
 
-@pytest.mark.thorough
-def test_the_back_button_loses_nothing_and_labels_nothing(new_page, annotator, served):
-    page = new_page(served.url)
-    page.get_by_label("Annotator code").fill("history")
-    page.get_by_role("button", name="Start").click()
-    page.get_by_role("button", name="Go on with this code").click()
-    page.wait_for_selector(READY)
-    person = Annotator("history", served, page)
-    person.answer("L")
-    person.choose("R")
-    unit = person.unit()
-    page.go_back()
-    page.wait_for_timeout(500)
-    page.go_forward()
-    page.goto(f"{served.url}?rater=history")
-    page.wait_for_selector(READY)
-    assert person.unit() == unit
-    assert person.chosen() == "R"
-    assert len(person.stored()) == 1
-    person.answer("C")
-    assert person.all_stored()
-
-
 def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
     person = annotator("undo")
     person.answer("L")
@@ -235,24 +212,6 @@ def test_two_windows_of_one_rater(annotator, new_context):
     assert second.unit() == first.unit()
     second.answer("C")
     assert second.stored() == first.given | second.given | {unit[0]: first.given[unit[0]]}
-
-
-def test_the_server_dies_before_the_answer_reaches_it(annotator, mortal):
-    person = annotator("killed", mortal)
-    unit = person.unit()
-    before = person.page.text_content(".material")
-    person.choose("L")
-    mortal.kill()
-    person.wait_for_chip("away")
-    person.submit()
-    person.wait_for_chip("offline")
-    assert person.unit() == unit  # no going on where the line is known to be down
-    mortal.start()
-    person.wait_for_next(before)
-    person.wait_for_chip("saved")
-    assert person.all_stored()
-    person.answer("R")
-    assert len(mortal.labels("killed")) == len(person.given) == 2
 
 
 @pytest.mark.journey

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import Page, TimeoutError, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-
 from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.annotate_app.routes import front_page
 from evenhand.cli.verbs import lead_link

@@ -16,7 +16,7 @@ from evenhand.study.store.logs.decisions import acts
 from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
-from harness.studies import send, task_of, with_labels
+from harness.studies import send, task_of
 from tests.annotate_app.leading import KNOWN, complaint, fill, press, turn_to
 
 pytestmark = pytest.mark.browser
@@ -297,35 +297,6 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
         axe(page, title)
         wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
         assert wide <= 0, title
-
-
-def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
-    with open_study(folder) as study:
-        with_labels(study, {"ann": "LRC"}, "shorter")
-    page = changing("Rubrics")
-    page.get_by_label("Question", exact=True).fill("Which is shorter?")
-    page.get_by_text("Only the wording").click()
-    save(page, "(3) keep counting")
-    assert len(read_config(folder).same_text["shorter"]) == 1
-    page.get_by_label("Question", exact=True).fill("Which is better?")
-    save(page, "(3) are kept apart")
-    assert "shorter" not in read_config(folder).same_text
-
-
-def test_without_its_last_question_nobody_is_asked_about_themselves(folder, changing):
-    page = changing("Training and checks")
-    page.get_by_text("Background questions").click()
-    fill(page, "Column in the table of annotators", "years")
-    page.get_by_label("Question", exact=True).fill("For how long have you done this?")
-    fill(page, "Answers, one per line", "a year\nlonger")
-    look(page, "")
-    save(page)
-    background = read_config(folder).background
-    assert background is not None
-    assert [each.key for each in background.questions] == ["years"]
-    page.get_by_role("button", name="Take it out").click()
-    save(page)
-    assert read_config(folder).background is None
 
 
 # ---- in a browser -------------------------------------------------------------------------------

@@ -70,22 +70,26 @@ from evenhand.texts import DASH, written
 from harness.studies import label_all, send, task_of, with_labels
 
 
-def test_options_have_the_digits_that_choose_them():
-    refusal = option_rows(load_rubric("refusal").options)
-    assert [row["digit"] for row in refusal] == [row["key"] for row in refusal]
-    pairwise = option_rows(load_rubric("even-handedness").options)
-    assert [row["digit"] for row in pairwise] == ["1", "2", "3"][: len(pairwise)]
-    many = option_rows([Option(key=f"k{n}", name="x") for n in range(11)])
-    assert [row["digit"] for row in many] == [*"123456789", "", ""]
+@pytest.mark.parametrize(
+    ("keys", "digits"),
+    [
+        (load_rubric("refusal").categories, "1 2 3 4 5"),
+        (load_rubric("even-handedness").categories, "1 2 3"),
+        ([f"k{n}" for n in range(11)], "1 2 3 4 5 6 7 8 9  "),
+        (["0", "1", "10"], "0 1 "),
+    ],
+    ids=["their own", "places", "many", "two digits"],
+)
+def test_options_have_the_digits_that_choose_them(keys, digits):
+    rows = option_rows([Option(key=key, name="x") for key in keys])
+    assert [row["digit"] for row in rows] == digits.split(" ")
+
+
+def test_a_decision_is_read_and_what_has_another_form_is_nothing():
     decision = {"token": "t", "label": "C", "reason": "so"}
     assert read_decision(decision) == Sent("t", "C", "so")
     assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
     assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
-    zero = option_rows([Option(key=key, name="x") for key in ("0", "1", "10")])
-    assert [row["digit"] for row in zero] == ["0", "1", ""]
-
-
-def test_what_has_another_form_is_nothing():
     long = {"token": "t", "reason": "x" * (LONGEST_REASON + 1)}
     for sent in (None, "token", ["token"], {"token": 3}, {"token": "t", "label": ["C"]}, long):
         assert read_decision(sent) is None
@@ -112,6 +116,10 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
 # The next step that the Overview leads to
 
 
+def test_every_page_has_its_address():
+    assert {place_of(page.title) for page in PAGES} == PLACES
+
+
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
 IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, 3.0, annotators=2)
 
@@ -127,18 +135,17 @@ def verdicts(**given: str) -> list[Any]:
 def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
     decided = verdicts(r="do_not_use can_replace")
     assert is_over(IDLE, decided)
-    assert not is_over(BUSY, decided)
-    assert not is_over(IDLE, verdicts(r="do_not_use inconclusive"))
-    assert not is_over(IDLE, [])
-
-
-def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
-    assert after_the_verdicts([], RUBRIC_TITLES).title == "Export"
+    for forecast, given in (
+        (BUSY, decided),
+        (IDLE, verdicts(r="do_not_use inconclusive")),
+        (IDLE, []),
+    ):
+        assert not is_over(forecast, given)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
-    assert after_the_verdicts(some, RUBRIC_TITLES).title == "Export"
-    way = after_the_verdicts(verdicts(r="can_replace", s="do_not_use"), RUBRIC_TITLES)
-    assert way.title == "Export"
-    assert "No grader passes on Style" in way.text
+    none_on_one = verdicts(r="can_replace", s="do_not_use")
+    ways = [after_the_verdicts(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
+    assert {way.title for way in ways} == {"Export"}
+    assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
 
 
 # The page New study
@@ -181,11 +188,10 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
 
 
 def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
-    file = write(tmp_path / "items.csv", "task,said", "Hi,Hello")
-    found = look_at_items(file, ASKED)
+    found = look_at_items(write(tmp_path / "items.csv", "task,said", "Hi,Hello"), ASKED)
     assert [name for name, _ in found.columns] == ["task", "said"]
-    assert "--" not in _in_page(found.fault)
     assert "“Columns that annotators read, in this order”" in _in_page(found.fault)
+    assert "--" not in _in_page(found.fault)
     assert _taken_for("task", found) == ""
 
 
@@ -219,15 +225,6 @@ def label(folder: Path, rater: str, labels: str) -> str:
         return data_version(with_labels(study, {rater: labels}, "shorter"))
 
 
-def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
-    folder = make_study(6)
-    label(folder, "ann", "LRCLRC")
-    with open_study(folder) as study:
-        (row,) = study_quality(study).to_dict("records")
-    assert kappa_drawn(row) == ""
-    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
-
-
 @pytest.mark.thorough
 def test_figures_follow_the_labels(make_study):
     folder = make_study(12)
@@ -238,6 +235,10 @@ def test_figures_follow_the_labels(make_study):
     assert maker.kept is None
 
     label(folder, "ann", "LRCLRCLRCLRC")
+    with open_study(folder) as study:
+        (row,) = study_quality(study).to_dict("records")
+    assert kappa_drawn(row) == ""  # whom nobody labels beside
+    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
@@ -299,7 +300,7 @@ def _at_random(folder: Path, seed: int) -> Study:
 
 
 @pytest.mark.slow
-def test_another_process_counts_the_same(make_study):
+def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make_study):
     for seed in (1, 2):
         with _at_random(make_study(12), seed) as study:
             for count in (rubric_progress, rater_progress):
@@ -310,23 +311,18 @@ def test_another_process_counts_the_same(make_study):
             (theirs,) = counted(study, confusions, "r1").values()
             (ours,) = confusions(study, "r1").values()
             pd.testing.assert_frame_equal(theirs, ours)
-
-
-def test_what_comes_in_is_counted_at_the_next_look(make_study):
-    with _at_random(make_study(12), 3) as study:
-        with pytest.raises(InputError, match="annotators have no labels on this item"):
-            counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong there is said here
-        before = latest(study, rubric_progress)["done"].sum()
-        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
-        label_all(AnnotationDesk(study), "new", "L", 1)
-        assert latest(study, rubric_progress)["done"].sum() == before + 1
-        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
+            with pytest.raises(InputError, match="annotators have no labels on this item"):
+                counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong is said here
+            before = latest(study, rubric_progress)["done"].sum()
+            label_all(AnnotationDesk(study), "new", "L", 1)
+            assert latest(study, rubric_progress)["done"].sum() == before + 1
+            assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
 
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
 UNIT = "p0001|secret-subject"
-HOSTILE = "=HYPERLINK(1)|secret-subject"
+FORMULA = "=HYPERLINK(1)|secret-subject"
 
 
 @pytest.fixture(scope="module")
@@ -506,7 +502,10 @@ def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request
 
 
 @pytest.mark.slow
-def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder):
+def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_once_one_counts(
+    make_folder,
+):
+    folder, other = make_folder(), make_folder()
     app = shown_to(folder, "sort")
     app.text_area[0].set_value("read twice")
     button(app, "Grader wrong").click()
@@ -514,36 +513,20 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder):
     app.run()
     with open_study(folder) as study:
         (kept,) = sorted_so_far(study)
-    assert (kept.unit_id, kept.kind, kept.note) == (UNIT, "grader_wrong", "read twice")
-    assert kept.done_by == "ada"
-
-
-@pytest.mark.slow
-def test_of_two_keys_at_once_one_counts_and_the_other_is_told(folder):
-    app = shown_to(folder, "sort")
+    said = (kept.unit_id, kept.kind, kept.note, kept.done_by)
+    assert said == (UNIT, "grader_wrong", "read twice", "ada")
+    app = shown_to(other, "sort")
     button(app, "Grader wrong").click()
     button(app, "Annotators wrong").click()
     app.run()
-    assert "nothing was stored" in "".join(each.proto.body for each in app.get("html"))
-    with open_study(folder) as study:
-        (kept,) = sorted_so_far(study)
-    assert kept.unit_id == UNIT
+    assert "nothing was stored" in html_of(app)
+    with open_study(other) as study:
+        assert [each.unit_id for each in sorted_so_far(study)] == [UNIT]
     app.run()
     assert not app.get("html")
 
 
 # ---- tables to take away ------------------------------------------------------------------------
-
-
-def audit(study: Study) -> None:
-    about = {"rater_id": "g", "rubric": "shorter", "unit_id": HOSTILE, "suite": "3-abc"}
-    digest = study.rubrics["shorter"].hash
-    study.store.add_grades(
-        AttackedGrade(
-            **about, rubric_hash=digest, attack=name, target="", side="", label="L", draw=draw
-        )
-        for name, draw in (("clean", 0), ("clean", 1), ("placebo", 0))
-    )
 
 
 @pytest.mark.slow
@@ -556,18 +539,20 @@ def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
     title = "Answers of the injection audit"
     assert "Ratings" in titles()
     assert title not in titles()
+    about = {"rater_id": "g", "rubric": "shorter", "unit_id": FORMULA, "suite": "3-abc"}
+    about |= {"target": "", "side": "", "label": "L"}
     with open_study(folder) as study:
-        audit(study)
+        about["rubric_hash"] = study.rubrics["shorter"].hash
+        study.store.add_grades(
+            AttackedGrade(**about, attack=attack, draw=draw)
+            for attack, draw in (("clean", 0), ("clean", 1), ("placebo", 0))
+        )
         assert title in titles()
         content = counted(study, as_csv, exported_attacked)
         sidecar = sidecar_text(study, "units.csv", raters_page._ATTACKED)
-    assert f"'{HOSTILE}".encode() in content  # as a spreadsheet would run it
+    assert f"'{FORMULA}".encode() in content  # as a spreadsheet would run it
     assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
     file = part_path(tmp_path / "ratings.csv", "attacked")
     file.write_bytes(content)
-    assert set(read_attacked(file)["unit_id"]) == {HOSTILE}
+    assert set(read_attacked(file)["unit_id"]) == {FORMULA}
     assert f'attacked = "{file.name}"' in sidecar
-
-
-def test_every_page_has_its_address():
-    assert {place_of(page.title) for page in PAGES} == PLACES

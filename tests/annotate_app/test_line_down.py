@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 import urllib.error
 import urllib.request
 
@@ -11,14 +10,13 @@ import pytest
 from evenhand.annotate_app.languages import ENGLISH, language
 from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
-from evenhand.study.access.accounts import set_account
 from evenhand.study.access.admission import revoke_invites
 from evenhand.study.keeping import move_store
 from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
-from harness.annotator import IS_NEXT, READY, arrive, press_keys, reload
+from harness.annotator import READY, arrive, press_keys, reload
 from harness.served import holds
-from tests.annotate_app.leading import heading, link, log_in, turn_to
+from tests.annotate_app.leading import heading, link, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -61,24 +59,6 @@ def test_a_line_gone_silent_is_told(new_context, served):
         page.clock.fast_forward(10_500)  # to the next heartbeat
         page.wait_for_selector(f".chip[data-state={state}]")
         page.unroute(health)
-
-
-@pytest.mark.thorough
-def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(new_page, mortal):
-    page = new_page(mortal.url)
-    code = page.get_by_label("Annotator code")
-    code.wait_for()
-    assert not page.locator(OURS).is_visible()
-    mortal.kill()
-    page.locator(OURS).wait_for()
-    page.get_by_test_id("stDialog").wait_for(state="attached")
-    assert not page.get_by_test_id("stDialog").is_visible()
-    mortal.start()
-    page.locator(OURS).wait_for(state="hidden")
-    code.fill("newcomer")
-    code.press("Enter")
-    page.get_by_role("button", name="Go on with this code").click()
-    page.wait_for_selector(READY)
 
 
 @pytest.mark.thorough
@@ -182,21 +162,6 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     assert health(served) == (200, WELL)
 
 
-def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator, mortal):
-    person = annotator("locked", mortal)
-    other = sqlite3.connect(mortal.folder / "study.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    before = person.page.text_content(".material")
-    person.give("L")
-    person.wait_for_chip("failed")
-    tells_nothing(person.page)
-    assert health(mortal) == (503, WELL | {"store": "cannot be written", "write": False})
-    other.execute("ROLLBACK")
-    person.page.wait_for_function(IS_NEXT, arg=before)
-    assert person.all_stored()
-    other.close()
-
-
 @pytest.fixture(scope="module")
 def short_lived(serve):
     return serve(6)
@@ -235,42 +200,6 @@ def test_back_on_a_unit_answered_in_another_window_opens_that_answer(
     second.page.keyboard.press("Backspace")
     second.in_panel("!panel.querySelector('.editing').hidden")
     assert (second.unit(), second.chosen()) == (unit, "C")
-
-
-def test_what_was_refused_is_told_until_it_is_read_over_reloads(annotator, short_lived):
-    first = annotator("unread", short_lived)
-    other = annotator("unread", short_lived)
-    first.answer("L")
-    other.give("R")  # goes on at once, and is refused
-    told = other.page.get_by_role("alert").filter(has_text="Item 1")
-    told.wait_for()
-    reload(other.page)
-    told.wait_for()
-    other.page.get_by_role("button", name="I have read this").click()
-    told.wait_for(state="hidden")
-    reload(other.page)
-    assert told.is_hidden()
-
-
-FLAG_OF_ANOTHER_VERSION = """
-() => {
-  const name = Object.keys(localStorage).find((each) => each.includes(":answer:"));
-  localStorage.setItem(name, localStorage.getItem(name).replace(/"flag":"[^"]*"/, '"flag":"gone"'));
-}
-"""
-
-
-def test_a_flag_that_is_refused_names_its_unit(annotator, short_lived):
-    person = annotator("flags", short_lived)
-    short_lived.kill()
-    person.press("+", "1", "Enter")
-    person.wait_for_chip("offline")
-    person.page.evaluate(FLAG_OF_ANOTHER_VERSION)
-    short_lived.start()
-    told = person.page.get_by_role("alert").filter(
-        has_text="Item 1: The study has changed, and your"
-    )
-    told.wait_for()
 
 
 def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_since(
@@ -387,32 +316,3 @@ def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_co
     page.get_by_role("alert").filter(has_text="This link").wait_for()
     page.wait_for_timeout(1000)
     assert page.get_by_role("alert").count() == 1  # nothing waits any more
-
-
-def test_what_waits_when_a_login_ends_is_told_and_sent_after_the_next(
-    new_page, make_session, serve_study
-):
-    folder = make_session(2, '[session]\nentry = "account"')
-    password = "correct horse battery"
-    with open_study(folder) as study:
-        set_account(study.store, "ada", password, "expert")
-    server = serve_study(folder)
-    page = new_page(server.url)
-    log_in(page, "ada", password)
-    page.wait_for_selector(READY)
-    answer_unsent(server, page)
-    with open_study(folder) as study:
-        set_account(study.store, "ada", f"{password} changed", "expert")
-    server.start()
-    told = page.get_by_role("alert").filter(has_text="sent once you are back")
-    for _ in range(2):
-        page.reload()
-        page.get_by_label("Name").wait_for()
-        told.wait_for()
-    assert told.inner_text().startswith("Item 1: ")
-    log_in(page, "ada", f"{password} changed")
-    assert holds(lambda: len(server.labels("ada")) == 1)
-    page.get_by_role("button", name="Log out").click()
-    page.get_by_label("Name").wait_for()
-    page.wait_for_timeout(1000)
-    assert told.is_hidden()

@@ -5,9 +5,8 @@ import pytest
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import raised_flags, settle_flag
-from harness.annotator import READY, Annotator, arrive, press_keys, reload
+from harness.annotator import READY, Annotator, press_keys, reload
 from harness.served import Served, holds
-from harness.slow_line import SlowLine
 from harness.studies import work_through
 from tests.annotate_app.conftest import LIGHT_AND_DARK
 
@@ -33,13 +32,16 @@ def listed(person: Annotator, count: int, found: str) -> None:
     assert found in person.page.text_content(".past-found")
 
 
-def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago):
+def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago, axe):
     person = annotator("old", long_ago)
     page, keys = person.page, person.page.keyboard
     present = page.text_content(".material")
     given = person.stored()
     keys.press("/")
     listed(person, 30, "70 answers")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        axe(page, f"earlier answers, {scheme}")
     keys.press("ArrowDown")
     keys.press("Enter")
     person.in_panel("!panel.querySelector('.editing').hidden")
@@ -76,88 +78,15 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
     person.in_panel("panel.querySelector('.editing').hidden")
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("each_way", [pytest.param(75, marks=pytest.mark.thorough), 250])
-def test_over_a_slow_line_the_list_does_not_open_again(new_page, long_ago, each_way):
-    with SlowLine(long_ago.port) as line:
-        page = new_page("about:blank")
-        person = arrive(page, long_ago, f"slow-{each_way}", line.url)
-        line.milliseconds = each_way
-        before = page.text_content(".material")
-        person.choose("L")
-        press_keys(page, "Enter", "/")  # the answer is on its way, and so is the list
-        page.locator(".past-list").wait_for()
-        page.keyboard.press("Escape")  # before the list is here: it does not open again
-        page.keyboard.press("?")
-        page.locator(".sheet dl").wait_for()
-        page.keyboard.press("Escape")
-        page.wait_for_selector(READY)
-        assert page.text_content(".material") != before
-        assert person.chosen() is None
-        person.answer("R")
-        assert person.all_stored()
-        assert not page.locator(".sheet[open]").count()
-
-
-def flagged(person: Annotator, state: str) -> None:
-    person.page.locator(f".flags .state[data-state=flag_{state}]").wait_for()
-
-
-@pytest.mark.thorough
-def test_a_flag_is_shown_stored(new_page, long_ago):
-    with SlowLine(long_ago.port) as line:
-        page = new_page("about:blank")
-        person = arrive(page, long_ago, "flagger", line.url)
-        line.milliseconds = 250
-        press_keys(page, "+", "2")
-        page.get_by_label("Note").fill("a name")
-        page.keyboard.press("Enter")
-        flagged(person, "coming")
-        assert "Data of a real person" in page.text_content(".flags")
-        flagged(person, "stored")
-        assert "a name" in page.text_content(".flags")
-        reload(page)
-        flagged(person, "stored")
-        person.answer("L")
-        assert page.locator(".flags li").count() == 0
-        page.keyboard.press("/")
-        page.locator(".past-flagged").wait_for()
-        press_keys(page, "Escape", "Backspace")
-        person.in_panel("!panel.querySelector('.editing').hidden")
-        flagged(person, "stored")
-        page.keyboard.press("Escape")
-        person.in_panel("panel.querySelector('.editing').hidden")
-    with open_study(long_ago.folder) as study:
-        (flag,) = [flag for flag in raised_flags(study) if flag.rater_id == "flagger"]
-    assert (flag.is_open, flag.text) == (True, "a name")
-    assert person.all_stored()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
-def test_axe_finds_nothing_serious_in_the_list_and_on_flags(annotator, long_ago, axe, mode, width):
-    person = annotator("old", long_ago, width=width, color_scheme=mode)
-    page = person.page
-    if width < 500:
-        page.get_by_role("button", name="Tools").click()
-    page.get_by_role("button", name="Earlier answers").click()
-    listed(person, 30, "70 answers")
-    axe(page, f"earlier answers, {mode}")
-    page.keyboard.press("Escape")
-    page.locator(".flag").click()
-    press_keys(page, "1", "Enter")
-    flagged(person, "stored")
-    axe(page, f"flagged, {mode}")
-
-
-def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long_ago):
-    person = annotator("asked", long_ago)
+def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long_ago, axe):
+    person = annotator("asked", long_ago, width=390, color_scheme="dark")
     keys, page = person.page.keyboard, person.page
     keys.press("+")
     page.get_by_role("radio", name="The question does not fit").check()
     page.get_by_label("Note").fill("two <b>questions</b> in one")
     page.get_by_role("button", name="Send the flag").click()
-    flagged(person, "stored")
+    person.page.locator(".flags .state[data-state=flag_stored]").wait_for()
+    axe(page, "flagged")
     with open_study(long_ago.folder) as study:
         flag = next(each for each in raised_flags(study) if each.rater_id == "asked")
         settle_flag(study, flag.number, "for leads only", "lead", "Take the first of the two.")

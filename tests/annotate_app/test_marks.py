@@ -11,7 +11,6 @@ from evenhand.study import open_study
 from evenhand.study.store.logs.answers import answers_table
 from harness.annotator import READY, Annotator, press_keys, reload
 from harness.studies import SHORTER
-from tests.annotate_app.conftest import LIGHT_AND_DARK
 
 pytestmark = pytest.mark.browser
 
@@ -67,9 +66,10 @@ def stored(server, rater: str) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
-def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, display):
+def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, display, axe):
+    scheme = "light" if display == "text" else "dark"
     server = request.getfixturevalue("asking" if display == "text" else "asking_in_markdown")
-    person = annotator(f"keys-{display}", server)
+    person = annotator(f"keys-{display}", server, color_scheme=scheme)
     page = person.page
     for done in (1, 2):
         person.press("c", "Enter")
@@ -82,8 +82,10 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
         assert marked(person) == SENTENCES[:3]
         person.press("ArrowUp", "Enter")  # this one was not meant
         assert quoted(person) == [SENTENCES[0], SENTENCES[2]]
+        axe(page, f"marking, {scheme}")
         page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 0)")
         person.press("Escape")
+        axe(page, f"marked, {scheme}")
         assert rendered.count() == (2 if display == "markdown" else 0)
         person.press("PageDown")  # scrolls again
         person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
@@ -173,24 +175,6 @@ def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
 
 
 @pytest.mark.thorough
-def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
-    annotator, make_asking, serve_study
-):
-    server = serve_study(make_asking(2, "optional"))
-    person = annotator("ahead", server)
-    page = person.page
-    assert page.get_by_text("Which words decided? (optional)").is_visible()
-    person.press("c", "Enter")
-    page.locator(".count", has_text="1 of").wait_for()
-    person.press("Backspace", ",", "Enter")
-    page.locator(".here").wait_for()
-    assert page.locator(".editing").is_visible()
-    person.press("Escape", "Escape")
-    page.locator(".editing").wait_for(state="hidden")
-    assert [cut for _, cut in stored(server, "ahead")] == [[]]
-
-
-@pytest.mark.thorough
 def test_each_of_several_questions_has_its_own_marks(serve, annotator, tmp_path):
     rubrics = []
     for name, keys in (("one", "LRC"), ("two", "XYZ")):
@@ -223,20 +207,6 @@ def test_each_of_several_questions_has_its_own_marks(serve, annotator, tmp_path)
         for rubric, cell in table["evidence"].items()
     }
     assert cut == {"one": first, "two": [SENTENCES[0]]}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
-def test_axe_finds_nothing_serious_while_words_are_marked(
-    annotator, asking_in_markdown, axe, mode, width
-):
-    person = annotator(f"axe-{mode}", asking_in_markdown, width=width, color_scheme=mode)
-    person.press("c", ",", "Enter", "ArrowDown")
-    assert len(marked(person)) == 1
-    axe(person.page, "marking")
-    person.press("Escape")
-    axe(person.page, "marked")
-    assert person.page.evaluate("document.documentElement.scrollWidth") == width
 
 
 MARKDOWN = """Response 1, side {side}.
@@ -282,7 +252,7 @@ def in_markdown(serve):
 
 
 @pytest.mark.thorough
-def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
+def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown, axe):
     person = annotator("reader", in_markdown)
     page = person.page
     response = page.locator(".response .text").first
@@ -290,7 +260,15 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
         assert response.locator(part).first.inner_text().strip() == words, part
     assert "<b>raw</b>" in response.inner_text()
     assert response.locator("a, img, b").count() == 0
-    assert page.evaluate("document.documentElement.scrollWidth") == 1440
+    for width, scheme in ((390, "dark"), (1440, "light")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        axe(page, f"Markdown, {scheme}")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    levels = page.locator(".panel :is(h1, h2, h3, h4, h5, h6)").evaluate_all(
+        "nodes => nodes.map(node => Number(node.tagName[1]))"
+    )
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     page.keyboard.press("*")
     person.in_panel("!panel.querySelector('.text.rendered')")
     assert "#### Employment" in response.inner_text()
@@ -323,20 +301,6 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
     page.keyboard.press("=")
     texts.first.evaluate("node => node.scrollTo(0, 0)")
     person.in_panel("[...panel.querySelectorAll('.response .text')].every(t => t.scrollTop === 0)")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_nothing_serious_in_markdown(annotator, in_markdown, axe, mode, width):
-    person = annotator(f"axe-{mode}", in_markdown, width=width, color_scheme=mode)
-    axe(person.page, "markdown")
-    levels = person.page.locator(".panel :is(h1, h2, h3, h4, h5, h6)").evaluate_all(
-        "nodes => nodes.map(node => Number(node.tagName[1]))"
-    )
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert person.page.evaluate("document.documentElement.scrollWidth") == width
-    person.page.keyboard.press("*")
-    axe(person.page, "source")
 
 
 UNSEEN = {
@@ -428,14 +392,3 @@ def test_a_text_that_runs_from_the_right_has_one_edge_and_formulas_are_typeset(s
     assert "href{javascript" in drawn.text_content()  # what cannot be typeset is shown as written
     page.keyboard.press("*")
     assert drawn.text_content() == text(1, "a")
-
-
-def test_code_in_markdown_is_coloured_and_can_be_read(serve, annotator, new_context, axe):
-    def code(number: int, side: str) -> str:
-        return "```python\ndef f():\n    return 'a' + 1.5  # of it\n```"
-
-    server = serve(1, code, display="markdown")
-    for scheme in ("dark", "light"):
-        page = annotator(f"code-{scheme}", server, new_context(color_scheme=scheme)).page
-        assert page.locator(".is-keyword").first.text_content() == "def"
-        axe(page, scheme)

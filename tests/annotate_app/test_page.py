@@ -3,7 +3,6 @@
 import re
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from playwright.sync_api import expect
@@ -18,7 +17,7 @@ from evenhand.study.creation import usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
-from harness.annotator import READY, arrive, go_on, press_keys, reload
+from harness.annotator import READY, arrive, go_on, press_keys
 from harness.served import Served, holds
 from harness.studies import SHORTER, submit, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
@@ -76,6 +75,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_co
     shown = []
     kinds: set[str] = set()
     page = person.page
+    question = page.locator("#question-0")
     for _ in range(len(HOSTILE) // 2):
         texts = page.locator(".material .text")
         parts = texts.evaluate_all(PARTS)
@@ -92,11 +92,12 @@ def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_co
         assert page.locator(".panel").is_visible()
         # However long or odd the texts are, the question stays where it is and in its colours.
         assert page.evaluate("document.documentElement.scrollWidth") == 1440
+        left, right = (page.locator(".side").nth(n).bounding_box() for n in (0, 1))
+        assert left["y"] == right["y"]
         rail = page.locator(".rail").bounding_box()
-        assert rail is not None
-        assert rail["x"] + rail["width"] == 1440
-        assert rail["y"] + rail["height"] == 900
-        assert _contrast(page, "#question-0") >= 4.5
+        assert (rail["x"] + rail["width"], rail["y"] + rail["height"]) == (1440, 900)
+        colour = question.evaluate("node => getComputedStyle(node).color")
+        assert colour == page.locator(".panel").evaluate("node => getComputedStyle(node).color")
         person.go_on("c", "Enter")
     expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
     assert sorted(shown) == sorted(expected)
@@ -262,6 +263,8 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
     axe(page, "start")
+    for chrome in ("stToolbar", "stAppDeployButton", "stHeader"):
+        assert not page.get_by_test_id(chrome).first.is_visible()
     page.keyboard.press("l")
     axe(page, "chosen")
     page.keyboard.press("Enter")
@@ -276,74 +279,14 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
         page.keyboard.press("Escape")
 
 
-@pytest.mark.parametrize(
-    ("width", "mode"),
-    [
-        (0, "light"),
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in ((0, "dark"), (390, "light"))
-        ),
-        (390, "dark"),
-    ],
-)
-def test_everything_needed_is_in_view(new_context, served, mode, width):
-    page = new_context(width=width, color_scheme=mode).new_page()
-    arrive(page, served, "look")
-    width, height = page.viewport_size["width"], page.viewport_size["height"]
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    for part in (".count", ".chip", "#question-0", ".options", ".go", ".response .text >> nth=0"):
-        box = page.locator(part).bounding_box()
-        assert box is not None
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= width
-        assert 0 <= box["y"] < height - 20
-    left, right = (page.locator(".side").nth(n).bounding_box() for n in (0, 1))
-    side_by_side = left["y"] == right["y"]
-    assert side_by_side == (width > 700)
-    for chrome in ("stToolbar", "stAppDeployButton", "stHeader"):
-        assert not page.get_by_test_id(chrome).first.is_visible()
-    texts = (".response .text", ".name", ".description", ".count", ".chip", "#question-0", ".go")
-    for part in texts:
-        assert _contrast(page, part) >= 4.5, part
-    page.keyboard.press("c")
-    for part in (".option:has(:checked) .description", ".go[aria-disabled=false]"):
-        assert _contrast(page, part) >= 4.5, part
-
-
-# WCAG 2.2, contrast of a text with the first opaque background behind it.
-_COLOURS = """
-(node) => {
-  const paint = (colour) => {
-    const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
-    const pen = canvas.getContext("2d");
-    pen.fillStyle = colour;
-    pen.fillRect(0, 0, 1, 1);
-    return [...pen.getImageData(0, 0, 1, 1).data];
-  };
-  let behind = node;
-  while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
-  return [getComputedStyle(node).color, getComputedStyle(behind).backgroundColor].map(paint);
-}
-"""
-
-
-def _contrast(page, selector: str) -> float:
-    colours = page.locator(selector).first.evaluate(_COLOURS)
-    channels = np.array([colour[:3] for colour in colours]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    dark, light = sorted(linear @ (0.2126, 0.7152, 0.0722))
-    return (light + 0.05) / (dark + 0.05)
-
-
 MOST_BESIDE_THE_TEXTS = 12_000
 
 
 @pytest.fixture(scope="module")
 def several(make_study, serve_study):
     """A study with the usual rubrics, all of a kind on one screen, and long responses rendered."""
-    paragraph = "Some people hold that **this is right**, and others that it is *not* so.\n\n"
     row = "| a cell of some words | another one |\n"
+    paragraph = "Some people hold that **this is right**, and others that it is *not* so.\n\n"
     response = f"## A heading\n\n{paragraph * 30}\n{row}| --- | --- |\n{row * 8}"
     said = {"rubrics": usual_rubrics(propositions=False), "screen": "all", "display": "markdown"}
     return serve_study(make_study(3, lambda number, side: f"{response}\n{number}{side}", **said))
@@ -354,7 +297,6 @@ def answer_all(page) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.browser
 def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
     page = new_context().new_page()
     frames = frames_of(page)
@@ -379,21 +321,6 @@ def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_cont
 
 
 @pytest.mark.thorough
-@pytest.mark.browser
-def test_who_comes_again_fetches_no_panel_again(new_context, served):
-    page = new_context().new_page()
-    arrive(page, served, "again")
-    reload(page)
-    sizes = page.evaluate(
-        "(path) => performance.getEntriesByType('resource')"
-        ".filter(({ name }) => name.includes(path)).map(({ transferSize }) => transferSize)",
-        panel_path(),
-    )
-    assert sizes and set(sizes) == {0}
-
-
-@pytest.mark.thorough
-@pytest.mark.browser
 def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     page = new_context().new_page()
     frames = frames_of(page)
@@ -403,8 +330,6 @@ def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     answer_all(page)
     page.goto(f"{served.url}?lead=x")
     page.get_by_role("textbox", name="Password").wait_for()
-    for closed in ("_stcore/metrics", "_stcore/agent/openapi.json"):
-        assert page.request.get(served.url + closed).status == 404
     heard = b"".join(frames)
     assert b"Response " in heard  # the listening works
     # Not Streamlit's own scripts, which carry the version that they were built as.
@@ -461,7 +386,6 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page.get_by_role("heading", name="Texte annotieren").wait_for()
     page.wait_for_function(f"{LANG} === 'de'")
     expect(page).to_have_title("Annotation von Texten")
-    axe(page, "entry")
     page.get_by_label("Ihr Code").focus()
     page.keyboard.type("zoe")
     page.keyboard.press("Enter")
@@ -470,16 +394,13 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page.get_by_role("button", name="Mit diesem Code beginnen").press("Enter")
     page.get_by_role("heading", name="Bevor es losgeht").wait_for()
     assert page.locator("[lang=en]", has_text="Read both responses.").count() == 1
-    axe(page, "welcome")
     press_until(page, "Tab", "button")
     page.keyboard.press("Enter")
     page.get_by_text("Sie können jederzeit aufhören.").wait_for()
-    axe(page, "consent")
     page.get_by_role("button", name="Ich willige ein und möchte teilnehmen").press("Enter")
     page.get_by_text("Wie alt sind Sie?").wait_for()
     axe(page, "background")
     page.get_by_role("button", name="Diese Fragen überspringen").press("Enter")
-
     page.locator(READY).wait_for()
     assert page.locator(".ask h2").first.inner_text().startswith("Hat der Assistent")
     assert page.locator(".chip").inner_text() == "Gespeichert"
@@ -492,7 +413,6 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
         page.locator("dialog[open]").wait_for(state="detached")
     for _ in range(2):
         go_on(page, "c", "0", "Enter")
-
     # Another language in the middle of a unit: what was chosen stays, and is not lost by a reload.
     page.keyboard.press("a")
     press_until(page, "Shift+Tab", ".language")
@@ -508,14 +428,13 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     press_keys(page, "b", "Enter")
     page.get_by_text("Todo terminado").wait_for()
     axe(page, "end")
-
     with open_study(polyglot.folder) as study:
         rubric = study.rubrics["even-handedness"]
         rows = exported_ratings(study)
     rows = rows[rows["rater_id"] == "zoe"]
-    assert rows["page_language"].tolist() == ["de", "de", "es", "es"]
-    hashes = [rubric.in_language(code).hash for code in ("de", "de", "es", "es")]
-    assert rows["shown_hash"].tolist() == hashes
+    languages = ["de", "de", "es", "es"]
+    assert rows["page_language"].tolist() == languages
+    assert rows["shown_hash"].tolist() == [rubric.in_language(code).hash for code in languages]
     assert set(rows["rubric_hash"]) == {rubric.hash}
 
 

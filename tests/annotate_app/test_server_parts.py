@@ -11,20 +11,22 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from evenhand import annotate_app
-from evenhand.annotate_app import command
+from evenhand.annotate_app import command, sites
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead.parts import MOST_MB
 from evenhand.annotate_app.payload import panel_path
 from evenhand.annotate_app.request_filter import LogLimit, visitor
 from evenhand.annotate_app.routes import Health, front_page, modules_of
-from evenhand.annotate_app.sites import client_address, start_watch
+from evenhand.annotate_app.sites import Site, client_address, start_watch
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.workspace import StoreState
 from harness.studies import with_labels
 
@@ -100,6 +102,19 @@ def test_no_answer_and_a_fault_in_asking_is_a_no_and_holds_up_nobody():
 )
 def test_the_last_that_a_trusted_proxy_says(peer, forwarded, trusted, found):
     assert client_address(peer, forwarded, trusted) == found
+
+
+@pytest.mark.parametrize(("trusted", "found"), [([], "127.0.0.1"), (["127.0.0.1"], CLIENT)])
+def test_who_logs_in_is_at_the_address_that_a_trusted_proxy_says(
+    make_study, monkeypatch, trusted, found
+):
+    folder = make_study(1)
+    change_config(folder, {"session": {"trusted_proxies": trusted}})
+    headers = SimpleNamespace(get_all=lambda name: [f"6.6.6.6, {CLIENT}"])
+    asked = SimpleNamespace(ip_address=None, headers=headers)
+    monkeypatch.setattr(sites.st, "context", asked)
+    monkeypatch.setattr(sites, "present_site", lambda: Site(folder))
+    assert sites.visitor_address() == found
 
 
 # What a visitor can make the app write

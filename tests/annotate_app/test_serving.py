@@ -1,30 +1,20 @@
 """The nginx configuration of deploy/, run as it stands there: TLS, and a real browser."""
 
-import asyncio
 import http.client
 import re
 import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-import websockets
 from playwright.sync_api import Browser, Page, expect
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.routes import front_page
 from evenhand.cli.verbs import lead_link
-from evenhand.study import open_study
-from evenhand.study.access.accounts import attempt
-from evenhand.study.store.schema import login_attempts
-from evenhand.study.workspace import study_secret
 from harness.annotator import READY, arrive
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served, holds
@@ -198,52 +188,6 @@ def test_pages_of_another_name_cannot_speak_to_the_app(proxied):
 
     assert upgrade(f"https://{NAME}") == 101
     assert upgrade("https://elsewhere.example.org") == 403
-
-
-async def wrong_password(served: Served, **headers: str) -> None:
-    """Send the login form of the first page, as its browser does, with these headers."""
-    async with websockets.connect(
-        f"ws://127.0.0.1:{served.port}/_stcore/stream",
-        subprotocols=[websockets.Subprotocol("streamlit")],
-        additional_headers=headers,
-    ) as socket:
-        message = BackMsg()
-        message.rerun_script.context_info.timezone = "UTC"
-        await socket.send(message.SerializeToString())
-        fields: list[str] = []
-        button = ""
-        finished = 0
-        while finished < 2:
-            heard = ForwardMsg.FromString(await asyncio.wait_for(socket.recv(), 60))
-            element = heard.delta.new_element
-            if element.HasField("text_input"):
-                fields.append(element.text_input.id)
-            elif element.HasField("button"):
-                button = element.button.id
-            elif heard.WhichOneof("type") == "script_finished":
-                finished += 1
-                for name, text in zip(fields[:2], ("ada", "wrong password"), strict=True):
-                    message.rerun_script.widget_states.widgets.add(id=name, string_value=text)
-                message.rerun_script.widget_states.widgets.add(id=button, trigger_value=True)
-                if finished == 1:
-                    await socket.send(message.SerializeToString())
-
-
-@pytest.mark.parametrize(
-    ("trusted", "taken"),
-    [pytest.param([], "127.0.0.1", marks=pytest.mark.thorough), (["127.0.0.1"], "203.0.113.5")],
-    ids=["nobody", "one"],
-)
-def test_an_address_is_taken_from_a_trusted_proxy_alone(make_session, serve_study, trusted, taken):
-    folder = make_session(2, f'[session]\nentry = "account"\ntrusted_proxies = {trusted}\n')
-    claimed = {"X-Forwarded-For": "6.6.6.6, 203.0.113.5"}
-    with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
-        apart.submit(asyncio.run, wrong_password(serve_study(folder), **claimed)).result()
-    with open_study(folder) as study:
-        secret = study_secret(study.store)
-        with study.store.read() as connection:
-            (kept,) = connection.execute(sa.select(login_attempts)).all()
-    assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))[:2]
 
 
 def test_without_tls_there_is_only_the_way_to_it(proxied):

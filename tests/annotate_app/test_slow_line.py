@@ -117,35 +117,6 @@ def test_an_answer_undone_before_its_successor_is_here(far, each_way, gaps, tria
         assert person.chosen() is None
 
 
-@pytest.mark.parametrize(
-    "each_way",
-    [
-        each_way if each_way == 75 else pytest.param(each_way, marks=pytest.mark.thorough)
-        for each_way in DELAYS
-    ],
-)
-def test_what_is_typed_for_a_unit_that_nobody_saw_is_refused(far, each_way):
-    person = far(each_way)
-    for _ in range(2):
-        text = person.page.text_content(".material")
-        person.choose("L")
-        type_in(person, ("Enter", "c", "Enter"), 0)
-        person.wait_for_next(text)
-        assert "Not taken" in person.page.text_content(".notice")
-        assert person.chosen() is None
-    assert person.all_stored()
-
-
-@pytest.mark.thorough
-def test_where_no_earlier_answer_is_the_keys_are_nobodys(far):
-    person = far(75, "-first")
-    type_in(person, ("Backspace", "c", "Enter"), 0)
-    person.in_panel("panel.querySelector('.notice').textContent.includes('no earlier')")
-    person.page.wait_for_selector(READY)
-    assert person.chosen() is None
-    assert person.stored() == {}
-
-
 PRESS_EARLY = """
 (milliseconds) => new Promise((done) => {
   const root = document.querySelector("[data-testid=stBidiComponentIsolated]").shadowRoot;

@@ -159,42 +159,6 @@ def test_a_side_is_told_by_keyboard_and_who_finds_it_full_returns(
     assert told == [rater, left] == [rater_of(served.folder, "first"), left]
 
 
-@pytest.mark.browser
-@pytest.mark.thorough
-def test_every_step_can_be_done_by_keyboard(new_page, crowd):
-    page = new_page(crowd.url + participant(crowd.folder, "keys"))
-
-    def press(name: str, key: str = "Enter") -> None:
-        for _ in range(60):  # a page that is still being drawn takes the focus away again
-            page.keyboard.press("Tab")
-            page.wait_for_timeout(20)
-            said = page.evaluate(
-                "() => document.activeElement.matches('button, a, input')"
-                " ? document.activeElement.type + ' ' + document.activeElement.textContent : ''"
-            )
-            if name in said:
-                page.keyboard.press(key)
-                return
-        pytest.fail(f"no Tab leads to {name!r}")
-
-    heading(page, "Before you begin")
-    press("Continue")
-    heading(page, "Your consent")
-    press("I agree")
-    heading(page, "Length")
-    press("Continue")
-    page.wait_for_selector(".panel .option")
-    answer_shorter(page)
-    heading(page, "Practice")
-    press("Continue")
-    heading(page, "A few questions about the task")
-    press("radio", "Space")
-    press("Check my answers")
-    heading(page, "About you")
-    press("Skip these questions")
-    page.wait_for_selector(".panel .option")
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_consent_is_an_end(new_page, crowd, axe, mode):

@@ -132,6 +132,9 @@ def panel(panel_of, make_study) -> Panel:
 
 def test_an_answer_and_its_repeat_are_stored_once(panel):
     answers = panel.answers()
+    of_old = [{"submit_id": f"old{n}", "task_id": "t", "seconds": None} for n in range(50)]
+    said = panel.take(answers=of_old)["receipts"]  # refused for good: it holds nothing up
+    assert said == {each["submit_id"]: "unknown_task" for each in of_old}
     seen = [panel.take(answers=answers) for _ in range(2)]
     (submit_id,) = panel.stored()
     assert [each["receipts"] for each in seen] == [{submit_id: "stored"}, {submit_id: "duplicate"}]
@@ -157,8 +160,8 @@ def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel):
     assert found["sheet"]["earlier"]
     edit = answers[0] | {"submit_id": "e1", "edit": True, "option_key": "R"}
     assert panel.take(answers=[edit])["receipts"] == {"e1": "stored"}
-    again = panel.take(answers=[answers[0] | {"submit_id": "x"}])
-    assert again["receipts"] == {"x": "already_labelled"}
+    again = answers[0] | {"submit_id": "x"}
+    assert panel.take(answers=[again])["receipts"] == {"x": "already_labelled"}
     while panel.take()["sheet"]:
         ended = panel.take(answers=panel.answers())
     assert (ended["sheet"], ended["progress"]) == (None, {"done": 5, "total": 5})
@@ -229,14 +232,6 @@ def test_of_one_address_only_so_many_messages_are_read_at_once(panel, monkeypatc
     assert panel.say({"answers": answers}).status_code == 200
 
 
-def test_what_cannot_be_read_is_refused_for_good_and_holds_nothing_up(panel):
-    of_old = [{"submit_id": f"old{n}", "task_id": "t", "seconds": None} for n in range(50)]
-    answers = panel.answers()
-    said = panel.take(answers=[*of_old, *answers])["receipts"]
-    assert said.pop(answers[0]["submit_id"]) == "stored"
-    assert said == {each["submit_id"]: "unknown_task" for each in of_old}
-
-
 def test_a_ticket_is_of_one_rater_and_study_and_ends(panel, panel_of, make_study, tmp_path):
     answers = panel.answers()
     bob = panel_of(panel.study.folder, "bob")
@@ -279,16 +274,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
     assert ivy.stored() == []
 
 
-def test_a_store_that_takes_nothing_is_said_and_the_answer_may_come_again(panel):
-    answers = panel.answers()
-    other = sqlite3.connect(panel.study.folder / "study.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert panel.say({"answers": answers}).status_code == 503
-    other.execute("ROLLBACK")
-    other.close()
-    assert panel.take(answers=answers)["receipts"] == {answers[0]["submit_id"]: "stored"}
-
-
+@pytest.mark.slow
 def test_a_locked_store_holds_up_no_other_study(panel, panel_of, make_study):
     """Who asks of the other is answered while most of those at the locked one wait."""
     other, many = panel_of(make_study(5)), 24
@@ -386,10 +372,8 @@ def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp
         sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
         assert send(desk, "r1", *sent) == ["stored"]
         back = page_data(desk, "r1", {}, Navigation("n", "task", task.task_id))["sheet"]
-        assert back["questions"][0]["evidence"]["given"] == given["evidence"]
-        assert [each["name"] for each in back["blocks"]] == [
-            "prompt_a", "prompt_b", "response_a", "response_b"
-        ]  # fmt: skip
+    assert back["questions"][0]["evidence"]["given"] == given["evidence"]
+    assert "response_b" in {each["name"] for each in back["blocks"]}
 
 
 def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study):
@@ -423,33 +407,6 @@ def test_wishes_to_look_back_are_read_and_the_start_of_a_list_within_bounds():
         assert read_navigation(wish | wrong) == Navigation("n", "list")
 
 
-def test_the_panel_gets_what_it_shows_and_no_more(make_study):
-    with open_study(make_study(2)) as study:
-        desk = AnnotationDesk(study)
-        data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"})))
-        assert data.keys() == {
-            "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
-            "receipts", "told", "looked", "earlier", "sheet", "ahead", "finish", "minutes",
-            "pause_minutes", "resumes", "language", "languages",
-        }  # fmt: skip
-        assert data["sheet"].keys() == {
-            "id", "language", "earlier", "number", "before", "blocks", "questions", "confidence",
-            "rationale", "flags",
-        }  # fmt: skip
-        (question,) = data["sheet"]["questions"]
-        assert question.keys() == {
-            "task", "lang", "wording", "title", "question", "instructions", "guide", "options",
-            "given",
-        }  # fmt: skip
-        assert {key for option in question["options"] for key in option} == {
-            "key", "name", "description", "examples"
-        }  # fmt: skip
-        assert question["given"] is None
-        assert data["receipts"] == {"s1": "stored"}
-        assert data["progress"] == {"done": 0, "total": 2}
-        assert page_data(desk, "r2")["drafts"] != data["drafts"]
-
-
 def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sheet(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
@@ -461,11 +418,10 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
         assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
         (row,) = back["earlier"]["rows"]
         assert (row["number"], row["flagged"], back["earlier"]["found"]) == (1, False, 1)
-        assert row["at"].startswith("20")
-        assert row["task"] == task.task_id
-        assert row["answer"] == "Response A"
-        assert row["excerpt"].startswith("Response ")
+        assert (row["task"], row["answer"]) == (task.task_id, "Response A")
+        assert row["at"].startswith("20") and row["excerpt"].startswith("Response ")
         other = page_data(desk, "r2", {}, Navigation("n", "list", task.task_id))
+        assert other["drafts"] != back["drafts"]
         assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
         submit(desk, "r1", task_of(desk, "r1"), "C")
@@ -473,25 +429,22 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
     assert (end["sheet"], end["progress"]) == (None, {"done": 2, "total": 2})
 
 
-PARTICIPANT = Admission("r1", "prolific")
-
-
 @pytest.fixture
 def participant(make_session):
-    """participant(pairs, lines of study.toml) -> the desk of a study, and what the page of a
-    participant is sent when it asks."""
+    """participant(pairs, lines of study.toml) -> the desk of a study, the settings of a
+    participant's page, and what it is sent when it asks."""
     with ExitStack() as studies:
 
         def make(pairs: int, toml: str):
             desk = AnnotationDesk(studies.enter_context(open_study(make_session(pairs, toml))))
-            config = partial(config_of, desk, PARTICIPANT)
-            return desk, lambda: page_data(desk, "r1", {}, None, config)
+            config = partial(config_of, desk, Admission("r1", "prolific"))
+            return desk, config, lambda: page_data(desk, "r1", {}, None, config)
 
         yield make
 
 
 def test_a_days_end_brings_no_completion_code(participant):
-    desk, data = participant(2, MORE_CODES + "\n[session]\nanswers_per_day = 1\n")
+    desk, _, data = participant(2, MORE_CODES + "\n[session]\nanswers_per_day = 1\n")
     submit(desk, "r1", task_of(desk, "r1"), "L")
     sent = data()
     assert (sent["sheet"], sent["finish"], sent["progress"]["total"]) == (None, "", 2)
@@ -502,35 +455,29 @@ def test_a_days_end_brings_no_completion_code(participant):
 @pytest.mark.parametrize(
     ("codes", "answers", "excluded", "code"),
     [
-        (MORE_CODES, 1, False, "DONE1"),
-        (MORE_CODES, 1, True, "STOP4"),
-        (MORE_CODES, 0, False, "NONE5"),
-        (CODES, 1, True, ""),
-        (CODES, 0, False, "DONE1"),
+        pytest.param(MORE_CODES, 1, False, "DONE1", id="done"),
+        pytest.param(MORE_CODES, 1, True, "STOP4", id="excluded"),
+        pytest.param(MORE_CODES, 0, False, "NONE5", id="nothing left"),
+        pytest.param(CODES, 1, True, "", id="excluded, without a code"),
+        pytest.param(CODES, 0, False, "DONE1", id="nothing left, without a code"),
     ],
 )
 def test_each_end_has_its_code(participant, codes, answers, excluded, code):
-    desk, data = participant(1, codes)
+    desk, config, data = participant(1, codes)
     if answers:
         assert data()["finish"] == ""
         submit(desk, "r1", task_of(desk, "r1"), "C")
     else:
         with desk.study.store.write() as connection:
             connection.execute(sa.delete(responses))
+    assert config().finish.endswith("DONE1")  # and once more while the page is made
     if excluded:
         exclude(desk.study.store, "r1", "too fast")
-    assert data()["sheet"] is None
-    assert data()["finish"].rpartition("=")[2] == code
-    assert ("below to return" in data()["words"]["done_text"]) == bool(code)
-
-
-def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(participant):
-    desk, data = participant(2, MORE_CODES)
-    task_of(desk, "r1")
-    assert config_of(desk, PARTICIPANT).finish.endswith("DONE1")
-    exclude(desk.study.store, "r1", "too fast")
-    assert data()["finish"].endswith("STOP4")
-    assert "DONE1" not in json.dumps(data())
+    sent = data()
+    assert sent["sheet"] is None
+    assert sent["finish"].rpartition("=")[2] == code
+    assert ("below to return" in sent["words"]["done_text"]) == bool(code)
+    assert code == "DONE1" or "DONE1" not in json.dumps(sent)
 
 
 # What the browser has already
@@ -562,19 +509,14 @@ def test_each_part_is_sent_once_under_its_name_and_nothing_is_lost():
     ]
     assert whole == DATA["sheet"]["questions"]
     assert [kept[name] for name in light["sheet"]["blocks"]] == ["a text"]
-    assert [kept[name] for name in light["ahead"]["blocks"]] == ["another"]
-
-
-def test_what_the_browser_has_is_named_and_what_has_changed_is_sent():
-    first = lightened(DATA, frozenset())
-    again = lightened(DATA, frozenset(first["kept"]))
-    assert again == first | {"kept": {}}
-    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, frozenset(first["kept"]))
+    has = frozenset(kept)
+    assert lightened(DATA, has) == light | {"kept": {}}
+    then = lightened({**DATA, "sheet": DATA["ahead"], "ahead": None}, has)
     assert then["kept"] == {}  # of a unit that was sent ahead nothing is sent again
-    assert then["sheet"] == first["ahead"]
-    changed = lightened(DATA | {"words": {"submit": "Senden"}}, frozenset(first["kept"]))
+    assert then["sheet"] == light["ahead"]
+    changed = lightened(DATA | {"words": {"submit": "Senden"}}, has)
     assert list(changed["kept"].values()) == [{"submit": "Senden"}]
-    assert lightened(DATA | {"sheet": None}, frozenset(first["kept"]))["sheet"] is None
+    assert lightened(DATA | {"sheet": None}, has)["sheet"] is None
 
 
 @pytest.mark.parametrize(
