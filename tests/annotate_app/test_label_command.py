@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from PIL import Image as Pictures
@@ -38,16 +37,12 @@ ROWS = "question,context,output,model,judge\n" + "".join(
 VERSUS = "question,answer_1,answer_2,model_1,model_2,winner\n" + "".join(
     f"What is {n} and one?,right {n},wrong {n},hidden-one,hidden-two,model_1\n" for n in range(12)
 )
-CHAT = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "<b>Which</b> train?"},
-    {"role": "assistant", "content": "The IC 8."},
-]
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
     for n in range(1, 31)
 ]
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
+LONG_CHAT[0] = {"role": "system", "content": "<b>Be</b> brief."}
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
 
 
@@ -66,19 +61,12 @@ def labelling(tmp_path) -> Iterator[Callable[..., str]]:
     """labelling(file, option, ...) -> the first rater's link of `evenhand label`."""
     started: list[subprocess.Popen[str]] = []
     (tmp_path / "answers.csv").write_text(ROWS)
-    (tmp_path / "versus.csv").write_text(VERSUS)
-    chats = (json.dumps({"id": f"c{n}", "messages": CHAT}) for n in range(3))
-    (tmp_path / "chats.jsonl").write_text("\n".join(chats))
-    (tmp_path / "long.jsonl").write_text(json.dumps({"id": "c1", "messages": LONG_CHAT}) + "\n")
 
     def begin(file: str, *options: str) -> str:
-        words = [sys.executable, "-m", "evenhand", "label", file, *options]
-        words += ["--port", str(free_port()), "--no-browser"]
-        started.append(
-            subprocess.Popen(
-                words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-        )
+        words = [sys.executable, "-m", "evenhand", "label", file, *options, "--no-browser"]
+        words += ["--port", str(free_port())]
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        started.append(subprocess.Popen(words, cwd=tmp_path, **piped))
         said = []
         for line in started[-1].stdout or ():
             said.append(line)
@@ -112,10 +100,17 @@ def ends(page, count, key):
     page.close()
 
 
-def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
+def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe, tmp_path):
+    (tmp_path / "long.jsonl").write_text(json.dumps({"id": "c1", "messages": LONG_CHAT}) + "\n")
     page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
     assert turn.count() == 30
+    system = turn.nth(0).locator(".said")
+    assert not system.is_visible()
+    turn.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
+    assert system.inner_text() == "<b>Be</b> brief."
+    page.keyboard.press("Escape")
+    page.keyboard.press("End")
     expect(page.locator(".judged")).to_be_in_viewport()  # the answer at its end
     page.keyboard.press("Home")
     expect(page.locator(".judged")).not_to_be_in_viewport()
@@ -206,6 +201,7 @@ def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, brows
 
 
 def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):
+    (tmp_path / "versus.csv").write_text(VERSUS)
     link, page = labelling("versus.csv", "--judge", "winner"), browser.new_page()
     received = frames_of(page, "framereceived")
     enter(page, link)
@@ -272,26 +268,15 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
         assert answers_table(study.store)["display"].tolist() == ["opened"]
 
 
-@pytest.mark.parametrize(
-    ("file", "judge"),
-    [
-        ("inspect.eval", "model_graded_qa"),
-        ("langfuse_traces.json", "fair"),
-        ("mlflow.json", "correct"),
-    ],
-)
-def test_a_tools_own_file_from_the_command_to_the_verdict(
-    labelling, browser, tmp_path, capsys, file, judge
-):
-    shutil.copy(ITEMS / file, tmp_path)
-    page = opened(browser, labelling(file, *YES_NO, "--judge", judge))
-    assert judge not in page.content()
+def test_a_tools_own_file_from_the_command_to_the_verdict(labelling, browser, tmp_path, capsys):
+    shutil.copy(ITEMS / "inspect.eval", tmp_path)
+    page = opened(browser, labelling("inspect.eval", *YES_NO, "--judge", "model_graded_qa"))
+    assert "model_graded_qa" not in page.content()
     for _ in range(3):
         go_on(page, "1", "Enter")
     ends(page, "4 of 4", "1")
-    study = tmp_path / f"{Path(file).stem}-study"
-    assert main(["report", str(study)]) == 0
-    assert f": only one annotator labelled ({judge})." in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "inspect-study")]) == 0
+    assert ": only one annotator labelled (model_graded_qa)." in capsys.readouterr().out
 
 
 def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
@@ -332,7 +317,8 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     assert main(["report", str(tmp_path / "answers-study")]) == 0
     assert "judge" in capsys.readouterr().out
     # The same command again goes on where it was; asked for something else it says so.
-    labelling("answers.csv", *YES_NO, "--judge", "judge")
+    again = labelling("answers.csv", *YES_NO, "--judge", "judge", "--host", "127.0.0.2")
+    assert again.startswith("http://127.0.0.2:")  # under its name on the network
     other = ["--question", "Is it polite?", *YES_NO[2:], "--judge", "judge"]
     for study, ask, told in (
         ("x", [*YES_NO, "--raters", "0"], "1 to 1,000"),
@@ -341,14 +327,3 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     ):
         assert main(["label", str(tmp_path / "answers.csv"), str(tmp_path / study), *ask]) == 2
         assert told in capsys.readouterr().err
-
-
-def test_a_machine_is_reached_under_its_name_on_the_network(labelling, browser, tmp_path):
-    link = labelling(
-        "answers.csv", *YES_NO, "--host", "127.0.0.2"
-    )  # without --host the app listens to 127.0.0.1 alone
-    assert link.startswith("http://127.0.0.2:")
-    page = opened(browser, link)
-    ends(page, "1 of 12", "1")
-    with open_study(tmp_path / "answers-study") as study:
-        assert len(study.ratings()) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Page, TimeoutError, expect
+from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.logins import PLACES, place_of
@@ -27,10 +27,13 @@ from harness.studies import CODES, mark_words, with_labels
 from tests.annotate_app.leading import (
     HOSTILE,
     PASSWORD,
+    choose,
     complaint,
+    fill,
     frames_of,
     inside,
     log_in,
+    press,
     settled,
     shut_out,
     turn_to,
@@ -170,11 +173,11 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("12 of 12 labels are still needed")).to_be_visible()
 
     turn_to(page, "Sessions")
-    page.get_by_label("Annotator codes").fill("anna")
-    page.get_by_role("button", name="Make links").click()
+    fill(page, "Annotator codes", "anna")
+    press(page, "Make links")
     link = page.get_by_role("row", name="anna open").locator("code").inner_text()
     assert link.startswith(f"{served.url}?")
-    page.get_by_role("button", name="Make the address for Prolific").click()
+    press(page, "Make the address for Prolific")
     expect(page.locator("code").first).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_page(link)
     invited.wait_for_selector(READY)
@@ -198,30 +201,26 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
 
     turn_to(page, "Sessions")
-    page.get_by_role("button", name="Pause the study").click()
+    press(page, "Pause the study")
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    message = people[1].page.locator(".panel .message")
     people[1].page.reload()
-    people[1].page.wait_for_selector(".panel .message")
-    assert "The study is paused" in (people[1].page.locator(".message").text_content() or "")
-    page.get_by_role("button", name="Go on").click()
+    expect(message).to_contain_text("The study is paused")
+    press(page, "Go on")
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
 
     turn_to(page, "Annotators")
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
-    chosen = page.get_by_label("A page for one annotator")
-    chosen.fill("anna")
-    chosen.press("Enter")
-    page.get_by_label("Reason, which stands in the report").fill(HOSTILE)
-    page.get_by_role("button", name="Exclude").click()
+    choose(page, "A page for one annotator", "anna")
+    fill(page, "Reason, which stands in the report", HOSTILE)
+    press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
-    page.get_by_role("button", name="Clear").click()
+    press(page, "Clear")
     expect(page.get_by_role("cell", name=f"excluded: {HOSTILE}")).to_be_visible()
     people[0].page.reload()
-    people[0].page.wait_for_selector(".panel .message")
-    assert "Your part in this study is over" in (
-        people[0].page.locator(".message").text_content() or ""
-    )
+    over = people[0].page.locator(".panel .message")
+    expect(over).to_contain_text("Your part in this study is over")
 
     turn_to(page, "Export")
     wanted = ("Ratings", "Decisions of the lead", "Times and pay")
@@ -279,11 +278,9 @@ def is_at(page: Page, served: Served, title: str) -> None:
     expect(page.locator("a[aria-current=page]").last).to_have_text(title)
 
 
-@pytest.mark.browser
 def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     page = lead(served)
     is_at(page, served, "Overview")
-    settings = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings")
     for title in ("Sessions", "Settings"):
         page.get_by_role("link", name=title, exact=True).focus()
         page.keyboard.press("Enter")
@@ -291,23 +288,19 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     assert page.title().startswith("Settings: ")
     page.get_by_role("link", name="Log", exact=True).click()
     is_at(page, served, "Log")
+    settings = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings")
     expect(settings).to_have_attribute("aria-current", "true")
-    page.go_back()
-    is_at(page, served, "Settings")
-    page.go_back()
-    is_at(page, served, "Sessions")
+    for title in ("Settings", "Sessions"):
+        page.go_back()
+        is_at(page, served, title)
     page.reload()
     is_at(page, served, "Sessions")
-    page.get_by_role("button", name="Log out").click()
-    shut_out(page)
-
     kept = new_page(f"{served.url}accounts")  # with a bookmark
     log_in(kept, "ada")
     expect(kept.get_by_role("heading", level=1)).to_have_text("Accounts")
     assert kept.context.cookies()  # without which no file is taken in
 
 
-@pytest.mark.browser
 def test_an_expert_finds_one_page_at_every_address(new_page, served):
     page = new_page(f"{served.url}?lead")
     log_in(page, "deputy")
@@ -320,19 +313,6 @@ def test_an_expert_finds_one_page_at_every_address(new_page, served):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.browser
-def test_a_rater_receives_no_name_of_a_page(new_page, served):
-    page = new_page("about:blank")
-    received = frames_of(page, "framereceived")
-    arrive(page, served, "curious")
-    assert named_to(received) == set()
-    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
-    received.clear()
-    page.goto(f"{served.url}progress")  # the door says what was asked for, and no more
-    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-    assert named_to(received) == {"progress", written("lead_door.title")}
-
-
 def named_to(received: list[bytes]) -> set[str]:
     """The pages that a browser was told of, by the two kinds of messages that name any."""
     messages = [ForwardMsg.FromString(each) for each in received]
@@ -343,8 +323,16 @@ def named_to(received: list[bytes]) -> set[str]:
     return {name for page in pages for name in (page.page_name, page.url_pathname)} - {""}
 
 
-@pytest.mark.browser
-def test_every_address_begins_with_our_page(served):
+def test_a_rater_receives_no_name_of_a_page_and_every_address_begins_with_ours(new_page, served):
+    page = new_page("about:blank")
+    received = frames_of(page, "framereceived")
+    arrive(page, served, "curious")
+    assert named_to(received) == set()
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+    received.clear()
+    page.goto(f"{served.url}progress")  # the door says what was asked for, and no more
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    assert named_to(received) == {"progress", written("lead_door.title")}
     for place in PLACES:
         with urllib.request.urlopen(served.url + place) as answer:  # noqa: S310
             assert answer.read().decode() == front_page()
@@ -383,29 +371,21 @@ def held(graded: Served) -> list[tuple[str, str, str, str]]:
 
 def press_key(page: Page, key: str) -> None:
     """What is pressed while the page is drawn anew may be lost."""
-    settled(page).keyboard.press_key(key)
-
-
-def pick(page: Page, box: str, option: str) -> None:
-    """Choose an option; a run that is under way closes what is open, so look again."""
-    found = page.get_by_role("option", name=option, exact=True)
-    for _ in range(5):
-        settled(page).get_by_label(box, exact=True).click()
-        try:
-            found.click(timeout=2_000)
-        except TimeoutError:
-            page.keyboard.press_key("Escape")
-        else:
-            return
-    raise AssertionError(f"{box} does not open")
+    settled(page).keyboard.press(key)
 
 
 @pytest.mark.thorough
 def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
     page = lead(graded, "Disagreements")
-    expect(page.get_by_text("6 chosen. 6 of 6 are not sorted yet.")).to_be_visible(timeout=180_000)
-    pick(page, "Grader", GRADER)
-    expect(page.get_by_text("4 chosen. 6 of 6 are not sorted yet.")).to_be_visible()
+    item = page.get_by_role("heading", level=2).first
+
+    def left(chosen: int, unsorted: int, **patience: float) -> None:
+        said = f"{chosen} chosen. {unsorted} of 6 are not sorted yet."
+        expect(page.get_by_text(said)).to_be_visible(**patience)
+
+    left(6, 6, timeout=180_000)
+    choose(page, "Grader", GRADER)
+    left(4, 6)
     expect(page.get_by_text(REPLY)).to_be_visible()
     expect(page.get_by_text("Response A", exact=True)).to_be_visible()
     marked = page.locator(".evenhand-quote mark")
@@ -413,39 +393,36 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
     said = page.locator(".evenhand-quote small").all_text_contents()
     assert said == ["(marked by ann)", "(marked by ann, ben)", "(marked by ben)"]
     axe(page, "disagreements")
-
-    first = page.get_by_role("heading", level=2).first.inner_text()
-    page.get_by_label("Note").fill("It read the sides the wrong way round.")
+    first, note = item.inner_text(), "It read the sides the wrong way round."
+    fill(page, "Note", note)
     page.get_by_role("button", name="Grader wrong").click()
-    expect(page.get_by_text("3 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
-    second = page.get_by_role("heading", level=2).first.inner_text()
+    left(3, 5)
+    second = item.inner_text()
     assert second != first
     press_key(page, "n")
-    expect(page.get_by_role("heading", level=2).first).not_to_have_text(second)
-    third = page.get_by_role("heading", level=2).first.inner_text()
+    expect(item).not_to_have_text(second)
+    third = item.inner_text()
     press_key(page, "3")
-    expect(page.get_by_text("2 chosen. 4 of 6 are not sorted yet.")).to_be_visible()
-    expect(page.get_by_role("heading", level=2).first).not_to_have_text(third)
-
+    left(2, 4)
+    expect(item).not_to_have_text(third)
     ids = [heading.partition(",")[0] for heading in (first, third)]
     assert held(graded) == [
-        (ids[0], GRADER, "grader_wrong", "It read the sides the wrong way round."),
+        (ids[0], GRADER, "grader_wrong", note),
         (ids[1], GRADER, "rubric_unclear", ""),
     ]
-    pick(page, "Sorted as", "Not sorted")
-    last = page.get_by_role("heading", level=2).first
+    choose(page, "Sorted as", "Not sorted")
     for _ in range(4):
-        if "p0004" in last.inner_text():
+        if "p0004" in item.inner_text():
             break
-        seen = last.inner_text()
+        seen = item.inner_text()
         press_key(page, "n")
-        expect(last).not_to_have_text(seen)
+        expect(item).not_to_have_text(seen)
     expect(page.get_by_text(f"Its reason: {REASON}")).to_be_visible()
     expect(page.get_by_text(REPLY)).to_have_count(0)
-    pick(page, "Sorted as", "Rubric unclear")
+    choose(page, "Sorted as", "Rubric unclear")
     expect(page.get_by_text("Sorted as Rubric unclear by lead.")).to_be_visible()
     page.get_by_role("button", name="Take back").click()
-    expect(page.get_by_text("0 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
+    left(0, 5)
     assert [each[0] for each in held(graded)] == ids[:1]
 
 

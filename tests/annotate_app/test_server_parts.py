@@ -10,6 +10,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -303,6 +304,7 @@ class _Calls(ast.NodeVisitor):
         self.found.append(node.id)
 
 
+@cache
 def functions(code: str) -> dict[str, list[str]]:
     """What is called by each function of a module, and by each that is defined in one."""
     tree = ast.parse(code)

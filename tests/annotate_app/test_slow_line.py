@@ -64,15 +64,6 @@ def label(option: str, order: str) -> str:
     return option if order == "ab" else SWAPPED[option]
 
 
-def until_stored(person: Annotator) -> None:
-    """Wait until the store holds what was given, and nothing else."""
-    for _ in range(80):
-        if person.stored() == person.given:
-            return
-        person.page.wait_for_timeout(100)
-    assert person.all_stored()
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
 def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way, gaps, trials):
@@ -83,7 +74,7 @@ def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way
         present, _ = person.unit()
         type_in(person, ("Backspace", "c", "Enter"), gap)
         person.given[unit] = label("C", order)
-        until_stored(person)
+        assert person.all_stored()
         person.page.locator(READY, has_text=f"Response {int(present[1:5])}, side").wait_for()
         assert person.chosen() is None
 
@@ -100,7 +91,7 @@ def test_an_answer_typed_after_escape_leaves_the_earlier_one(far, each_way, gaps
         person.in_panel("!panel.querySelector('.editing').hidden")
         type_in(person, ("Escape", "r", "Enter"), gap)
         person.given[present] = label("R", order)
-        until_stored(person)
+        assert person.all_stored()
         person.wait_for_next(text)
 
 
@@ -112,7 +103,7 @@ def test_an_answer_undone_before_its_successor_is_here(far, each_way, gaps, tria
         text = person.page.text_content(".material")
         type_in(person, ("l", "Enter", "Backspace", "r", "Enter"), gap)
         person.given[unit] = label("R", order)
-        until_stored(person)
+        assert person.all_stored()
         person.wait_for_next(text)
         assert person.chosen() is None
 
