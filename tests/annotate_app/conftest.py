@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 
-# ---- a study and its server ---------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """make_study(pairs, response=function of (pair number, side), **annotation settings) -> the
@@ -124,9 +121,6 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogethe
     folders = two_studies(tmp_path_factory.mktemp("studies"))
     with ServedTogether(folders, tmp_path_factory.mktemp("together")) as served:
         yield served
-
-
-# ---- a browser ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

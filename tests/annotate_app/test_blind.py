@@ -180,15 +180,6 @@ def seen_by_all(made: Made, home: Path) -> tuple[list[list[Screen]], list[bytes]
 Rows = list[tuple[list[float], Truth, str]]
 
 
-def rows_of(screens: list[list[Screen]], truths: dict[str, Truth]) -> Rows:
-    rows = []
-    for of_rater in screens:
-        around = zip([None, *of_rater], of_rater, [*of_rater[1:], None], strict=False)
-        for before, screen, after in around:
-            rows.append((screen.features(before, after), truths[screen.task], screen.rubric))
-    return rows
-
-
 def guessers() -> list[object]:
     return [
         pipeline.make_pipeline(
@@ -247,7 +238,12 @@ def test_no_guess_from_all_that_was_received_is_better_than_chance(demo, tmp_pat
         told_by_ids = identified(received, guessed_ids(RATERS, made.units, rubrics))
         assert len(told_by_ids) == 0, f"{len(told_by_ids)} of {len(truths)}"
         assert not any(name.encode() in raw for raw in received for name in (*NAMES, "check:"))
-        found.append(rows_of(screens, truths))
+        found.append([
+            (screen.features(before, after), truths[screen.task], screen.rubric)
+            for of_rater in screens
+            for before, screen, after in
+            zip([None, *of_rater], of_rater, [*of_rater[1:], None], strict=False)
+        ])  # fmt: skip
     assert sum(truth.is_check for rows in found for _, truth, _ in rows) >= 2 * len(RATERS) * 8
     # Learnt on one study with everything known, asked of the other: and the other way round.
     results = {}

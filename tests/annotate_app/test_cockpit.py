@@ -116,9 +116,6 @@ def page(lead, served):
     return lead(served)
 
 
-# ---- looking ------------------------------------------------------------------------------------
-
-
 def test_the_verdicts_come_first_and_a_look_is_asked_for(page):
     expect(page.get_by_text("Computing the figures:")).to_be_visible()  # no long silence
     graders = page.get_by_role("row", name=GRADER)
@@ -153,9 +150,6 @@ def test_every_number_of_the_first_page_leads_to_its_rows(page):
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
 
 
-# ---- raters and what they flagged ---------------------------------------------------------------
-
-
 def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
     turn_to(page, "Annotators")
     row = page.get_by_role("row").nth(1)
@@ -170,9 +164,6 @@ def test_the_flagged_rater_stands_first_and_has_a_page(page, served):
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
     with open_study(served.folder) as study:
         assert oversight(study.store).exclusions[CARELESS].reason == HOSTILE
-
-
-# ---- adjudication -------------------------------------------------------------------------------
 
 
 def test_two_adjudicators_work_by_keyboard_and_never_meet(new_page, served):
@@ -211,9 +202,6 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(new_page, served):
     assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
 
 
-# ---- managing -----------------------------------------------------------------------------------
-
-
 def test_links_accounts_and_places(page, served, tmp_path):
     turn_to(page, "Sessions")
     fill(page, "Annotator codes", "anna")
@@ -234,7 +222,6 @@ def test_links_accounts_and_places(page, served, tmp_path):
     expect(page.get_by_text("submissions.csv")).to_be_visible()
     press(page, "Take in the list")
     expect(page.get_by_text("r06: 0 assignments released.")).to_be_visible()
-
     turn_to(page, "Accounts")
     fill(page, "Name", "third")
     fill(page, "Password (at", "too short")
@@ -247,7 +234,6 @@ def test_links_accounts_and_places(page, served, tmp_path):
     choose(page, "Account", "third")
     press(page, "End it")
     expect(page.get_by_text("third can no longer log in.")).to_be_visible()
-
     page.goto(link)
     complaint(page, "This link was revoked")
 

@@ -65,9 +65,6 @@ def line_to(server: Served) -> socket.socket:
     return line
 
 
-# ---- what is closed -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
@@ -155,9 +152,6 @@ def test_only_the_studys_own_names_are_answered(server, status, hosts):
             assert asked(server, "/_stcore/host-config", host=host).status == 421
 
 
-# ---- what is bounded ----------------------------------------------------------------------------
-
-
 def megabytes(server: Served) -> float:
     """The memory of the app's process."""
     assert server.process is not None
@@ -233,9 +227,6 @@ def test_a_message_that_is_too_long_ends_its_own_connection(server):
         return closed.value.rcvd.code
 
     assert anyio.run(flood) == 1009
-
-
-# ---- a session, and its browser ------------------------------------------------------------------
 
 
 def new_browser(server: Served) -> str:
@@ -323,9 +314,6 @@ def test_behind_tls_no_cookie_travels_without_it(server):
             assert all(("Secure" in cookie.split("; ")) == tls for cookie in cookies)
             told = {each.partition("=")[0].removeprefix("__Host-" * tls) for each in cookies}
             assert told == names
-
-
-# ---- last, since while the browser's loop runs no test can run its own ---------------------------
 
 
 def test_the_sixty_first_person_reads_a_sentence(new_page, server):

@@ -51,8 +51,15 @@ async def one_round(served, acknowledged: set[str]) -> None:
     await asyncio.wait_for(asyncio.gather(*people), 60)
 
 
-def killed_rounds(served, rounds: int) -> None:
-    acknowledged: set[str] = set()
+@pytest.mark.parametrize(
+    ("pairs", "rounds"),
+    [
+        pytest.param(200, 2, marks=pytest.mark.thorough),
+        pytest.param(600, 20, marks=pytest.mark.load),
+    ],
+)
+def test_no_acknowledged_label_is_lost_by_kills_under_load(serve, pairs, rounds):
+    served, acknowledged = serve(pairs), set[str]()
     served.enter(*(f"r{n}" for n in range(ANNOTATORS)))
     for _ in range(rounds):
         asyncio.run(asyncio.wait_for(one_round(served, acknowledged), 120))
@@ -66,16 +73,6 @@ def killed_rounds(served, rounds: int) -> None:
     assert len(stored) == len(set(stored)) == len(ratings)
     # On disk when the kill came, but not yet acknowledged: one of each annotator's a round at most.
     assert len(stored) <= len(acknowledged) + rounds * ANNOTATORS
-
-
-@pytest.mark.thorough
-def test_no_acknowledged_label_is_lost_by_a_kill_under_load(serve):
-    killed_rounds(serve(200), 2)
-
-
-@pytest.mark.load
-def test_no_acknowledged_label_is_lost_by_many_kills_under_load(serve):
-    killed_rounds(serve(600), 20)
 
 
 # Raters who do anything, after the tests with a loop of their own
@@ -256,19 +253,15 @@ def check(server: Served, seconds: float, forgers: int) -> list[float]:
     return times
 
 
-@pytest.fixture
-def server(serve) -> Served:
-    return serve(500)
-
-
 @pytest.mark.browser
-def test_forged_messages_do_nothing(server):
+def test_forged_messages_do_nothing(serve):
+    server = serve(500)
     alone, _, _ = anyio.run(attack, server, 1.0, 0)  # a machine at other work is slow by itself
     with_forgers = check(server, seconds=3, forgers=2)
     assert statistics.median(with_forgers) < max(200, 4 * statistics.median(alone))
 
 
-@pytest.mark.browser
 @pytest.mark.load
-def test_a_minute_of_forged_messages_stalls_nobody(server):
-    assert max(check(server, seconds=60, forgers=2)) < 200
+@pytest.mark.browser
+def test_a_minute_of_forged_messages_stalls_nobody(serve):
+    assert max(check(serve(500), seconds=60, forgers=2)) < 200

@@ -36,7 +36,6 @@ def test_keys_as_fast_as_they_come(annotator, gap, presses, capsys):
     stored = person.stored()
     wrong = {unit for unit in stored if stored[unit] != person.given.get(unit)}
     assert (len(stored), wrong, person.given.keys() - stored.keys()) == (presses, set(), set())
-
     person.page.wait_for_timeout(100)  # the last frame
     times = person.page.evaluate("enterToPaint")
     middle, slow = np.percentile(times, [50, 95])

@@ -79,9 +79,6 @@ def served(make_study, serve_study) -> Served:
     return serve_study(folder)
 
 
-# ---- who gets in --------------------------------------------------------------------------------
-
-
 @pytest.mark.journey
 def test_the_link_works_once_and_a_reload_goes_on(new_page, served):
     link = lead_link(served.folder, served.url)
@@ -136,7 +133,6 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
     expect(page.locator(".evenhand-quote small")).to_have_text("(marked by 1 of 2)")
     seen = page.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
-
     page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("alert")).to_have_text("Choose an option.")
     page.get_by_role("radio", name="C: Neither").check()
@@ -149,14 +145,10 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
         ratings = study.ratings()
     (row,) = ratings[ratings["rater_kind"] == "adjudicator"].to_dict("records")
     assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "C")
-
     with open_study(served.folder) as study:
         disable_account(study.store, "chair")
     page.get_by_role("button", name="Skip").click()
     shut_out(page)
-
-
-# ---- a session from invite to export ------------------------------------------------------------
 
 
 @pytest.mark.thorough
@@ -251,9 +243,6 @@ def download(page: Page, name: str) -> bytes:
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(started.value.url)  # noqa: S310
     return Path(started.value.path()).read_bytes()
-
-
-# ---- for everyone -------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough

@@ -290,9 +290,6 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
         assert wide <= 0, title
 
 
-# ---- in a browser -------------------------------------------------------------------------------
-
-
 REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 SLOW = """
     CREATE TABLE slow (n);

@@ -233,7 +233,6 @@ def test_figures_follow_the_labels(make_study):
         empty = made(maker, data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")
     assert maker.kept is None
-
     label(folder, "ann", "LRCLRCLRCLRC")
     with open_study(folder) as study:
         (row,) = study_quality(study).to_dict("records")
@@ -250,7 +249,6 @@ def test_figures_follow_the_labels(make_study):
     assert sentence.startswith("shorter: label about ")
     (sentence,) = enough(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
-
     maker.wanted(first.version)
     assert maker.latest is first  # nothing has come in: nothing is made
     stages = set()
@@ -396,9 +394,6 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()
 
 
-# ---- the doors ----------------------------------------------------------------------------------
-
-
 LOADED = '''
 import sys
 from streamlit.testing.v1 import AppTest
@@ -442,9 +437,6 @@ def test_every_page_asks_who_is_there_before_anything_else(looked_at, page, name
     (refusal,) = app.exception
     assert refusal.proto.type.endswith("InputError")
     assert len(app.main) == 1, "something was shown before, or beside, the refusal"
-
-
-# ---- acts ---------------------------------------------------------------------------------------
 
 
 def button(app: AppTest, label: str):
@@ -524,9 +516,6 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_o
         assert [each.unit_id for each in sorted_so_far(study)] == [UNIT]
     app.run()
     assert not app.get("html")
-
-
-# ---- tables to take away ------------------------------------------------------------------------
 
 
 @pytest.mark.slow

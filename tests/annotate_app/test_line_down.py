@@ -81,24 +81,6 @@ def test_a_page_that_came_while_the_line_broke_or_lost_a_part_comes_back_by_itse
     assert not page.locator(OURS).is_visible()
 
 
-@pytest.mark.thorough
-def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, served):
-    page = new_context().new_page()
-    page.clock.install()
-    page.route(re.compile("/static/js/index"), lambda route: None)  # neither comes nor fails
-    served.enter("late")
-    page.goto(f"{served.url}?rater=late", wait_until="commit")
-    page.locator(OURS).wait_for(state="attached")
-    assert not page.locator(OURS).is_visible()
-    page.locator(":root[data-reads]").wait_for()  # what counts the seconds is there
-    page.clock.fast_forward(20_000)
-    page.locator(OURS).wait_for()
-    page.unroute(re.compile("/static/js/index"))
-    page.wait_for_selector(READY)
-    page.clock.fast_forward(4_000)
-    page.locator(OURS).wait_for(state="hidden")
-
-
 # The store goes away
 
 
@@ -137,7 +119,6 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     turn_to(lead, "Progress")
     lead.get_by_role("table", name="Places by rubric").wait_for()
     assert health(served) == (200, WELL)
-
     postgresql.crash()
     person.choose("R")
     person.go_on("Enter")
@@ -151,7 +132,6 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     tells_nothing(person.page, lead, newcomer)
     assert not newcomer.get_by_text(language("en").say("page.away_title")).is_visible()
     assert health(served) == (503, WELL | {"store": "away", "read": False, "write": False})
-
     postgresql.start()
     person.wait_for_chip("saved")
     newcomer.get_by_label(language("en").say("entry.label")).wait_for()  # all that is offered
@@ -189,19 +169,6 @@ def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context,
     told.wait_for(state="hidden")
 
 
-def test_back_on_a_unit_answered_in_another_window_opens_that_answer(
-    annotator, new_context, short_lived
-):
-    context = new_context()
-    first = annotator("windows", short_lived, context)
-    second = annotator("windows", short_lived, context)
-    unit = second.unit()
-    first.answer("C")
-    second.page.keyboard.press("Backspace")
-    second.in_panel("!panel.querySelector('.editing').hidden")
-    assert (second.unit(), second.chosen()) == (unit, "C")
-
-
 def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_since(
     annotator, short_lived
 ):
@@ -214,19 +181,18 @@ def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_
     assert holds(lambda: here.stored() == {unit: "C"} | there.given)
 
 
-def answer_unsent(server, page):
+def answer_unsent(server, page) -> None:
     """Answer the first unit while the server is away, so that the answer waits in the browser."""
+    page.wait_for_selector(READY)
     server.kill()
     press_keys(page, "l", "Enter")
     page.locator(".chip[data-state=offline]").wait_for()
 
 
 def left_unsent(server, context, rater: str) -> str:
-    """Somebody who came by a link answers while the server is away, and closes the page; the
-    link's query."""
+    """The link of somebody who has done so, and closed the page."""
     own, page = link(server.folder, rater), context.new_page()
     page.goto(server.url + own)
-    page.wait_for_selector(READY)
     answer_unsent(server, page)
     page.close()
     return own
@@ -275,7 +241,6 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
 
 def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_page, by_link):
     page = new_page(by_link.url + link(by_link.folder, "arrives"))
-    page.wait_for_selector(READY)
     answer_unsent(by_link, page)
     kept = page.evaluate("() => Object.entries(localStorage)")
     by_link.start()

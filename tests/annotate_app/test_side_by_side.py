@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -18,7 +17,6 @@ from websockets.asyncio.client import connect as async_connect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from evenhand.annotate_app.sites import MOST_PAGES
 from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, new_link_token, set_account
@@ -39,13 +37,10 @@ from tests.annotate_app.leading import (
     upload,
 )
 from tests.annotate_app.test_door import drawn
-from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
+from tests.annotate_app.together import NAMES, PASSWORD, asked, two_studies
 from tests.commands import python
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
-
-
-# ---- apart --------------------------------------------------------------------------------------
 
 
 @pytest.mark.journey
@@ -71,7 +66,6 @@ def test_what_opens_one_opens_nothing_of_the_other(new_context, together):
         (invite,) = make_invites(study, ["guest"], 1)
     page.goto(f"{second.url}?invite={invite.token}")
     expect(page.locator(".evenhand-complaint")).to_be_visible()
-
     page.goto(lead_link(first.folder, first.url))
     inside(page)
     page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
@@ -145,12 +139,6 @@ def test_a_stranger_learns_of_no_study_and_no_odd_path_leads_to_one(together):
         assert b" 500 " not in said.partition(b"\r\n")[0], target
 
 
-def has_room(together: ServedTogether, name: str, address: str, **headers: str) -> bool:
-    found, said = asked(together, f"/{name}/evenhand/room", address, **headers)
-    assert found == 200
-    return bool(json.loads(said)["room"])
-
-
 def page_of(together: ServedTogether, path: str, address: str = "127.0.0.1") -> ClientConnection:
     return connect(
         f"ws://127.0.0.1:{together.port}{path}",
@@ -158,23 +146,6 @@ def page_of(together: ServedTogether, path: str, address: str = "127.0.0.1") -> 
         source_address=(address, 0),
         open_timeout=20,
     )
-
-
-def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(together):
-    full, free = "127.0.0.2", "127.0.0.3"
-    with ExitStack() as pages:
-        for _ in range(MOST_PAGES):
-            pages.enter_context(page_of(together, "/first/_stcore/stream", full))
-        assert not has_room(together, "first", full)
-        assert has_room(together, "first", free)
-        assert has_room(together, "second", full)
-        assert not has_room(together, "first", full, X_Forwarded_For="203.0.113.5")
-        assert has_room(together, "first", PROXY, X_Forwarded_For="203.0.113.5")
-        assert not has_room(together, "first", PROXY, X_Forwarded_For=f"203.0.113.5, {full}")
-    assert holds(lambda: has_room(together, "first", full))
-
-
-# ---- the lead's pages ---------------------------------------------------------------------------
 
 
 def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_page, together):
@@ -249,9 +220,6 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     assert asked(together, elsewhere, Cookie=cookie)[0] == 403
 
 
-# ---- one process --------------------------------------------------------------------------------
-
-
 def test_health_is_good_only_where_all_are(together):
     lock = sqlite3.connect(together.study("second").folder / "study.db", isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
@@ -277,9 +245,6 @@ def test_nothing_outlives_the_command(tmp_path, number):
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", served.port))
-
-
-# ---- the command --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
