@@ -129,7 +129,7 @@ class Forger:
 
     async def work(self, until: Callable[[], bool], others: list[str]) -> None:
         await self.session.open()
-        acts = (self.answers, self.looks, self.widget, self.query, self.noise)
+        acts = (self.answers, self.looks, self.widget, self.widget, self.noise)
         while not until():
             self.sent += 1
             try:
@@ -169,14 +169,19 @@ class Forger:
             self.session.take(answer.json())
 
     async def widget(self, others: list[str]) -> None:
-        """No event of the panel's, or no JSON at all."""
-        value = self.random.choice(NASTY)
-        event = json.dumps([{"event": self.random.choice(["language", "page"]), "value": value}])
-        texts = ["{", "[]", "null", "[null]", "7", '[{"event": 7}]', "\\u0000", event, event]
-        await self.session.draw(self._message(self.random.choice(texts)))
-
-    async def query(self, others: list[str]) -> None:
-        await self.session.draw(self._message("[]", self.random.choice(PLACES)))
+        """No event of the panel's, or no JSON at all; or another address."""
+        event = {"event": self.random.choice(["language", "page"])}
+        event["value"] = self.random.choice(NASTY)
+        texts = ["{", "[]", "null", "[null]", "7", '[{"event": 7}]', "\\u0000"]
+        message = self.session.asks()
+        run = message.rerun_script
+        if self.random.random() < 0.5:
+            run.query_string = self.random.choice(PLACES)
+        widget = run.widget_states.widgets.add()
+        panel = self.session.component.replace("$$ID", "$$STREAMLIT_INTERNAL_KEY_$$ID")
+        widget.id = self.random.choice([f"{panel}__events"] * 4 + [panel, "no-such-widget"])
+        widget.json_trigger_value = self.random.choice([*texts, *[json.dumps([event])] * 2])
+        await self.session.draw(message)
 
     async def noise(self, others: list[str]) -> None:
         """Bytes by chance, or an order that is not for visitors: nothing need come of it."""
@@ -188,16 +193,6 @@ class Forger:
     def _own_tasks(self) -> list[str]:
         sheet = self.session.data.get("sheet")
         return [question["task"] for question in sheet["questions"]] if sheet else []
-
-    def _message(self, trigger: str, query: str = "") -> BackMsg:
-        message = self.session.asks()
-        run = message.rerun_script
-        run.query_string = query or run.query_string
-        widget = run.widget_states.widgets.add()
-        panel = self.session.component.replace("$$ID", "$$STREAMLIT_INTERNAL_KEY_$$ID")
-        widget.id = self.random.choice([f"{panel}__events"] * 4 + [panel, "no-such-widget"])
-        widget.json_trigger_value = trigger
-        return message
 
 
 async def attack(server: Served, seconds: float, forgers: int) -> tuple[list[float], int, set[str]]:

@@ -39,32 +39,13 @@ def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago,
     given = person.stored()
     keys.press("/")
     listed(person, 30, "70 answers")
+    row = page.locator(ITEMS).first
+    assert row.locator("time").get_attribute("datetime").startswith("20")
+    assert row.locator(".past-answer").text_content() in ("Response A", "Response B", "Neither")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         axe(page, f"earlier answers, {scheme}")
-    keys.press("ArrowDown")
-    keys.press("Enter")
-    person.in_panel("!panel.querySelector('.editing').hidden")
-    unit, _ = person.unit()
-    assert unit in given
-    person.choose("C")
-    person.go_on("Enter")
-    person.in_panel("panel.querySelector('.editing').hidden")
-    assert page.text_content(".material") == present
-    assert holds(lambda: person.stored() == given | {unit: "C"})
-
-
-@pytest.mark.thorough
-def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago):
-    person = annotator("old", long_ago)
-    page, keys = person.page, person.page.keyboard
-    keys.press("/")
-    listed(person, 30, "70 answers")
-    row = page.locator(ITEMS).first
-    assert "No. 70" in row.text_content()
-    assert row.locator("time").get_attribute("datetime").startswith("20")
-    assert row.locator(".past-answer").text_content() in ("Response A", "Response B", "Neither")
-    for count in (60, 70):
+    for count in (60, 70):  # they load as one scrolls
         page.locator(ITEMS).last.scroll_into_view_if_needed()
         listed(person, count, "70 answers")
     texts = page.locator(".past-number").all_text_contents()
@@ -74,8 +55,13 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
     person.in_panel("panel.getRootNode().activeElement.textContent.includes('No. 69')")
     keys.press("Enter")
     person.in_panel("!panel.querySelector('.editing').hidden")
-    keys.press("Escape")
+    unit, _ = person.unit()
+    assert unit in given
+    person.choose("C")
+    person.go_on("Enter")
     person.in_panel("panel.querySelector('.editing').hidden")
+    assert page.text_content(".material") == present
+    assert holds(lambda: person.stored() == given | {unit: "C"})
 
 
 def test_a_leads_answer_to_a_flag_reaches_whoever_raised_it_once(annotator, long_ago, axe):
@@ -129,73 +115,37 @@ def short_day(make_session, serve_study) -> Served:
 
 
 @pytest.mark.thorough
-def test_minutes_left_are_told_once_the_pace_is_known(timed):
-    person = timed("pace")
-    page = person.page
-    assert not page.text_content(".pace")
-    for _ in range(5):
-        page.clock.fast_forward(MINUTES)
-        person.answer("L")
-    page.locator(".pace", has_text="about 35 minutes left").wait_for()
-    page.keyboard.press("Backspace")
-    person.in_panel("!panel.querySelector('.editing').hidden")
-    assert page.text_content(".pace").startswith("about ")
-
-
-@pytest.mark.thorough
 def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(timed, steady, axe):
     person = timed("rests")
     page = person.page
-    for _ in range(6):  # a unit every four minutes: at work all the time
-        assert not page.locator(RESTING).count()
+    for done in range(5):  # a unit every four minutes: at work all the time
+        assert not page.locator(RESTING).count(), done
         page.clock.fast_forward(4 * MINUTES)
         page.keyboard.press("PageDown")
-        person.give("L")
+        person.choose("L")
+        press_keys(page, "Enter", "c", "Enter", "c", "Enter")  # typed ahead: it answers nothing
         page.wait_for_function(OTHER, arg=len(person.given))
-        if page.locator(RESTING).count():
-            break
-    assert len(person.given) == 5
+        person.wait_for_chip("saved")  # or the next minutes are those of a line that is down
+    page.wait_for_selector(RESTING)
     assert "about 20 minutes" in page.text_content(".message")
     assert page.locator(".rail").is_hidden()
+    press_keys(page, "c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter")
+    assert page.locator(RESTING).count()  # what is typed ahead does not wave the offer away
+    assert not page.locator(".sheet[open]").count()
     axe(page, "pause")
     page.reload()
     page.wait_for_selector(RESTING)  # it is offered still, and the unit behind it is not shown
     page.clock.fast_forward(30 * MINUTES)
-    page.get_by_role("button", name="Go on").click()
-    page.wait_for_selector(READY)
-    page.clock.fast_forward(1_000)
-    person.answer("R")
-    rows = steady.labels("rests").sort_values("created_at")["seconds"]
-    assert rows.iloc[-1] < 60
-    assert rows.max() < 5 * 60
-    assert person.all_stored()
-
-
-@pytest.mark.thorough
-def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(timed):
-    person = timed("types")
-    page = person.page
-    for _ in range(5):
-        page.clock.fast_forward(4 * MINUTES)
-        page.keyboard.press("PageDown")
-        person.choose("L")
-        press_keys(page, "Enter", "c", "Enter", "c", "Enter")
-        page.wait_for_function(OTHER, arg=len(person.given))
-        person.wait_for_chip("saved")  # or the next minutes are those of a line that is down
-    page.wait_for_selector(RESTING)
-    press_keys(page, "c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter")
-    assert page.locator(RESTING).count()
-    assert not page.locator(".sheet[open]").count()
-    page.keyboard.press("?")  # what is no key of a unit still does what it does
-    page.locator(".sheet[open]").wait_for()
-    page.keyboard.press("Escape")
-    page.clock.fast_forward(1_000)
     page.keyboard.press("Enter")
     page.wait_for_selector(READY)
     assert person.chosen() is None
-    assert person.all_stored()
+    assert page.text_content(".pace").startswith("about ")
+    page.clock.fast_forward(1_000)
     person.answer("R")  # and it is not offered again at once
     assert not page.locator(RESTING).count()
+    rows = steady.labels("rests").sort_values("created_at")["seconds"]
+    assert rows.iloc[-1] < 60
+    assert rows.max() < 5 * 60
     assert person.all_stored()
 
 
