@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from tests.annotate_app.test_payload import GOOD
 
 from evenhand.annotate_app.languages import ENGLISH, fitting, known_languages, language, offered
 from evenhand.annotate_app.payload import page_data, read_sent
@@ -25,6 +24,7 @@ from evenhand.study.settings.study_toml import (
     BackgroundQuestion,
 )
 from evenhand.texts import texts
+from tests.annotate_app.test_wire import GOOD
 
 APP = Path(__file__).parents[2] / "annotate_app"
 AWAY_PAGE_WRITER = APP.parent / "deploy" / "nginx" / "write_away_page.py"
