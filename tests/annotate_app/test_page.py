@@ -13,7 +13,6 @@ from evenhand.annotate_app.payload import panel_path
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.creation import usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import claims, session_events, told_totals
@@ -279,47 +278,6 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
         page.keyboard.press("Escape")
 
 
-MOST_BESIDE_THE_TEXTS = 12_000
-
-
-@pytest.fixture(scope="module")
-def several(make_study, serve_study):
-    """A study with the usual rubrics, all of a kind on one screen, and long responses rendered."""
-    row = "| a cell of some words | another one |\n"
-    paragraph = "Some people hold that **this is right**, and others that it is *not* so.\n\n"
-    response = f"## A heading\n\n{paragraph * 30}\n{row}| --- | --- |\n{row * 8}"
-    said = {"rubrics": usual_rubrics(propositions=False), "screen": "all", "display": "markdown"}
-    return serve_study(make_study(3, lambda number, side: f"{response}\n{number}{side}", **said))
-
-
-def answer_all(page) -> None:
-    go_on(page, *"1" * page.locator(".ask").count(), "Enter")
-
-
-@pytest.mark.thorough
-def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
-    page = new_context().new_page()
-    frames = frames_of(page)
-    arrive(page, several, "light")
-    instructions = set()
-    everything = b""
-
-    def cost() -> int:
-        texts = page.locator(".material .text").all_text_contents()
-        return sum(map(len, frames)) - sum(len(text.encode()) for text in texts)
-
-    for _ in range(4):
-        instructions |= {text[:60] for text in page.locator(".instructions").all_text_contents()}
-        everything += b"".join(frames)
-        frames.clear()
-        answer_all(page)
-        assert holds(lambda: cost() > 0)  # the page may have drawn what is still being counted
-        assert cost() <= MOST_BESIDE_THE_TEXTS
-    for text in instructions:
-        told = text.split("\n")[0].encode("unicode_escape")  # as JSON has it
-        assert everything.count(told) == 1, text
-
-
 @pytest.mark.thorough
 def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     page = new_context().new_page()
@@ -327,7 +285,7 @@ def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
     arrive(page, served, "nosy")
-    answer_all(page)
+    go_on(page, "1", "Enter")
     page.goto(f"{served.url}?lead=x")
     page.get_by_role("textbox", name="Password").wait_for()
     heard = b"".join(frames)
