@@ -159,16 +159,6 @@ def go_on(page: Page) -> None:
     page.get_by_role("button", name="Continue").click()
 
 
-def to_practice(page: Page) -> None:
-    heading(page, "Before you begin")
-    go_on(page)
-    heading(page, "Your consent")
-    page.get_by_role("button", name="I agree and want to take part").click()
-    heading(page, "Length")
-    go_on(page)
-    page.wait_for_selector(".panel .option")
-
-
 def answer_shorter(page: Page, wrong: bool = False) -> None:
     """Choose the shorter response; Enter."""
     page.wait_for_selector(READY)

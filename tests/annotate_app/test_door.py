@@ -612,8 +612,8 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
 def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     second = together.study("second")
     page = lead(second, "Sessions")
-    page.get_by_label("Annotator codes").fill("dora")
-    settled(page).get_by_role("button", name="Make links").click()
+    fill(page, "Annotator codes", "dora")
+    press(page, "Make links")
     expect(page.locator("code")).to_contain_text(f"{second.url}?invite=")
     turn_to(page, "Export")
     with page.expect_download() as started:

@@ -30,7 +30,6 @@ from tests.annotate_app.leading import (
     participant,
     prolific_id,
     rater_of,
-    to_practice,
 )
 
 pytestmark = pytest.mark.browser
@@ -474,7 +473,12 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd, new_p
             page.get_by_text("Please open this study by the link").wait_for()
         assert page.locator(".panel, .st-key-step, input").count() == 0
     page.goto(f"{crowd.url}{good}&rater={begun}")
-    to_practice(page)
+    heading(page, "Before you begin")
+    go_on(page)
+    page.get_by_role("button", name="I agree and want to take part").click()
+    heading(page, "Length")
+    go_on(page)
+    page.wait_for_selector(".panel .option")
     assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
 
 

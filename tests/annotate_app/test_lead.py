@@ -25,10 +25,7 @@ from evenhand.study import open_study
 from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight
-from evenhand.study.lead.disagreements import (
-    past_decisions,
-    sorted_so_far,
-)
+from evenhand.study.lead.disagreements import past_decisions, sorted_so_far
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append

@@ -273,8 +273,7 @@ def test_a_file_that_is_broken_by_hand_changes_nothing_until_it_is_mended(
 
 
 @pytest.mark.parametrize(
-    ("width", "colours"),
-    [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)],
+    ("width", "colours"), [(1280, "light"), pytest.param(390, "dark", marks=pytest.mark.thorough)]
 )
 def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
     how = {"viewport": {"width": width, "height": 900}, "color_scheme": colours}

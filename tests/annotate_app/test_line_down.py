@@ -429,27 +429,6 @@ def test_an_option_counts_only_once_its_unit_has_been_seen(far):
     assert "Not taken" in person.page.text_content(".notice")
 
 
-WATCH = """
-window.alarms = 0;
-const look = () => {
-  const said = document.querySelector(".evenhand-offline");
-  if (said?.checkVisibility({ visibilityProperty: true })) window.alarms += 1;
-  requestAnimationFrame(look);
-};
-look();
-"""
-
-
-def test_nothing_alarms_who_opens_the_page_over_a_slow_line(browser, served):
-    page = browser.new_page()
-    page.add_init_script(WATCH)
-    with SlowLine(served.port) as line:
-        line.milliseconds = 75
-        arrive(page, served, "opens", line.url)
-        assert page.evaluate("window.alarms") == 0
-    page.close()
-
-
 def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
     person = far(1_000, "-leaving")
     page = person.page

@@ -272,46 +272,34 @@ HANDED_ON = {"act_form", "lead_callback", "partial", "press", "storing_callback"
 """What is given to these is called later."""
 
 
-class _Calls(ast.NodeVisitor):
-    """Names that a function calls or hands to a process apart, and "st", in their order; of what
-    is defined in it and called later, nothing.
+def called(node: ast.AST) -> Iterator[str]:
+    """Names that are called or handed to a process apart, and "st", in their order; of what is
+    defined there and called later, nothing.
     """
-
-    def __init__(self, function: ast.FunctionDef) -> None:
-        self.found: list[str] = []
-        for statement in function.body:
-            self.visit(statement)
-
-    def visit_FunctionDef(self, node: ast.AST) -> None:
-        pass
-
-    visit_Lambda = visit_FunctionDef  # noqa: N815
-
-    def visit_keyword(self, node: ast.keyword) -> None:
-        if not (node.arg or "").startswith("on_"):
-            self.visit(node.value)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        if getattr(node.func, "id", "") not in HANDED_ON:
-            for each in (*node.args, *node.keywords, node.func):
-                self.visit(each)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        self.visit(node.value)
-        self.found.append(node.attr)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        self.found.append(node.id)
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        return
+    inner = ast.iter_child_nodes(node)
+    if isinstance(node, ast.keyword) and (node.arg or "").startswith("on_"):
+        return
+    if isinstance(node, ast.Call):
+        if getattr(node.func, "id", "") in HANDED_ON:
+            return
+        inner = iter([*node.args, *node.keywords, node.func])
+    for each in inner:
+        yield from called(each)
+    if isinstance(node, (ast.Attribute, ast.Name)):
+        yield node.attr if isinstance(node, ast.Attribute) else node.id
 
 
 @cache
 def functions(code: str) -> dict[str, list[str]]:
     """What is called by each function of a module, and by each that is defined in one."""
-    tree = ast.parse(code)
-    known = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    known = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
     inner = {id(each) for node in known for each in ast.walk(node) if each is not node}
     names = {id(node): f"a part, {node.name}" if id(node) in inner else node.name for node in known}
-    return {names[id(node)]: _Calls(node).found for node in known}
+    return {
+        names[id(node)]: [name for each in node.body for name in called(each)] for node in known
+    }
 
 
 def reaching(goal: set[str], calls: dict[str, list[str]]) -> set[str]:
