@@ -88,6 +88,9 @@ def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
     page.keyboard.press("PageDown")
     person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
     assert scrolled(person)[1] == 0
+    press_keys(page, "Escape", "=")  # tied to each other: the same share of each
+    page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 1e6)")
+    person.in_panel("panel.querySelectorAll('.response .text')[1].scrollTop > 1000")
     press_keys(page, "?", "PageDown")  # the dialog's
     listed = page.locator(".sheet dl").text_content()
     assert all(key in listed for key in ("PageUp", "PageDown", "Space", "Home", "End", "0"))

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from harness.ports import free_port
 from harness.served import answers, holds
 from harness.studies import response_rubric
 from tests.annotate_app.leading import frames_of
-from tests.exchange.test_items import ITEMS
 
 pytestmark = pytest.mark.browser
 
@@ -250,17 +248,6 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
     ends(page, "1 of 1", "1")
     with open_study(tmp_path / "calls-study") as study:
         assert answers_table(study.store)["display"].tolist() == ["opened"]
-
-
-def test_a_tools_own_file_from_the_command_to_the_verdict(labelling, browser, tmp_path, capsys):
-    shutil.copy(ITEMS / "inspect.eval", tmp_path)
-    page = opened(browser, labelling("inspect.eval", *YES_NO, "--judge", "model_graded_qa"))
-    assert "model_graded_qa" not in page.content()
-    for _ in range(3):
-        go_on(page, "1", "Enter")
-    ends(page, "4 of 4", "1")
-    assert main(["report", str(tmp_path / "inspect-study")]) == 0
-    assert ": only one annotator labelled (model_graded_qa)." in capsys.readouterr().out
 
 
 def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):

@@ -5,10 +5,7 @@ import json
 import random
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -26,13 +23,12 @@ from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import past_decisions, sorted_so_far
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import GradeAttempt, utc_now
 from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import participant_entries, remarks
-from evenhand.study.tables.ratings import Mark, validate_ratings
+from evenhand.study.tables.ratings import Mark
 from evenhand.texts import written
 from harness.annotator import READY, SUBJECT, Annotator, arrive, response_text
 from harness.served import Served
@@ -82,7 +78,7 @@ PAGES = {
 def served(make_study, serve_study) -> Served:
     folder = make_study(30, raters_per_unit=3)
     with open_study(folder) as study:
-        for name, role in (("ada", "lead"), ("chair", "expert"), ("deputy", "expert")):
+        for name, role in (("ada", "lead"), ("chair", "expert")):
             set_account(study.store, name, PASSWORD, role)
         numbers = range(1, 17)
         first = ["LRC"[n % 3] for n in numbers]
@@ -160,6 +156,11 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
         ratings = study.ratings()
     (row,) = ratings[ratings["rater_kind"] == "adjudicator"].to_dict("records")
     assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "C")
+    for place in ("overview", "sessions", "adjudication"):  # one page at every address
+        page.goto(served.url + place)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
+        expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+        page.wait_for_url(served.url + place)
     with open_study(served.folder) as study:
         disable_account(study.store, "chair")
     page.get_by_role("button", name="Skip").click()
@@ -303,18 +304,6 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     log_in(kept, "ada")
     expect(kept.get_by_role("heading", level=1)).to_have_text("Accounts")
     assert kept.context.cookies()  # without which no file is taken in
-
-
-def test_an_expert_finds_one_page_at_every_address(new_page, served):
-    page = new_page(f"{served.url}?lead")
-    log_in(page, "deputy")
-    inside(page)
-    for place in ("overview", "sessions", "adjudication"):
-        page.goto(served.url + place)
-        expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
-        expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)  # one needs no list
-        page.wait_for_url(served.url + place)
-    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def named_to(received: list[bytes]) -> set[str]:
@@ -465,8 +454,20 @@ def twenty(make_study, serve_study) -> Served:
     with open_study(folder) as study:
         for name in ("chair", "deputy"):
             set_account(study.store, name, PASSWORD, "expert")
-        frame = pd.DataFrame(list(_ratings(random.Random(3))))
-        import_ratings(study, validate_ratings(frame, "test"), "test")
+        rng = random.Random(3)
+        for rubric, options, side in (("shorter", "LRC", ""), ("refusal", "12345", "|a")):
+            units = [f"p{n:04d}|{SUBJECT}{side}" for n in range(1, PAIRS + 1)]
+            truth = rng.choices(options, k=PAIRS)
+            for at, rater in enumerate([*RATERS, GRADER]):
+                wrong = 1 if rater == CARELESS else 0.3
+                says = [rng.choice(options) if rng.random() < wrong else true for true in truth]
+                own = {n for n in range(PAIRS) if (at - n * EACH) % len(RATERS) < EACH}
+                labels = [
+                    each if rater == GRADER or n in own else "-" for n, each in enumerate(says)
+                ]
+                about = {"graders": [GRADER], "created_at": "2026-03-02T09:00:00.000+00:00"}
+                about["seconds"] = 2.0 if rater == CARELESS else 30.0
+                with_labels(study, {rater: labels}, rubric, units=units, **about)
         entry = {"rater_id": "r06", "participant_id": PARTICIPANT, "study_id": "s"}
         entry |= {"session_id": "1", "created_at": utc_now()}
         about = {"kind": "flag", "rubric": "shorter", "order": "ab", "draw": 0}
@@ -482,28 +483,6 @@ def twenty(make_study, serve_study) -> Served:
     return serve_study(folder)
 
 
-def _ratings(rng: random.Random) -> Iterator[dict[str, Any]]:
-    began = datetime(2026, 3, 2, 9, tzinfo=UTC)
-    turn = 0
-    for rubric, options in (("shorter", "LRC"), ("refusal", "12345")):
-        for n in range(1, PAIRS + 1):
-            truth, side = rng.choice(options), "" if rubric == "shorter" else "|a"
-            unit = {"unit_id": f"p{n:04d}|{SUBJECT}{side}", "rubric": rubric}
-            people = [RATERS[(n * EACH + k) % len(RATERS)] for k in range(EACH)]
-            for rater in [*people, GRADER]:
-                turn += 1
-                careless = rater == CARELESS
-                says = rng.choice(options) if careless or rng.random() < 0.3 else truth
-                yield unit | {
-                    "rater_id": rater,
-                    "rater_kind": "model" if rater == GRADER else "human",
-                    "label": says,
-                    "seconds": 2.0 if careless else 20.0 + rng.random() * 20,
-                    "created_at": (began + timedelta(minutes=6 * turn)).isoformat(),
-                }
-
-
-@pytest.mark.thorough
 def test_the_verdicts_come_first_and_a_look_is_asked_for(lead, twenty):
     page = lead(twenty)
     expect(page.get_by_text("Computing the figures:")).to_be_visible()  # no long silence

@@ -4,8 +4,6 @@ import io
 import math
 import random
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +66,7 @@ from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.tables.ratings import read_attacked, validate_ratings
 from evenhand.texts import DASH, written
 from harness.studies import label_all, send, task_of, with_labels
+from tests.commands import python
 
 
 @pytest.mark.parametrize(
@@ -417,8 +416,7 @@ print({"evenhand.analysis", "evenhand.graders", "evenhand.annotate_app.lead"} & 
 @pytest.mark.slow
 def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(looked_at):
     """In a process of its own, since tests have loaded them into this one."""
-    command = [sys.executable, "-P", "-c", LOADED, str(looked_at)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = python("-c", LOADED, looked_at, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     *seen, loaded = done.stdout.splitlines()
     assert [written("lead_door.title") in each for each in seen] == [False, True, True]

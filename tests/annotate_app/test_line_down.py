@@ -184,19 +184,15 @@ def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_
     assert holds(lambda: here.stored() == {unit: "C"} | there.given)
 
 
-def answer_unsent(server, page) -> None:
-    """Answer the first unit while the server is away, so that the answer waits in the browser."""
+def left_unsent(server, context, rater: str) -> str:
+    """Answer the first unit while the server is away, so that the answer waits in the browser, and
+    close the page; the link of whoever has done so."""
+    own, page = link(server.folder, rater), context.new_page()
+    page.goto(server.url + own)
     page.wait_for_selector(READY)
     server.kill()
     press_keys(page, "l", "Enter")
     page.locator(".chip[data-state=offline]").wait_for()
-
-
-def left_unsent(server, context, rater: str) -> str:
-    """The link of somebody who has done so, and closed the page."""
-    own, page = link(server.folder, rater), context.new_page()
-    page.goto(server.url + own)
-    answer_unsent(server, page)
     page.close()
     return own
 
@@ -204,9 +200,6 @@ def left_unsent(server, context, rater: str) -> str:
 @pytest.fixture(scope="module")
 def by_link(make_session, serve_study):
     return serve_study(make_session(2, '[session]\nentry = "invite"'))
-
-
-NAMES_KEPT = "() => Object.keys(localStorage).filter((name) => name.includes(':answer:'))"
 
 
 def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by_link, axe):
@@ -240,25 +233,6 @@ def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by
         Sessions(study).readmit("ends")
     reload(page)
     assert holds(lambda: len(by_link.labels("ends")) == 1)  # it was kept all the same
-
-
-def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_page, by_link):
-    page = new_page(by_link.url + link(by_link.folder, "arrives"))
-    answer_unsent(by_link, page)
-    kept = page.evaluate("() => Object.entries(localStorage)")
-    by_link.start()
-    assert holds(lambda: len(by_link.labels("arrives")) == 1)
-    page.locator(".chip[data-state=saved]").wait_for()
-    with open_study(by_link.folder) as study:
-        Sessions(study).release("arrives", "returned")
-    page.evaluate(
-        "(kept) => kept.forEach(([name, text]) => localStorage.setItem(name, text))", kept
-    )
-    assert page.evaluate(NAMES_KEPT)
-    page.reload()
-    heading(page, "Your part has ended")
-    assert holds(lambda: not page.evaluate(NAMES_KEPT))
-    assert page.get_by_role("alert").count() == 0
 
 
 def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_context, by_link):

@@ -265,27 +265,6 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown, ax
     assert (answer["display"], answer["evidence"]) == ("markdown", "[]")
 
 
-@pytest.mark.thorough
-def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown):
-    person = annotator("wide", in_markdown)
-    page = person.page
-    boxes = page.locator(".response .wide[tabindex]")
-    person.in_panel("panel.querySelectorAll('.wide[tabindex]').length === 4")
-    for name in ("Table", "Code"):
-        box = page.get_by_role("region", name=name).first
-        box.focus()
-        page.keyboard.press("ArrowRight")
-        page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
-    assert boxes.count() == 4
-    press_keys(page, "Escape", "PageDown")
-    texts = page.locator(".response .text")
-    left, right = texts.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
-    assert left == right > 200
-    page.keyboard.press("=")
-    texts.first.evaluate("node => node.scrollTo(0, 0)")
-    person.in_panel("[...panel.querySelectorAll('.response .text')].every(t => t.scrollTop === 0)")
-
-
 UNSEEN = {
     "\u200b": "zero-width space",
     "\u202e": "right-to-left override",

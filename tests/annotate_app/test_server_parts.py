@@ -309,17 +309,6 @@ def reaching(goal: set[str], calls: dict[str, list[str]]) -> set[str]:
     return goal
 
 
-def faults(code: str, touching: set[str]) -> Iterator[str]:
-    """The functions that store something after they have asked something of Streamlit."""
-    calls = functions(code)
-    storing = reaching(WRITERS, calls)
-    for name, called in calls.items():
-        asked = [at for at, each in enumerate(called) if each in touching and each not in storing]
-        stored = [at for at, each in enumerate(called) if each in storing]
-        if asked and stored and asked[0] < stored[-1]:
-            yield name
-
-
 def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     codes = {path: path.read_text("utf-8") for path in FOLDER.rglob("*.py")}
     every = [each for code in codes.values() for each in functions(code).items()]
@@ -327,8 +316,13 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     found = set()
     for path, code in codes.items():
         if "import streamlit" in code:  # else no run of Streamlit's is in it
-            touching = reaching({"st"}, public | functions(code))
-            found |= {f"{path.stem}.{name}" for name in faults(code, touching)}
+            calls = functions(code)
+            touching, storing = reaching({"st"}, public | calls), reaching(WRITERS, calls)
+            for name, said in calls.items():
+                asked = [n for n, each in enumerate(said) if each in touching - storing]
+                stored = [n for n, each in enumerate(said) if each in storing]
+                if asked and stored and asked[0] < stored[-1]:
+                    found.add(f"{path.stem}.{name}")
     # A wish that a button has left is carried out by the run that reaches it, and kept until then.
     wishes = {f"new_study_page.{name}" for name in ("_carry_out", "_of_items", "_of_pairs")}
     assert found == wishes | {"new_study_page.show_new_study"}
