@@ -129,7 +129,6 @@ def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
 
 
 def prolific_id(name: str) -> str:
-    """An id as Prolific's are."""
     return hashlib.sha256(name.encode()).hexdigest()[:24]
 
 
@@ -160,7 +159,6 @@ def go_on(page: Page) -> None:
 
 
 def answer_shorter(page: Page, wrong: bool = False) -> None:
-    """Choose the shorter response; Enter."""
     page.wait_for_selector(READY)
     texts = page.locator(".material .response .text").all_inner_texts()
     left_is_shorter = len(texts[0]) < len(texts[1])

@@ -39,23 +39,13 @@ CHANCE = 3.9
 """Standard errors above chance that no luck explains: 19 of 20 coins alike, 2 times in 100,000."""
 
 
-@dataclass
-class Made:
-    """A study on whose texts nothing rests, and what its units' ids are by guessing."""
-
-    folder: Path
-    units: list[str]
-
-
 def swapped(row: dict[str, str]) -> dict[str, str]:
-    """A pair with its sides exchanged."""
     other = {"a": "b", "b": "a"}
     turned = {name: "_".join(other.get(part, part) for part in name.split("_")) for name in row}
     return {name: row[turned[name]] for name in row}
 
 
-def paired(home: Path, rng: np.random.Generator) -> Made:
-    """A study of twelve pairs of the demo."""
+def paired(home: Path, rng: np.random.Generator) -> tuple[Path, list[str]]:
     with as_file(files("evenhand.data") / "demo_pairs.csv") as file:
         known = read_pairs(file)
     some = known.iloc[sorted(rng.choice(len(known), 12, replace=False))]
@@ -87,7 +77,9 @@ def paired(home: Path, rng: np.random.Generator) -> Made:
     return study_of(home, said, units, pairs, ["even-handedness", "refusal"])
 
 
-def study_of(home: Path, said: list, units: list, pairs: Path, rubrics: list[str]) -> Made:
+def study_of(
+    home: Path, said: list, units: list, pairs: Path, rubrics: list[str]
+) -> tuple[Path, list[str]]:
     """The study: everything in one block, one attention check in every stretch of nine answers."""
     responses = home / "responses.jsonl"
     lines = [json.dumps({"subject": s, "prompt": p, "response": r}) for s, p, r in said]
@@ -112,7 +104,7 @@ def study_of(home: Path, said: list, units: list, pairs: Path, rubrics: list[str
         "annotation": {"pairs_per_block": 100},
         "attention": {"file": "attention.toml", "every": EVERY},
     })  # fmt: skip
-    return Made(folder, [*known, *(f"check:c{number}" for number in range(len(units)))])
+    return folder, [*known, *(f"check:c{number}" for number in range(len(units)))]
 
 
 @dataclass
@@ -126,9 +118,11 @@ class Truth:
     cluster: str
 
 
-def seen_by_all(made: Made, home: Path) -> tuple[list[list[Screen]], list[bytes], dict[str, Truth]]:
+def seen_by_all(
+    folder: Path, home: Path
+) -> tuple[list[list[Screen]], list[bytes], dict[str, Truth]]:
     """Every screen of every rater, all that they received, and what was true of each task."""
-    served = Served(made.folder, home)
+    served = Served(folder, home)
     served.start()
     try:
         served.enter(*RATERS)
@@ -141,7 +135,7 @@ def seen_by_all(made: Made, home: Path) -> tuple[list[list[Screen]], list[bytes]
     finally:
         served.kill()
     truths = {}
-    with open_study(made.folder) as study, study.store.read() as connection:
+    with open_study(folder) as study, study.store.read() as connection:
         for row in connection.execute(sa.select(claims)):
             is_check = has_known_answer(row.unit_id)
             pair, subject, _ = ("", "", "") if is_check else parse_unit_id(row.unit_id)
@@ -202,12 +196,12 @@ def test_no_guess_from_all_that_was_received_is_better_than_chance(tmp_path):
     for number in range(2):
         home = tmp_path / str(number)
         home.mkdir()
-        made = paired(home, rng)
-        screens, received, truths = seen_by_all(made, home)
-        assert {truth.unit for truth in truths.values()} <= {*made.units}
-        with open_study(made.folder) as study:
+        folder, units = paired(home, rng)
+        screens, received, truths = seen_by_all(folder, home)
+        assert {truth.unit for truth in truths.values()} <= {*units}
+        with open_study(folder) as study:
             rubrics = {name: rubric.hash for name, rubric in study.rubrics.items()}
-        told_by_ids = identified(received, guessed_ids(RATERS, made.units, rubrics))
+        told_by_ids = identified(received, guessed_ids(RATERS, units, rubrics))
         assert len(told_by_ids) == 0, f"{len(told_by_ids)} of {len(truths)}"
         assert not any(name.encode() in raw for raw in received for name in (*NAMES, "check:"))
         found.append([

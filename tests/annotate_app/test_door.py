@@ -81,7 +81,6 @@ def answer_of(
 
 
 def line_to(server: Served) -> socket.socket:
-    """An open page that says nothing."""
     line = socket.create_connection(("127.0.0.1", server.port), timeout=20)
     line.sendall(HANDSHAKE.encode())
     assert b" 101 " in line.recv(4096)
@@ -121,7 +120,6 @@ def test_a_file_of_somebody_without_a_login_is_refused_unread(server):
 
 
 async def knock(server: Served | ServedTogether, origin: str, **how: Any) -> int:
-    """The status with which a page of this origin is answered."""
     try:
         async with page_of(server, origin=origin, **how):
             return 101
@@ -176,7 +174,6 @@ def test_only_the_studys_own_names_are_answered(server, status, hosts):
 
 
 def megabytes(server: Served) -> float:
-    """The memory of the app's process."""
     assert server.process is not None
     return psutil.Process(server.process.pid).memory_info().rss / 1e6
 
@@ -253,7 +250,6 @@ def test_a_message_that_is_too_long_ends_its_own_connection(server):
 
 
 def new_browser(server: Served) -> str:
-    """The cookie that a browser gets with its first page."""
     cookies = answer_of(server, "/").headers.get_all("Set-Cookie", [])
     (given,) = [each for each in cookies if each.startswith("evenhand_session=")]
     assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(given.split("; "))
@@ -340,7 +336,6 @@ def test_behind_tls_no_cookie_travels_without_it(server):
 
 
 def test_a_session_of_one_opens_in_no_other(together):
-    """Not even for its lead, in a browser with one cookie for both."""
     cookie = "; ".join(f"evenhand_session_{name}={'x' * 43}" for name in NAMES)
     with open_study(together.study("first").folder) as study:
         link = new_link_token(study.store)
@@ -496,8 +491,6 @@ def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its
 
 
 def test_the_sixty_first_person_reads_a_sentence(new_page, server):
-    """A classroom behind one address, and one more: there is an answer, and it says what to do."""
-
     def room(address: str) -> bool:
         answer = answer_of(server, "/evenhand/room", X_Forwarded_For=address)
         return bool(json.loads(answer.read())["room"])
@@ -521,7 +514,6 @@ def test_the_sixty_first_person_reads_a_sentence(new_page, server):
 
 @pytest.mark.journey
 def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
-    """In one browser and under one code, which is another person in each."""
     context = new_context()
     people = [arrive(context.new_page(), together.study(name), "ann") for name in NAMES]
     for person in people:
@@ -533,32 +525,16 @@ def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
     assert {f"evenhand_session_{name}" for name in NAMES} <= names
 
 
-def test_what_opens_one_opens_nothing_of_the_other(new_context, together):
+def test_what_opens_one_opens_nothing_of_the_other_to_which_a_lead_finds_a_way(new_page, together):
     first, second = (together.study(name) for name in NAMES)
-    page = new_context().new_page()
-    page.goto(lead_link(first.folder, second.url))  # a link of the first at the second
+    page = new_page(lead_link(first.folder, second.url))  # a link of the first at the second
     expect(page.get_by_text("this link is not valid")).to_be_visible()
     with open_study(first.folder) as study:
         (invite,) = make_invites(study, ["guest"], 1)
+        set_account(study.store, "chair", PASSWORD, "expert")
     page.goto(f"{second.url}?invite={invite.token}")
     expect(page.locator(".evenhand-complaint")).to_be_visible()
     page.goto(lead_link(first.folder, first.url))
-    inside(page)
-    page.goto(f"{second.url}overview")  # in the same window, with all that the first left there
-    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
-    log_in(page, "ada", f"{PASSWORD} for first")
-    expect(page.locator(".evenhand-complaint")).to_be_visible()
-    page.get_by_label("Password", exact=True).fill(f"{PASSWORD} for second")
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-    page.goto(f"{first.url}overview")  # the login in the first is still there
-    expect(page.get_by_text("Leading the study")).to_be_visible()
-
-
-def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_page, together):
-    first, second = (together.study(name) for name in NAMES)
-    page = new_page(lead_link(first.folder, first.url))
     inside(page)
     ways = page.get_by_role("navigation", name="Other studies at this address")
     expect(ways.get_by_role("link")).to_have_text(["second"])
@@ -566,13 +542,18 @@ def test_a_lead_goes_from_one_study_to_the_other_and_an_expert_does_not(new_page
     page.wait_for_url(f"{first.url}new-study")
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("New study")
-    turn_to(ways, "second")
+    turn_to(ways, "second")  # in the same window, with all that the first left there
     page.wait_for_url(f"{second.url}overview")
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
-    with open_study(first.folder) as study:
-        set_account(study.store, "chair", PASSWORD, "expert")
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+    log_in(page, "ada", f"{PASSWORD} for first")
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+    log_in(page, "ada", f"{PASSWORD} for second")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.goto(f"{first.url}overview")  # the login in the first is still there
+    expect(page.get_by_text("Leading the study")).to_be_visible()
     page = new_page(f"{first.url}adjudication")
-    log_in(page, "chair")
+    log_in(page, "chair")  # an expert finds no way
     expect(page.get_by_text("Leading the study")).to_be_visible()
     expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
 

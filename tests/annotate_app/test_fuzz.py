@@ -30,7 +30,6 @@ ANNOTATORS = 12
 
 
 async def work(port: int, rater: str, acknowledged: set[str]) -> None:
-    """Label as fast as the server answers, until it is gone."""
     session = Session(port, rater)
     session.acknowledged = acknowledged
     with contextlib.suppress(*GONE):
@@ -163,7 +162,6 @@ class Forger:
             self.session.take(answer.json())
 
     async def widget(self, others: list[str]) -> None:
-        """No event of the panel's, or no JSON at all; or another address."""
         event = {"event": self.any.choice(["language", "page"]), "value": self.any.choice(NASTY)}
         texts = ["{", "[]", "null", "[null]", "7", '[{"event": 7}]', "\\u0000"]
         message = self.session.asks()
@@ -185,7 +183,6 @@ class Forger:
 
 
 async def attack(server: Served, seconds: float, forgers: int) -> tuple[list[float], int, set[str]]:
-    """Forgers at work, and somebody who labels meanwhile: how long each of their answers took."""
     server.enter("honest", *(f"forger{seed}" for seed in range(forgers)))
     honest = Session(server.port, "honest")
     await honest.open()

@@ -36,7 +36,6 @@ def reader(annotator, long_texts):
 
 
 def scrolled(person: Annotator) -> list[int]:
-    """How far both responses are scrolled, in pixels, left first."""
     tops = person.page.locator(".response .text")
     return tops.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
 

@@ -147,7 +147,6 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
 def test_an_image_is_shown_with_its_description_and_nothing_that_was_written_into_it(
     labelling, browser, axe, tmp_path
 ):
-    """A file beside the table and a text of bytes; the rubric's own blocks name them."""
     secret, picture, told = "gpt-image-1", Pictures.new("RGB", (2000, 900), "green"), PngInfo()
     told.add_text("Software", secret)
     picture.save(tmp_path / "1.png", pnginfo=told)
@@ -251,7 +250,6 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
 
 
 def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
-    """A phone, and a page at 400% (WCAG 1.4.10), light and dark."""
     Pictures.new("RGB", (900, 400), "green").save(tmp_path / "1.png")
     row = {"shot": "1.png", "shot_alt": "a field", "call": json.dumps({"a": {"b": [1, "c" * 90]}})}
     row |= {"messages": LONG_CHAT, "note": "A note.", "output": "def f(): return 'x' * 100"}

@@ -37,7 +37,6 @@ MAY_BE_EQUAL = {"de": {"panel.key_enter"}, "es": set[str]()}
 
 
 def counted(key: str, among: dict[str, str]) -> str:
-    """The key that is said, of a text that may be one of two forms."""
     whole, _, form = key.rpartition(".")
     return whole if form in ("one", "other") and f"{whole}.one" in among else key
 

@@ -307,7 +307,6 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
 
 
 def named_to(received: list[bytes]) -> set[str]:
-    """The pages that a browser was told of, by the two kinds of messages that name any."""
     messages = [ForwardMsg.FromString(each) for each in received]
     assert "delta" in {message.WhichOneof("type") for message in messages}  # the listening works
     lists = [message.navigation.app_pages for message in messages]

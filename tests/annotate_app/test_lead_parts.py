@@ -2,7 +2,6 @@
 
 import io
 import math
-import random
 import re
 import time
 from collections.abc import Iterator
@@ -43,7 +42,7 @@ from evenhand.reporting.ratings_file.declared import ItemOptions
 from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
-from evenhand.study import Study, open_study
+from evenhand.study import open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import exclude, oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag
@@ -53,7 +52,6 @@ from evenhand.study.lead.disagreements import (
     reopen,
     sorted_so_far,
 )
-from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import (
     Forecast,
     confusions,
@@ -63,7 +61,7 @@ from evenhand.study.lead.progress import (
     rubric_progress,
 )
 from evenhand.study.store.grades import AttackedGrade
-from evenhand.study.tables.ratings import read_attacked, validate_ratings
+from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import DASH, written
 from harness.studies import label_all, send, task_of, with_labels
 from tests.commands import python
@@ -271,49 +269,32 @@ def test_figures_follow_the_labels(make_study):
 # Counts: in another process the same numbers, and fresh
 
 
-def _at_random(folder: Path, seed: int) -> Study:
-    """Six people with labels, skips and times at random; one is excluded, one has a task open."""
-    rng = random.Random(seed)
-    rows = [
-        {
-            "unit_id": f"p{unit:04d}|secret-subject",
-            "rubric": "shorter",
-            "rater_id": f"r{rater}",
-            "rater_kind": "human",
-            "label": (label := rng.choice(["L", "R", "C", ""])),
-            "unscored_reason": "" if label else "skipped_other",
-            "seconds": rng.choice([None, rng.uniform(1, 90)]),
-            "created_at": f"2026-03-0{rng.randint(1, 9)}T09:00:00.000+00:00",
-        }
-        for rater in range(6)
-        for unit in range(1, 13)
-        if rng.random() < 0.7
-    ]
-    study = open_study(folder)
-    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
-    exclude(study.store, f"r{rng.randrange(6)}", "at random")
-    task_of(AnnotationDesk(study), "new")
-    return study
-
-
 @pytest.mark.slow
 def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make_study):
-    for seed in (1, 2):
-        with _at_random(make_study(12), seed) as study:
-            for count in (rubric_progress, rater_progress):
-                pd.testing.assert_frame_equal(latest(study, count), count(study))
-            assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
-            answers = counted(study, rater_answers, "r1")
-            pd.testing.assert_frame_equal(answers, rater_answers(study, "r1"))
-            (theirs,) = counted(study, confusions, "r1").values()
-            (ours,) = confusions(study, "r1").values()
-            pd.testing.assert_frame_equal(theirs, ours)
-            with pytest.raises(InputError, match="annotators have no labels on this item"):
-                counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong is said here
-            before = latest(study, rubric_progress)["done"].sum()
-            label_all(AnnotationDesk(study), "new", "L", 1)
-            assert latest(study, rubric_progress)["done"].sum() == before + 1
-            assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
+    with open_study(make_study(12)) as study:
+        given = {
+            "r1": "LRC-LRCLRC-L",
+            "r2": "LLCRRC-LRCLR",
+            "r3": "CCCCRRLL----",
+            "r4": "LRLRLRLRLRLR",
+        }
+        with_labels(study, given, "shorter", seconds=[None, *range(1, 12)])
+        exclude(study.store, "r4", "too fast")
+        task_of(AnnotationDesk(study), "new")  # is open
+        for count in (rubric_progress, rater_progress):
+            pd.testing.assert_frame_equal(latest(study, count), count(study))
+        assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
+        answers = counted(study, rater_answers, "r1")
+        pd.testing.assert_frame_equal(answers, rater_answers(study, "r1"))
+        (theirs,) = counted(study, confusions, "r1").values()
+        (ours,) = confusions(study, "r1").values()
+        pd.testing.assert_frame_equal(theirs, ours)
+        with pytest.raises(InputError, match="annotators have no labels on this item"):
+            counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong there is said here
+        before = latest(study, rubric_progress)["done"].sum()
+        label_all(AnnotationDesk(study), "new", "L", 1)
+        assert latest(study, rubric_progress)["done"].sum() == before + 1
+        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -338,7 +319,6 @@ def make_folder(make_study):
 
 @pytest.fixture(scope="module")
 def looked_at(make_folder) -> Path:
-    """For tests that only look."""
     return make_folder()
 
 

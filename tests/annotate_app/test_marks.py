@@ -448,7 +448,6 @@ def timed(annotator, new_context, steady):
 
 @pytest.fixture(scope="module")
 def short_day(make_session, serve_study) -> Served:
-    """A study whose days have two answers."""
     return serve_study(make_session(3, "[session]\nanswers_per_day = 2\n"))
 
 

@@ -12,6 +12,7 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.payload import panel_path
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.rubrics import load_rubric
+from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
@@ -112,17 +113,13 @@ MARKUP = "<img src='http://192.0.2.1/x.png' onerror='window.pwned = 3'><u>under<
 
 
 @pytest.mark.thorough
-def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
-    serve, annotator, new_context, tmp_path
-):
+def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(serve, annotator, new_context):
     texts = re.findall(r'"([A-Z][^"]+ [^"]+)"', SHORTER)  # of a person's words, not keys
     assert len(texts) == 7
     text = SHORTER
     for n, known in enumerate(texts):
         text = text.replace(f'"{known}"', f'"{MARKUP} {n}"')
-    file = tmp_path / "hostile.toml"
-    file.write_text(text, "utf-8")
-    server = serve(2, rubrics=[load_rubric(file)], rationale=True)
+    server = serve(2, rubrics=[parse_rubric(text, "hostile.toml")], rationale=True)
     context = new_context()
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
@@ -151,7 +148,6 @@ OTHER = "secret-rater"
 
 @pytest.fixture(scope="module")
 def rated(make_study, serve_study):
-    """A study with hidden repeats that a grader and another person have rated already."""
     folder = make_study(12, repeat_share=0.5, repeat_gap=3, rationale=True, confidence=True)
     with open_study(folder) as study:
         units = study.rubric_units(study.rubrics["shorter"])
@@ -203,7 +199,6 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
 
 
 def begun(server: Served) -> int:
-    """How many events and claims the study holds."""
     with open_study(server.folder) as study, study.store.read() as connection:
         tables = (session_events, claims, told_totals)
         return sum(len(connection.execute(sa.select(table)).all()) for table in tables)
@@ -327,7 +322,6 @@ def polyglot(make_study, serve_study):
 
 
 def press_until(page, key: str, selector: str) -> None:
-    """Reach a part of the panel by this key alone."""
     for _ in range(20):
         page.keyboard.press(key)
         inside = "(s) => { const host = document.activeElement; "

@@ -293,7 +293,6 @@ def called(node: ast.AST) -> Iterator[str]:
 
 @cache
 def functions(code: str) -> dict[str, list[str]]:
-    """What is called by each function of a module, and by each that is defined in one."""
     known = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
     inner = {id(each) for node in known for each in ast.walk(node) if each is not node}
     names = {id(node): f"a part, {node.name}" if id(node) in inner else node.name for node in known}

@@ -5,7 +5,6 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -22,18 +21,12 @@ from tests.annotate_app.leading import turn_to
 pytestmark = pytest.mark.browser
 
 
-@dataclass
-class Proxied(Proxy):
-    """nginx before one app, where two could be."""
-
-    served: Served = field(kw_only=True)
-
-
 @pytest.fixture(scope="module")
-def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxied]:
+def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxy]:
     served = Served(make_study(3), tmp_path_factory.mktemp("server"), public_host=NAME)
     served.start()
-    proxied = Proxied(tmp_path_factory.mktemp("nginx"), [served.port], served=served)
+    proxied = Proxy(tmp_path_factory.mktemp("nginx"), [served.port])
+    proxied.served = served
     try:
         proxied.start()
         yield proxied

@@ -36,7 +36,6 @@ def provider() -> Iterator[IdentityProvider]:
 
 
 def sign_on_at(provider: IdentityProvider, served: Served, **lists: list[str]) -> None:
-    """Let the people on these lists come in by the provider."""
     settings = {
         "server_metadata_url": provider.metadata_url,
         "client_id": CLIENT,
@@ -114,7 +113,9 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     refused(page, "log in again")
 
 
-def test_an_expert_labels_under_a_code_of_their_own(come_by_it, served):
+def test_an_expert_labels_under_a_code_of_their_own_until_the_account_is_ended(
+    come_by_it, served, provider
+):
     page = come_by_it("", BEN)
     page.wait_for_selector(READY)
     name = page.locator(".rater").inner_text()
@@ -125,9 +126,6 @@ def test_an_expert_labels_under_a_code_of_their_own(come_by_it, served):
         page.get_by_role("button", name="Log out").click()
     asked_to_log_in(page)
     assert not cookies(page)
-
-
-def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(come_by_it, served, provider):
     page = come_by_it("", {"sub": "cy-3"})
     page.wait_for_selector(READY)
     name, logouts = page.locator(".rater").inner_text(), len(provider.logouts)

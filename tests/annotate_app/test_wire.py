@@ -29,7 +29,7 @@ from evenhand.annotate_app.payload import (
 from evenhand.annotate_app.rater_pages import config_of
 from evenhand.annotate_app.routes import ANSWERS
 from evenhand.annotate_app.sites import MOST_BYTES, Site, served
-from evenhand.rubrics import load_rubric
+from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import log_out, make_token, set_account, sign_in
 from evenhand.study.access.admission import (
@@ -80,7 +80,6 @@ class Panel:
         return self.client.post(f"{self.path}/{ANSWERS}", content=content, headers=dict(given))
 
     def take(self, **said: Any) -> dict[str, Any]:
-        """The panel's data after a message."""
         answer = self.say({"has": [*self.session.kept], **said})
         assert answer.status_code == 200
         data: dict[str, Any] = answer.json()
@@ -89,7 +88,6 @@ class Panel:
         return data
 
     def answers(self) -> list[dict[str, Any]]:
-        """Answers to what is in view."""
         return self.session.first_options(self.take()["sheet"])
 
     def stored(self) -> list[str]:
@@ -276,7 +274,6 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
 
 @pytest.mark.slow
 def test_a_locked_store_holds_up_no_other_study(panel, panel_of, make_study):
-    """Who asks of the other is answered while most of those at the locked one wait."""
     other, many = panel_of(make_study(5)), 24
     answers, others = panel.answers(), other.answers()
     lock = sqlite3.connect(panel.study.folder / "study.db", isolation_level=None)
@@ -360,10 +357,9 @@ def test_each_part_of_an_answer_is_read_within_its_bounds(part, sent, read):
     assert getattr(answer, part) == read
 
 
-def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp_path):
-    file = tmp_path / "shorter.toml"
-    file.write_text('evidence = "optional"\n' + SHORTER, "utf-8")
-    with open_study(make_study(2, rubrics=[load_rubric(file)])) as study:
+def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study):
+    rubric = parse_rubric('evidence = "optional"\n' + SHORTER, "shorter.toml")
+    with open_study(make_study(2, rubrics=[rubric])) as study:
         desk = AnnotationDesk(study)
         task = task_of(desk, "r1")
         (question,) = page_data(desk, "r1")["sheet"]["questions"]
