@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import struct
 import time
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ from tests.annotate_app.leading import (
     turn_to,
     upload,
 )
-from tests.annotate_app.together import NAMES, PASSWORD, asked, two_studies
+from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 from tests.commands import python
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
@@ -80,9 +80,11 @@ def answer_of(
     return line.getresponse()
 
 
-def line_to(server: Served) -> socket.socket:
-    line = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    line.sendall(HANDSHAKE.encode())
+def line_to(server: Served | ServedTogether, path: str = "", address: str = "") -> socket.socket:
+    """An open page that says nothing."""
+    source = (address, 0) if address else None
+    line = socket.create_connection(("127.0.0.1", server.port), 20, source_address=source)
+    line.sendall(HANDSHAKE.replace("GET ", f"GET {path}").encode())
     assert b" 101 " in line.recv(4096)
     return line
 
@@ -363,7 +365,7 @@ ODD = ["/first/..%2fsecond/health", "/first/%2e%2e/second/health", "/first/../se
        "*"]  # fmt: skip
 
 
-def test_a_stranger_learns_of_no_study_and_no_odd_path_leads_to_one(together):
+def test_a_stranger_learns_of_no_study(together):
     for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
         status, said = asked(together, path)
         assert (status, said) == (404, "Nothing is here. Use the link that you were given.")
@@ -395,6 +397,26 @@ def test_health_is_good_only_where_all_are(together):
         lock.execute("ROLLBACK")
         lock.close()
     assert holds(together.is_well)
+
+
+def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(together):
+    full, free, theirs = "127.0.0.2", "127.0.0.3", "203.0.113.5"
+
+    def room(name: str, address: str, forwarded: str = "") -> bool:
+        said = {"X_Forwarded_For": forwarded} if forwarded else {}
+        found, text = asked(together, f"/{name}/evenhand/room", address, **said)
+        assert found == 200
+        return bool(json.loads(text)["room"])
+
+    with ExitStack() as pages:
+        for _ in range(MOST_PAGES):
+            pages.enter_context(line_to(together, "/first", full))
+        assert not room("first", full)
+        assert room("first", free) and room("second", full)
+        assert not room("first", full, theirs)
+        assert room("first", PROXY, theirs)
+        assert not room("first", PROXY, f"{theirs}, {full}")
+    assert holds(lambda: room("first", full))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
@@ -513,19 +535,27 @@ def test_the_sixty_first_person_reads_a_sentence(new_page, server):
 
 
 @pytest.mark.journey
-def test_people_label_in_both_at_once_each_in_their_own(new_context, together):
+def test_people_label_in_both_at_once_and_a_kill_loses_nothing_in_any_study(new_context, together):
+    """In one browser and under one code, which is another person in each."""
     context = new_context()
     people = [arrive(context.new_page(), together.study(name), "ann") for name in NAMES]
     for person in people:
         person.answer("L")
     people[0].answer("R")
-    assert all(person.all_stored() for person in people)
-    assert [len(person.given) for person in people] == [2, 1]
     names = {str(each["name"]) for each in context.cookies()}
     assert {f"evenhand_session_{name}" for name in NAMES} <= names
+    together.process.kill()
+    together.process.wait()
+    for person in people:
+        person.give("C")  # which nobody hears yet
+    together.start()
+    for person in people:
+        person.wait_for_chip("saved")
+    assert all(person.all_stored() for person in people)
+    assert [len(person.given) for person in people] == [3, 2]
 
 
-def test_what_opens_one_opens_nothing_of_the_other_to_which_a_lead_finds_a_way(new_page, together):
+def test_what_opens_one_opens_nothing_of_the_other(new_page, together):
     first, second = (together.study(name) for name in NAMES)
     page = new_page(lead_link(first.folder, second.url))  # a link of the first at the second
     expect(page.get_by_text("this link is not valid")).to_be_visible()

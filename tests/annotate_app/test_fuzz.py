@@ -202,7 +202,7 @@ async def attack(server: Served, seconds: float, forgers: int) -> tuple[list[flo
 
 @pytest.mark.browser
 @pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.load)])
-def test_forged_messages_do_nothing_and_stall_nobody(serve, seconds):
+def test_forged_messages_do_nothing(serve, seconds):
     """Every label was offered to whoever gave it, and nobody spoke for somebody else: the submit
     ids of forgers begin with "f0."
     """

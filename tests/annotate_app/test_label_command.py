@@ -144,9 +144,7 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     ends(page, "1 of 1", "2")
 
 
-def test_an_image_is_shown_with_its_description_and_nothing_that_was_written_into_it(
-    labelling, browser, axe, tmp_path
-):
+def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, browser, axe, tmp_path):
     secret, picture, told = "gpt-image-1", Pictures.new("RGB", (2000, 900), "green"), PngInfo()
     told.add_text("Software", secret)
     picture.save(tmp_path / "1.png", pnginfo=told)

@@ -3,7 +3,6 @@
 import itertools
 import sqlite3
 
-import numpy as np
 import pytest
 from playwright.sync_api import Error, Page, expect
 
@@ -34,19 +33,17 @@ from tests.annotate_app.leading import (
 
 pytestmark = pytest.mark.browser
 
-SOME, FEW, MANY = 20, 60, 150
-
 
 @pytest.mark.parametrize(
     ("gap", "presses"),
     [
-        (0, SOME),
-        *(pytest.param(gap, FEW, marks=pytest.mark.thorough) for gap in (0, 50)),
-        *(pytest.param(gap, MANY, marks=pytest.mark.load) for gap in (0, 50, 100, 200)),
+        (0, 20),
+        *(pytest.param(gap, 60, marks=pytest.mark.thorough) for gap in (0, 50)),
+        *(pytest.param(gap, 150, marks=pytest.mark.load) for gap in (0, 50, 100, 200)),
     ],
 )
 @pytest.mark.journey
-def test_keys_as_fast_as_they_come(annotator, gap, presses, capsys):
+def test_keys_as_fast_as_they_come(annotator, gap, presses):
     """`gap` milliseconds between the choice and Enter; the next unit's choice follows at once."""
     person = annotator(f"fast-{gap}-{presses}")
     # Every option by its letter and by its place in the list.
@@ -57,12 +54,9 @@ def test_keys_as_fast_as_they_come(annotator, gap, presses, capsys):
     wrong = {unit for unit in stored if stored[unit] != person.given.get(unit)}
     assert (len(stored), wrong, person.given.keys() - stored.keys()) == (presses, set(), set())
     person.page.wait_for_timeout(100)  # the last frame
-    times = person.page.evaluate("enterToPaint")
-    middle, slow = np.percentile(times, [50, 95])
-    with capsys.disabled():
-        print(f"\n  Enter to next item painted: p50 {middle:.0f} ms, p95 {slow:.0f} ms")
+    times = sorted(person.page.evaluate("enterToPaint"))
     assert len(times) == presses
-    assert slow < 1500
+    assert times[int(0.95 * presses)] < 1500
 
 
 def test_the_order_is_recorded_and_the_label_turned_back(annotator, served):
@@ -91,7 +85,6 @@ def test_enter_twice_or_held_down_labels_one_unit(annotator):
             press("Enter")  # down without up repeats, as a key that is held
         keys.up("Enter")
         person.wait_for_next(before)
-        person.wait_for_chip("saved")
         person.page.wait_for_timeout(200)
         assert person.chosen() is None
     assert len(person.given) == 2

@@ -82,10 +82,8 @@ def test_every_sentence_renders(code):
         filled = dict.fromkeys(fields(text), "X")
         said = counted(key, own)
         if said != key:
-            filled["count"] = 1 if key.endswith(".one") else 2
-            assert language(code).say(said, **filled) == text.format(**filled)
-            told = [language(code).say(said, **(filled | {"count": n})) for n in (0, 1, 2)]
-            assert told[1] != told[0] and told[1] != told[2]  # the form follows the number
+            for filled["count"] in (1,) if key.endswith(".one") else (0, 2):
+                assert language(code).say(said, **filled) == text.format(**filled)
         elif not key.startswith("background."):
             assert "{" not in language(code).say(key, **filled)
 

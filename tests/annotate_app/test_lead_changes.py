@@ -184,10 +184,6 @@ def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     save(page, "also for sessions that have ended")
     pay = read_config(folder).pay
     assert (pay.complete, pay.currency) == (6.0, "GBP")
-    page.get_by_role("radio", name="Study and sample", exact=True).click()
-    stays = page.get_by_role("region", name="Settings that stay as they are")
-    expect(stays).to_contain_text("The sample was drawn with it.")
-    expect(page.get_by_label("Seed")).to_have_count(0)
 
 
 def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing, served):

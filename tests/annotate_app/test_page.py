@@ -22,6 +22,7 @@ from harness.served import Served, holds
 from harness.studies import SHORTER, submit, task_of
 from tests.annotate_app.conftest import LIGHT_AND_DARK
 from tests.annotate_app.leading import frames_of
+from tests.annotate_app.test_drawing import TAGS
 
 pytestmark = pytest.mark.browser
 
@@ -51,10 +52,7 @@ def hostile(number: int, side: str) -> str:
 
 
 # What may stand in a text, and with which attributes.
-DRAWN = {
-    "SPAN", "P", "H3", "H4", "H5", "H6", "UL", "OL", "LI", "BLOCKQUOTE", "TABLE", "THEAD", "TBODY",
-    "TR", "TH", "TD", "EM", "STRONG", "S", "PRE", "CODE", "HR", "BR", "DIV",
-}  # fmt: skip
+DRAWN = {tag.upper() for tag in TAGS}
 ATTRIBUTES = {
     "class", "dir", "start", "title", "role", "tabindex", "aria-label", "data-mark", "data-name",
 }  # fmt: skip

@@ -403,6 +403,27 @@ def test_wishes_to_look_back_are_read_and_the_start_of_a_list_within_bounds():
         assert read_navigation(wish | wrong) == Navigation("n", "list")
 
 
+def test_the_panel_gets_what_it_shows_and_no_more(make_study):
+    with open_study(make_study(2)) as study:
+        data = json.loads(json.dumps(page_data(AnnotationDesk(study), "r1")))
+    sheet = data["sheet"]
+    (question,) = sheet["questions"]
+    assert data.keys() == {
+        "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress", "told",
+        "receipts", "looked", "earlier", "sheet", "ahead", "finish", "minutes", "pause_minutes",
+        "resumes", "language", "languages",
+    }  # fmt: skip
+    assert sheet.keys() == {
+        "id", "language", "earlier", "number", "before", "blocks", "questions", "confidence",
+        "rationale", "flags",
+    }  # fmt: skip
+    assert question.keys() == {
+        "task", "lang", "wording", "title", "question", "instructions", "guide", "options", "given",
+    }  # fmt: skip
+    options = {key for option in question["options"] for key in option}
+    assert options == {"key", "name", "description", "examples"}
+
+
 def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sheet(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
