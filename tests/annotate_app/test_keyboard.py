@@ -488,19 +488,6 @@ def reached(page, selector: str) -> list[dict]:
     return parts
 
 
-SHARE = """
-name = "share"
-title = "Share"
-unit = "response"
-question = "Which share of it is supported?"
-instructions = "Judge each claim."
-variables = ["response"]
-
-[number]
-low = 0
-high = 1
-step = 0.01
-"""
 TOPICS = response_rubric(
     {"billing": "Billing", "bug": "A bug", "praise": "Praise"}, title="Topics", several=True
 )
@@ -512,12 +499,6 @@ def asked(make_items, serve_study) -> Served:
     rows = [head, *([f"Answer {n}", f"m{n % 2}", 10 * n] for n in range(6))]
     ask = ["--question", "How good is it?", "--scale", "0-100", "--judge", "judge"]
     return serve_study(make_items(rows, *ask))
-
-
-@pytest.fixture(scope="module")
-def share(make_items, serve_study) -> Served:
-    rows = [["response", "system"], *([f"Answer {n}", f"m{n % 2}"] for n in range(6))]
-    return serve_study(make_items(rows, rubric=SHARE))
 
 
 @pytest.fixture(scope="module")
@@ -562,7 +543,7 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
     page.keyboard.type("0")
     page.keyboard.press("Enter")
     answered(page, 2)
-    field.fill("100.0")
+    field.fill("100,0")
     field.press("Enter")
     page.get_by_text("3 of 6 answered").wait_for()
     assert asked.comes_to_hold("typist", ["73", "0", "100"])
@@ -577,18 +558,6 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
     page.keyboard.press("Enter")
     page.locator(".editing").wait_for(state="hidden")
     assert asked.comes_to_hold("typist", ["73", "0", "99"])
-
-
-def test_a_comma_and_two_places(annotator, share):
-    person = annotator("comma", share, locale="de-DE")
-    page, field = person.page, person.page.locator(".number")
-    assert field.get_attribute("inputmode") == "decimal"
-    for typed in ("0,50", ".07", "1.00"):
-        page.wait_for_selector(READY)
-        field.fill(typed)
-        field.press("Enter")
-        person.in_panel("panel.querySelector('.number')?.value === ''")
-    assert share.comes_to_hold("comma", ["0.5", "0.07", "1"])
 
 
 def test_keys_tick_and_untick_and_enter_submits(annotator, topics, axe):

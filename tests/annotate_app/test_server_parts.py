@@ -228,20 +228,6 @@ def test_no_text_of_the_study_becomes_markdown_or_markup():
             assert "st.html(" not in code, module.name
 
 
-def test_streamlits_server_is_used_by_its_public_ways_alone():
-    for module in FOLDER.rglob("*.py"):
-        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                names = [f"{node.module}.{each.name}" for each in node.names]
-            elif isinstance(node, ast.Import):
-                names = [each.name for each in node.names]
-            else:
-                continue
-            for name in names:
-                assert not re.match(r"streamlit\.(web|.*\b_)", name), (module, name)
-    assert not {module.stem for module in FOLDER.glob("*.py")} & sys.stdlib_module_names
-
-
 def test_settings():
     settings = tomllib.loads((FOLDER / ".streamlit" / "config.toml").read_text("utf-8"))
     known = {"address": "127.0.0.1", "enableCORS": True, "enableXsrfProtection": True}
