@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
 
-# Studies and their servers
-
-
 @pytest.fixture(scope="session")
 def make_study(tmp_path_factory) -> Callable[..., Path]:
     """make_study(pairs, response=function of (pair number, side), **annotation settings) -> the
@@ -112,9 +109,6 @@ def together(tmp_path_factory) -> Iterator[ServedTogether]:
     folders = two_studies(tmp_path_factory.mktemp("studies"))
     with ServedTogether(folders, tmp_path_factory.mktemp("together")) as served:
         yield served
-
-
-# A browser
 
 
 @pytest.fixture

@@ -509,9 +509,7 @@ def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its
     assert "Traceback" not in done.stderr
 
 
-# Last, since while the browser's loop runs no test can run its own.
-
-
+# From here on browsers, last, since while their loop runs no test can run its own.
 def test_the_sixty_first_person_reads_a_sentence(new_page, server):
     def room(address: str) -> bool:
         answer = answer_of(server, "/evenhand/room", X_Forwarded_For=address)

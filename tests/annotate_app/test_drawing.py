@@ -194,9 +194,6 @@ def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
         assert attributes.get("class", "link") in LOOKS
 
 
-# Code and JSON
-
-
 @example("# a\tcomment\ndef f(x):\n    return 'ü' + \"<b>\"  # 1\n\n")
 @example("def broken(:")
 @given(st.text(max_size=60))
@@ -263,9 +260,6 @@ def test_a_list_of_texts_is_passages(cell, titles):
 )
 def test_what_is_none_is_shown_as_it_is(text):
     assert folded(text) is None
-
-
-# The pages around the panel
 
 
 def test_a_text_has_one_direction():

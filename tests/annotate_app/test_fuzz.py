@@ -1,4 +1,4 @@
-"""Kills under load, raters who do anything, and axe on every state that is in pictures."""
+"""Kills under load, forged messages, raters who do anything, and axe on every state in pictures."""
 
 import asyncio
 import contextlib
@@ -72,37 +72,6 @@ def test_no_acknowledged_label_is_lost_by_kills_under_load(serve, pairs, rounds)
     assert len(stored) == len(set(stored)) == len(ratings)
     # On disk when the kill came, but not yet acknowledged: one of each annotator's a round at most.
     assert len(stored) <= len(acknowledged) + rounds * ANNOTATORS
-
-
-# Raters who do anything, after the tests with a loop of their own
-
-
-@pytest.fixture(scope="module")
-def breakable(tmp_path_factory):
-    with fuzzed_study(tmp_path_factory.mktemp("fuzz")) as served:
-        yield served
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        pytest.param(range(2), id="2", marks=pytest.mark.thorough),
-        pytest.param(range(100, 140), id="40", marks=pytest.mark.load),
-    ],
-)
-def test_what_is_stored_was_on_a_screen_and_what_is_refused_was_told(browser, breakable, seeds):
-    assert fuzz(seeds, breakable, browser) == []
-
-
-# States of which docs/screenshots.py takes pictures
-
-
-@pytest.mark.browser
-@pytest.mark.load
-@pytest.mark.parametrize("size", [(390, 844), (1440, 900)], ids=str)
-def test_axe_finds_nothing_serious_in_any_state(browser, tmp_path, axe, size):
-    take_states(browser, tmp_path, [size], axe)
 
 
 NASTY: tuple[Any, ...] = (
@@ -230,3 +199,29 @@ def test_forged_messages_do_nothing(serve, seconds):
     plain = re.sub(r"\x1b\[[\d;]*m", "", log)
     raised = set(re.findall(r"^\W*(?:[\w.]+\.)?(\w+(?:Error|Exception)):", plain, re.MULTILINE))
     assert raised <= STREAMLITS, plain[-3000:]
+
+
+# Last, since while the browser's loop runs no test can run its own.
+@pytest.fixture(scope="module")
+def breakable(tmp_path_factory):
+    with fuzzed_study(tmp_path_factory.mktemp("fuzz")) as served:
+        yield served
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(2), id="2", marks=pytest.mark.thorough),
+        pytest.param(range(100, 140), id="40", marks=pytest.mark.load),
+    ],
+)
+def test_what_is_stored_was_on_a_screen_and_what_is_refused_was_told(browser, breakable, seeds):
+    assert fuzz(seeds, breakable, browser) == []
+
+
+@pytest.mark.browser
+@pytest.mark.load
+@pytest.mark.parametrize("size", [(390, 844), (1440, 900)], ids=str)
+def test_axe_finds_nothing_serious_in_any_state(browser, tmp_path, axe, size):
+    take_states(browser, tmp_path, [size], axe)

@@ -1,4 +1,6 @@
-"""Hands on the keyboard: confidence has a key of its own, the texts scroll, the focus stays."""
+"""Hands on the keyboard, the ways of reading, small screens, and questions that ask for a number or
+of which several options may apply.
+"""
 
 import re
 from itertools import pairwise

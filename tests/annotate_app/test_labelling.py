@@ -1,4 +1,6 @@
-"""Labelling in a real browser: the store holds what an annotator chose, whatever happens."""
+"""Labelling in a real browser: the store holds what an annotator chose, whatever happens; and whole
+sessions, from the link or login to the completion code and every other end.
+"""
 
 import itertools
 import sqlite3
@@ -434,9 +436,6 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     page.wait_for_selector("[data-test-connection-state=PINGING_SERVER]")
     assert not away.is_visible()  # the panel says it in its own way
     server.start()
-
-
-# Who gets in, by what link or login, and who gets nowhere
 
 
 @pytest.mark.thorough

@@ -1,4 +1,6 @@
-"""The lead's pages in a browser: from the link to the export, and all who do not get there."""
+"""The lead's pages in a browser: from the link to the export, all who do not get there, the ways
+between the pages, and each act once, on a synthetic study of twenty raters.
+"""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What the lead's pages say, take and count, without a browser."""
+"""The lead's pages without a browser: what they say, take and count, who may act, and none lost."""
 
 import io
 import math
@@ -15,21 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.annotate_app.lead import parts, raters_page
-from evenhand.annotate_app.lead.adjudication_page import (
-    LONGEST_REASON,
-    Sent,
-    option_rows,
-    read_decision,
-)
+from evenhand.annotate_app.lead import adjudication_page, overview_page, parts, raters_page
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
-from evenhand.annotate_app.lead.overview_page import (
-    after_the_verdicts,
-    enough,
-    is_over,
-    main_rows,
-    verdict_table,
-)
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted, latest
 from evenhand.annotate_app.lead.raters_page import kappa_drawn
@@ -46,20 +33,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.claims import exclude, oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag
-from evenhand.study.lead.disagreements import (
-    adjudication_queue,
-    queue_length,
-    reopen,
-    sorted_so_far,
-)
-from evenhand.study.lead.progress import (
-    Forecast,
-    confusions,
-    data_version,
-    rater_answers,
-    rater_progress,
-    rubric_progress,
-)
+from evenhand.study.lead import disagreements, progress
 from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.tables.ratings import read_attacked
 from evenhand.texts import DASH, written
@@ -78,18 +52,21 @@ from tests.commands import python
     ids=["their own", "places", "many", "two digits"],
 )
 def test_options_have_the_digits_that_choose_them(keys, digits):
-    rows = option_rows([Option(key=key, name="x") for key in keys])
+    rows = adjudication_page.option_rows([Option(key=key, name="x") for key in keys])
     assert [row["digit"] for row in rows] == digits.split(" ")
 
 
 def test_a_decision_is_read_and_what_has_another_form_is_nothing():
-    decision = {"token": "t", "label": "C", "reason": "so"}
-    assert read_decision(decision) == Sent("t", "C", "so")
-    assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
-    assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
-    long = {"token": "t", "reason": "x" * (LONGEST_REASON + 1)}
+    for more, (label, reason, passes) in (
+        ({"label": "C", "reason": "so"}, ("C", "so", False)),
+        ({"passes": True}, ("", "", True)),
+        ({"passes": "yes"}, ("", "", False)),
+    ):
+        read = adjudication_page.read_decision({"token": "t"} | more)
+        assert read == adjudication_page.Sent("t", label, reason, passes=passes)
+    long = {"token": "t", "reason": "x" * (adjudication_page.LONGEST_REASON + 1)}
     for sent in (None, "token", ["token"], {"token": 3}, {"token": "t", "label": ["C"]}, long):
-        assert read_decision(sent) is None
+        assert adjudication_page.read_decision(sent) is None
 
 
 def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
@@ -100,17 +77,14 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     verdict: Any = about | {"kappas": keys, "evidence": []}
     words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
-    table = verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
+    table = overview_page.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
     assert table.to_dict("records") == [
         {"grader": "some-model", "hedging": f"± {words}; 0.77 vs 0.82; a failing slice"}
         | {"refusal": DASH},
         {"grader": "another", "hedging": DASH, "refusal": f"± {words}; a failing slice"},
     ]
-    unknown = verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
+    unknown = overview_page.verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
     assert unknown["hedging"].tolist() == [f"± {words}; a failing slice"]
-
-
-# The next step that the Overview leads to
 
 
 def test_every_page_has_its_address():
@@ -118,7 +92,7 @@ def test_every_page_has_its_address():
 
 
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
-IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, 3.0, annotators=2)
+IDLE, BUSY = progress.Forecast(10, 20), progress.Forecast(10, 20, 3.0, annotators=2)
 
 
 def verdicts(**given: str) -> list[Any]:
@@ -131,33 +105,29 @@ def verdicts(**given: str) -> list[Any]:
 
 def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
     decided = verdicts(r="do_not_use can_replace")
-    assert is_over(IDLE, decided)
+    assert overview_page.is_over(IDLE, decided)
     for forecast, given in (
         (BUSY, decided),
         (IDLE, verdicts(r="do_not_use inconclusive")),
         (IDLE, []),
     ):
-        assert not is_over(forecast, given)
+        assert not overview_page.is_over(forecast, given)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     none_on_one = verdicts(r="can_replace", s="do_not_use")
-    ways = [after_the_verdicts(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
+    after = overview_page.after_the_verdicts
+    ways = [after(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
     assert {way.title for way in ways} == {"Export"}
     assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
 
 
-# The page New study
-
-
 ASKED = ItemOptions(question="Is it right?", options=("yes", "no"))
 OF_THE_MACHINE = {"help", "port", "url", "host", "no-browser"}
-HAS_ANOTHER_NAME = {"sample"}
-"""Items to label."""
 
 
 def test_every_option_of_label_has_a_field(capsys):
     main(["label", "--help"])
     options = set(re.findall(r"--([a-z][a-z-]+)", capsys.readouterr().out))
-    assert options - OF_THE_MACHINE - HAS_ANOTHER_NAME <= set(_FIELDS)
+    assert options - OF_THE_MACHINE - {"sample"} <= set(_FIELDS)  # the sample has another name
 
 
 def write(path: Path, *rows: str) -> Path:
@@ -205,9 +175,6 @@ def test_complaints_name_fields_for_options(tmp_path):
         assert "yes,no" not in said
 
 
-# Live figures: made apart, once for each state of the study
-
-
 def made(maker: parts.FiguresMaker, version: str) -> parts.LiveFigures:
     for _ in range(600):
         maker.wanted(version)
@@ -219,7 +186,7 @@ def made(maker: parts.FiguresMaker, version: str) -> parts.LiveFigures:
 
 def label(folder: Path, rater: str, labels: str) -> str:
     with open_study(folder) as study:
-        return data_version(with_labels(study, {rater: labels}, "shorter"))
+        return progress.data_version(with_labels(study, {rater: labels}, "shorter"))
 
 
 @pytest.mark.thorough
@@ -227,7 +194,7 @@ def test_figures_follow_the_labels(make_study):
     folder = make_study(12)
     maker = parts.FiguresMaker(folder)
     with open_study(folder) as study:
-        empty = made(maker, data_version(study))
+        empty = made(maker, progress.data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")
     assert maker.kept is None
     label(folder, "ann", "LRCLRCLRCLRC")
@@ -240,11 +207,11 @@ def test_figures_follow_the_labels(make_study):
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
     (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
-    main = main_rows(first.results)
+    main = overview_page.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = enough(main, 0.01, "pair")
+    (sentence,) = overview_page.enough(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = enough(main, 0.5, "pair")
+    (sentence,) = overview_page.enough(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
     maker.wanted(first.version)
     assert maker.latest is first  # nothing has come in: nothing is made
@@ -266,9 +233,6 @@ def test_figures_follow_the_labels(make_study):
     pd.testing.assert_frame_equal(again.kept.quality, second.quality)
 
 
-# Counts: in another process the same numbers, and fresh
-
-
 @pytest.mark.slow
 def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make_study):
     with open_study(make_study(12)) as study:
@@ -281,20 +245,22 @@ def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make
         with_labels(study, given, "shorter", seconds=[None, *range(1, 12)])
         exclude(study.store, "r4", "too fast")
         task_of(AnnotationDesk(study), "new")  # is open
-        for count in (rubric_progress, rater_progress):
+        for count in (progress.rubric_progress, progress.rater_progress):
             pd.testing.assert_frame_equal(latest(study, count), count(study))
-        assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
-        answers = counted(study, rater_answers, "r1")
-        pd.testing.assert_frame_equal(answers, rater_answers(study, "r1"))
-        (theirs,) = counted(study, confusions, "r1").values()
-        (ours,) = confusions(study, "r1").values()
+        queue = disagreements.adjudication_queue(study)
+        assert latest(study, disagreements.queue_length) == len(queue) > 0
+        answers = counted(study, progress.rater_answers, "r1")
+        pd.testing.assert_frame_equal(answers, progress.rater_answers(study, "r1"))
+        (theirs,) = counted(study, progress.confusions, "r1").values()
+        (ours,) = progress.confusions(study, "r1").values()
         pd.testing.assert_frame_equal(theirs, ours)
         with pytest.raises(InputError, match="annotators have no labels on this item"):
-            counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong there is said here
-        before = latest(study, rubric_progress)["done"].sum()
+            counted(study, disagreements.reopen, "ada", ("none", "shorter"))  # said here too
+        before = latest(study, progress.rubric_progress)["done"].sum()
         label_all(AnnotationDesk(study), "new", "L", 1)
-        assert latest(study, rubric_progress)["done"].sum() == before + 1
-        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
+        assert latest(study, progress.rubric_progress)["done"].sum() == before + 1
+        people = latest(study, progress.rater_progress).set_index("rater_id")
+        assert people.loc["new", "answers"] == 1
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -482,7 +448,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_o
     app.session_state["cut"] = True
     app.run()
     with open_study(folder) as study:
-        (kept,) = sorted_so_far(study)
+        (kept,) = disagreements.sorted_so_far(study)
     said = (kept.unit_id, kept.kind, kept.note, kept.done_by)
     assert said == (UNIT, "grader_wrong", "read twice", "ada")
     app = shown_to(other, "sort")
@@ -491,7 +457,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_o
     app.run()
     assert "nothing was stored" in html_of(app)
     with open_study(other) as study:
-        assert [each.unit_id for each in sorted_so_far(study)] == [UNIT]
+        assert [each.unit_id for each in disagreements.sorted_so_far(study)] == [UNIT]
     app.run()
     assert not app.get("html")
 

@@ -1,4 +1,6 @@
-"""While the server or its store does not answer, the page says so, and nothing is lost."""
+"""While the line is slow, or the server or its store does not answer: the page says so, every key
+counts for the unit it was meant for, and nothing is lost; and answers that are refused.
+"""
 
 import json
 import re
@@ -82,9 +84,6 @@ def test_a_page_that_came_while_the_line_broke_or_lost_a_part_comes_back_by_itse
     page.unroute(lost)
     page.wait_for_selector(READY)
     assert not page.locator(OURS).is_visible()
-
-
-# The store goes away
 
 
 BOX = "[data-testid=stException], [data-testid=stAlert]"

@@ -1,4 +1,6 @@
-"""The words that decided: marked by keyboard and by mouse, sent, kept, and asked for."""
+"""The words that decided, texts as people know them, and looking back: the list of all earlier
+answers, one's own flags, the pause and the end of a day.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an annotator sees, and what nobody must: the page around the work, in a real browser."""
+"""What an annotator sees, in any language, and what nobody must: the page around the work."""
 
 import re
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""Parts of the server by themselves: health, addresses, the log, the watch over the raters."""
+"""Parts of the server by themselves, and rules that the app's files keep."""
 
 import ast
 import asyncio
@@ -33,8 +33,6 @@ from harness.studies import with_labels
 
 WELL, AWAY = StoreState(read=True, write=True), StoreState(read=False, write=False)
 PROXY, INNER, CLIENT = "10.0.0.1", "10.0.0.2", "203.0.113.9"
-
-# `/health` asks the store, but never more than once a second, and waits for nobody
 
 
 def test_however_many_want_to_know_the_store_is_asked_once_a_while():
@@ -82,9 +80,6 @@ def test_no_answer_and_a_fault_in_asking_is_a_no_and_holds_up_nobody():
     asyncio.run(twice())
 
 
-# Who is believed about where a visitor comes from
-
-
 @pytest.mark.parametrize(
     ("peer", "forwarded", "trusted", "found"),
     [
@@ -116,9 +111,6 @@ def test_who_logs_in_is_at_the_address_that_a_trusted_proxy_says(
     monkeypatch.setattr(sites.st, "context", asked)
     monkeypatch.setattr(sites, "present_site", lambda: Site(folder))
     assert sites.visitor_address() == found
-
-
-# What a visitor can make the app write
 
 
 @pytest.fixture
@@ -158,9 +150,6 @@ def test_nothing_logged_begins_a_line_of_its_own(log):
     assert all(line.isprintable() for line in lines)
     assert sum(map(len, lines)) < 20_000
     assert any(line.startswith("  | ") for line in lines)
-
-
-# The watch over the raters
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Answers by POST: stored once whoever sends them again, and taken from nobody without a ticket."""
+"""What travels between server and panel: answers by POST, stored once and taken from nobody without
+a ticket; what is named where the browser has it; and every sentence in every language.
+"""
 
 import copy
 import json
@@ -508,9 +510,6 @@ def test_each_end_has_its_code(participant, codes, answers, excluded, code):
     assert sent["finish"].rpartition("=")[2] == code
     assert ("below to return" in sent["words"]["done_text"]) == bool(code)
     assert code == "DONE1" or "DONE1" not in json.dumps(sent)
-
-
-# What the browser has already
 
 
 TEXTS = {"title": "Evenness", "question": "Which?", "instructions": "Read.", "options": [1, 2]}
