@@ -174,6 +174,7 @@ def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
         assert len(study.ratings()) == 75
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_study_is_one_sentence(tmp_path):
     def script(folder):
         from pathlib import Path
