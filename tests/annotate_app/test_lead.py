@@ -478,7 +478,7 @@ def test_the_verdicts_come_first_and_a_look_is_asked_for(lead, twenty):
     expect(graders).to_contain_text(unseen)
     press(page, "Ask for a verdict now")
     expect(page.get_by_text(unseen)).to_have_count(0, timeout=180_000)
-    turn_to(page, "Open flags: 2")
+    turn_to(settled(page), "Open flags: 2")
     expect(page.get_by_text("2 open")).to_be_visible()
     expect(page.get_by_text(HOSTILE)).to_have_count(2)
     expect(page.locator("a[aria-current=page]")).to_have_text("Flags")
@@ -506,7 +506,7 @@ def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
 @pytest.mark.thorough
 def test_the_flagged_rater_stands_first_and_has_a_page(lead, twenty):
     page = lead(twenty)
-    turn_to(page, "Annotators")
+    turn_to(settled(page), "Annotators")
     row = page.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
     choose(page, "A page for one annotator", CARELESS)
@@ -579,7 +579,7 @@ def test_links_accounts_and_places(lead, twenty, tmp_path):
     expect(page.get_by_text("submissions.csv")).to_be_visible()
     press(page, "Take in the list")
     expect(page.get_by_text("r06: 0 assignments released.")).to_be_visible()
-    turn_to(page, "Accounts")
+    turn_to(settled(page), "Accounts")
     for password in ("too short", PASSWORD):
         fill(page, "Name", "third")
         fill(page, "Password (at", password)
@@ -599,7 +599,7 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, twenty, tmp_pa
     file = tmp_path / "answers.csv"
     rows = [f"Sum of {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)]
     file.write_text("\n".join(["task,said,model,verdict", *rows]))
-    turn_to(page, "New study")
+    turn_to(settled(page), "New study")
     upload(page, file)
     # What is not clear is asked for by the name of a field, not of an option of a command.
     complaint(page, "with “Columns that annotators read, in this order”.", timeout=90_000)
