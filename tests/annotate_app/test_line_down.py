@@ -83,7 +83,7 @@ def test_a_page_that_came_while_the_line_broke_or_lost_a_part_comes_back_by_itse
     assert "Streamlit" not in page.inner_text("body")
     page.unroute(lost)
     page.wait_for_selector(READY)
-    assert not page.locator(OURS).is_visible()
+    page.locator(OURS).wait_for(state="hidden")
 
 
 BOX = "[data-testid=stException], [data-testid=stAlert]"
