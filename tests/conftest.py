@@ -42,8 +42,8 @@ settings.register_profile("crowded", deadline=None)
 settings.load_profile("crowded")
 
 _LANES = {
-    "labelling": ("label", "page", "text", "whole"),
-    "reading": ("key", "line", "look", "mark", "pace", "slow", "small"),
+    "labelling": ("label", "page"),
+    "reading": ("key", "line", "mark"),
 }
 """The annotator's pages, by how the files begin: each about a third of what browsers take."""
 

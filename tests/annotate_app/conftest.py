@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,30 +15,24 @@ from evenhand.cli.verbs import lead_link
 from harness.annotator import CLOCK, Annotator, arrive
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study
-from tests.annotate_app.leading import inside, turn_to
-from tests.annotate_app.participants import KNOWN, SESSION
+from tests.annotate_app.leading import KNOWN, SESSION, inside, turn_to
 from tests.annotate_app.together import two_studies
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
-
-
-# ---- a study and its server ---------------------------------------------------------------------
+    from playwright.sync_api import BrowserContext, Page
 
 
 @pytest.fixture(scope="session")
-def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def make_study(tmp_path_factory) -> Callable[..., Path]:
     """make_study(pairs, response=function of (pair number, side), **annotation settings) -> the
     folder of a new study."""
-
-    def make(pairs: int, *arguments: Any, **settings: Any) -> Path:
-        return panel_study(tmp_path_factory.mktemp("study"), pairs, *arguments, **settings)
-
-    return make
+    return lambda pairs, *arguments, **settings: panel_study(
+        tmp_path_factory.mktemp("study"), pairs, *arguments, **settings
+    )
 
 
 @pytest.fixture(scope="session")
-def make_items(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def make_items(tmp_path_factory) -> Callable[..., Path]:
     """make_items(rows, option, ..., rubric=text) -> the folder of a study of these rows, of which
     the first is the header, by `evenhand new`."""
 
@@ -54,52 +49,41 @@ def make_items(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return make
 
 
-@pytest.fixture(scope="module")
-def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
-    """serve_study(folder) -> the app, running; stopped when the file's tests are done."""
-    yield from _servers(tmp_path_factory)
+def _servers(tmp_path_factory) -> Iterator[Callable[[Path], Served]]:
+    with ExitStack() as running:
+
+        def start(folder: Path) -> Served:
+            return running.enter_context(Served(folder, tmp_path_factory.mktemp("server")))
+
+        yield start
+
+
+serve_study = pytest.fixture(_servers, scope="module", name="serve_study")
+"""serve_study(folder) -> the app, running; stopped when the file's tests are done."""
+serve_all_along = pytest.fixture(_servers, scope="session", name="serve_all_along")
+"""The same, stopped at the end of the run."""
 
 
 @pytest.fixture(scope="module")
-def serve(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Callable:
+def serve(make_study, serve_study) -> Callable[..., Served]:
     """serve(pairs, response, **annotation settings) -> the app, running on a study of its own."""
     return lambda *arguments, **settings: serve_study(make_study(*arguments, **settings))
 
 
 @pytest.fixture(scope="session")
-def serve_all_along(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
-    """The same, stopped at the end of the run."""
-    yield from _servers(tmp_path_factory)
-
-
-def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
-    running: list[Served] = []
-
-    def start(folder: Path) -> Served:
-        served = Served(folder, tmp_path_factory.mktemp("server"))
-        running.append(served)
-        served.start()
-        return served
-
-    yield start
-    for served in running:
-        served.__exit__()
-
-
-@pytest.fixture(scope="session")
-def served(make_study: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
+def served(make_study, serve_all_along) -> Served:
     """One server for the tests that only read and label: each with rater codes of its own."""
     return serve_all_along(make_study(150))
 
 
 @pytest.fixture(scope="session")
-def mortal(make_study: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
+def mortal(make_study, serve_all_along) -> Served:
     """A small study whose server tests may kill, as long as they start it again."""
     return serve_all_along(make_study(2))
 
 
 @pytest.fixture(scope="session")
-def make_session(make_study: Callable[..., Path]) -> Callable[..., Path]:
+def make_session(make_study) -> Callable[..., Path]:
     """make_session(pairs, toml, **annotation settings) -> the folder of a study with a session."""
 
     def make(pairs: int, toml: str = SESSION, **settings: object) -> Path:
@@ -114,24 +98,21 @@ def make_session(make_study: Callable[..., Path]) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def crowd(make_session: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
+def crowd(make_session, serve_all_along) -> Served:
     """One server for those who go through a session, each under a name of their own."""
     return serve_all_along(make_session(3))
 
 
 @pytest.fixture(scope="session")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTogether]:
+def together(tmp_path_factory) -> Iterator[ServedTogether]:
     """Two studies behind one address."""
     folders = two_studies(tmp_path_factory.mktemp("studies"))
     with ServedTogether(folders, tmp_path_factory.mktemp("together")) as served:
         yield served
 
 
-# ---- a browser ----------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+def new_context(browser) -> Iterator[Callable[..., BrowserContext]]:
     """new_context(**settings) -> a browser of one's own: its storage is shared with nobody. `width`
     stands for the size of its window."""
     opened: list[BrowserContext] = []
@@ -150,7 +131,7 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
 
 @pytest.fixture
-def new_page(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
+def new_page(new_context) -> Callable[..., Page]:
     """new_page(address, **settings) -> a page of a browser of its own, opened there."""
 
     def make(address: str, **settings: Any) -> Page:
@@ -162,26 +143,20 @@ def new_page(new_context: Callable[..., BrowserContext]) -> Callable[..., Page]:
 
 
 @pytest.fixture
-def annotator(
-    new_context: Callable[..., BrowserContext], served: Served
-) -> Callable[..., Annotator]:
+def annotator(new_context, served) -> Callable[..., Annotator]:
     """annotator(rater, server, context, **settings) -> a person at their first unit, in a browser
     of their own."""
 
     def make(
-        rater: str,
-        server: Served = served,
-        context: BrowserContext | None = None,
-        **settings: Any,
+        rater: str, server: Served = served, context: Any = None, **settings: Any
     ) -> Annotator:
-        page = (context or new_context(**settings)).new_page()
-        return arrive(page, server, rater)
+        return arrive((context or new_context(**settings)).new_page(), server, rater)
 
     return make
 
 
 @pytest.fixture
-def lead(new_page: Callable[..., Page]) -> Iterator[Callable[..., Page]]:
+def lead(new_page) -> Iterator[Callable[..., Page]]:
     """lead(server, title, **settings) -> the lead at a page of theirs, by default the first. No
     page asks anything of another host, and no text runs, whoever wrote it."""
     opened: list[tuple[Page, Served, list[str]]] = []

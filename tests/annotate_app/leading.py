@@ -1,8 +1,15 @@
 """What people do on the lead's pages."""
 
-from playwright.sync_api import Page, TimeoutError, expect
+import hashlib
+from pathlib import Path
 
-from tests.annotate_app.participants import settled
+from playwright.sync_api import Page, TimeoutError, WebSocket, expect
+
+from evenhand.study import open_study
+from evenhand.study.access.admission import make_invites
+from evenhand.study.session.sessions import participants_table
+from harness.annotator import READY
+from harness.studies import CODES
 
 PASSWORD = "a long enough one"
 HOSTILE = '<img src="http://example.invalid/x.png" onerror="document.title=1">**bold**'
@@ -74,3 +81,110 @@ def shown(page: Page, other_than: str = "") -> str:
             return unit
         page.wait_for_timeout(50)
     raise TimeoutError(f"still {other_than}")
+
+
+COMPLETE = "https://app.prolific.com/submissions/complete?cc="
+# The right answer to each is told by its text, so that whoever reads can find it.
+LONG, SHORT = "This one is by far the longer one. " * 4, "Brief."
+KNOWN = f"""
+[[unit]]
+name = "short-b"
+explanation = "One word is shorter than many."
+expected = {{ shorter = "R" }}
+[unit.values]
+prompt_a = "Tell A."
+response_a = "{LONG}"
+prompt_b = "Tell B."
+response_b = "{SHORT}"
+"""
+SESSION = """
+[session]
+entry = "invite"
+content_warning = "Some texts are <b>harsh</b>."
+instructions = "Read both responses.\\n\\nThen say which one is shorter."
+[consent]
+text = "You may stop at any time. Your answers are used for research."
+[training]
+file = "training.toml"
+pass_mark = 1.0
+[[comprehension]]
+question = "What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~"
+options = ["The length of *both* responses", "Who wrote them"]
+answer = "The length of *both* responses"
+explanation = "It is length alone that counts."
+[background]
+[attention]
+file = "attention.toml"
+every = 2
+
+"""
+SESSION += CODES
+
+
+def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
+    """The address's query by which this rater, or a participant, comes in."""
+    with open_study(folder) as study:
+        token = make_invites(study, [rater], hours)[0].token
+    return "?invite=" + token + "".join(f"&{name}={value}" for name, value in ids.items())
+
+
+def prolific_id(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def participant(folder: Path, name: str, submission: str = "") -> str:
+    ids = {"PROLIFIC_PID": name, "STUDY_ID": "study1", "SESSION_ID": f"{name} {submission}"}
+    return link(folder, **{key: prolific_id(value) for key, value in ids.items()})
+
+
+def rater_of(folder: Path, name: str) -> str:
+    with open_study(folder) as study:
+        entries = participants_table(study)
+    own = entries["participant_id"] == prolific_id(name)
+    return str(entries.loc[own, "rater_id"].iloc[0])
+
+
+def settled(page: Page) -> Page:
+    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
+    page.wait_for_selector("[data-test-script-state=notRunning]", timeout=90_000)
+    return page
+
+
+def heading(page: Page, text: str) -> None:
+    page.get_by_role("heading", name=text, exact=True).wait_for()
+
+
+def go_on(page: Page) -> None:
+    page.get_by_role("button", name="Continue").click()
+
+
+def answer_shorter(page: Page, wrong: bool = False) -> None:
+    page.wait_for_selector(READY)
+    texts = page.locator(".material .response .text").all_inner_texts()
+    left_is_shorter = len(texts[0]) < len(texts[1])
+    page.keyboard.press("l" if left_is_shorter != wrong else "r")
+    page.keyboard.press("Enter")
+
+
+def check_comprehension(page: Page, option: str) -> None:
+    page.get_by_role("radiogroup").get_by_text(option).click()
+    page.get_by_role("button", name="Check my answers").click()
+
+
+def frames_of(page: Page, *events: str) -> list[bytes]:
+    """What goes over the page's socket from now on, both ways or as `events` say, and what it sends
+    and is sent in answers."""
+    frames: list[bytes] = []
+
+    def keep(frame: str | bytes) -> None:
+        frames.append(frame.encode() if isinstance(frame, str) else frame)
+
+    def listen(socket: WebSocket) -> None:
+        for event in events or ("framereceived", "framesent"):
+            socket.on(event, keep)
+
+    page.on("websocket", listen)
+    if not events:
+        page.on("request", lambda asked: keep(asked.post_data_buffer or b""))
+        page.on("response", lambda answer: "/answers" in answer.url and keep(answer.body()))
+    return frames

@@ -1,14 +1,19 @@
 """What somebody without a login can make the app do, hold and write: so much and no more. A session
-belongs to the browser that began it, and no page of another name speaks to the study.
+belongs to the browser that began it, and no page of another name speaks to the study. Of several
+studies behind one address, by the real command, what is apart stays apart.
 """
 
 import http.client
 import json
 import re
+import shutil
+import signal
 import socket
+import sqlite3
 import struct
 import time
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -22,10 +27,28 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.sites import MOST_PAGES
+from evenhand.cli.verbs import lead_link
 from evenhand.study import open_study
-from evenhand.study.access.accounts import new_link_token
-from harness.served import Served
+from evenhand.study.access.accounts import accounts, new_link_token, set_account
+from evenhand.study.access.admission import make_invites
+from evenhand.study.settings.study_toml import change_config, read_config
+from harness.annotator import arrive
+from harness.served import Served, ServedTogether, holds
 from harness.sessions import Session, connected
+from harness.studies import write_pairs
+from tests.annotate_app.leading import (
+    choose,
+    complaint,
+    fill,
+    inside,
+    log_in,
+    press,
+    settled,
+    turn_to,
+    upload,
+)
+from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
+from tests.commands import python
 
 pytestmark = pytest.mark.browser  # it starts the app, as those do
 
@@ -46,7 +69,7 @@ def server(make_session, serve_study) -> Served:
     return serve_study(make_session(5, PROXIED))
 
 
-def asked(
+def answer_of(
     server: Served, path: str, method: str = "GET", host: str = "", **headers: str
 ) -> http.client.HTTPResponse:
     line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
@@ -57,32 +80,27 @@ def asked(
     return line.getresponse()
 
 
-def line_to(server: Served) -> socket.socket:
+def line_to(server: Served | ServedTogether, path: str = "", address: str = "") -> socket.socket:
     """An open page that says nothing."""
-    line = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    line.sendall(HANDSHAKE.encode())
+    source = (address, 0) if address else None
+    line = socket.create_connection(("127.0.0.1", server.port), 20, source_address=source)
+    line.sendall(HANDSHAKE.replace("GET ", f"GET {path}").encode())
     assert b" 101 " in line.recv(4096)
     return line
-
-
-# ---- what is closed -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/_stcore/health", 200),
-        ("GET", "/_stcore/metrics", 404),
-        ("GET", "/_stcore/metrics?families=x", 404),
-        ("POST", "/_stcore/agent/interact", 404),
-        ("GET", "/_stcore/script-health-check", 404),
-        ("DELETE", "/_stcore/upload_file/session/file", 403),
-        ("POST", "/_stcore/upload_file/session/file", 403),
+        ("GET", "health", 200),
+        *(("GET", path, 404) for path in ("metrics", "metrics?families=x", "script-health-check")),
+        ("POST", "agent/interact", 404),
+        *((method, "upload_file/session/file", 403) for method in ("DELETE", "POST")),
     ],
 )
 def test_what_is_not_for_visitors_is_closed(server, method, path, status):
     given = {"Cookie": "_streamlit_xsrf=2|0|0|0", "X-Xsrftoken": "x"}
-    assert asked(server, path, method, **given).status == status
+    assert answer_of(server, f"/_stcore/{path}", method, **given).status == status
 
 
 def test_a_file_of_somebody_without_a_login_is_refused_unread(server):
@@ -103,8 +121,7 @@ def test_a_file_of_somebody_without_a_login_is_refused_unread(server):
     assert sent < 50 * 1024 * 1024
 
 
-async def knock(server: Served, origin: str, **how: Any) -> int:
-    """The status with which a page of this origin is answered."""
+async def knock(server: Served | ServedTogether, origin: str, **how: Any) -> int:
     try:
         async with page_of(server, origin=origin, **how):
             return 101
@@ -114,15 +131,15 @@ async def knock(server: Served, origin: str, **how: Any) -> int:
 
 @asynccontextmanager
 async def page_of(
-    server: Served, cookie: str = "", session: str = "", *,
-    origin: str = "", host: str = "127.0.0.1", **headers: str,
+    server: Served | ServedTogether, cookie: str = "", session: str = "", *,
+    origin: str = "", host: str = "127.0.0.1", path: str = "", **headers: str,
 ) -> Any:  # fmt: skip
     at = f"{host}:{server.port}"
     how = {"subprotocols": ["streamlit", "token", session] if session else ["streamlit"]}
     how |= {"origin": origin or f"http://{at}", "max_size": None}
     how |= {"additional_headers": {"Cookie": cookie, **headers} if cookie else headers}
     there = {"host": "127.0.0.1", "port": server.port}
-    async with connect(f"ws://{at}/_stcore/stream", **how, **there) as socket:
+    async with connect(f"ws://{at}{path}/_stcore/stream", **how, **there) as socket:
         yield socket
 
 
@@ -136,35 +153,29 @@ def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server):
     assert time.perf_counter() - begun < 10
     for origin in (own, "http://localhost:1"):
         assert anyio.run(knock, server, origin) == 101
-
-
-def test_a_rebound_name_gets_no_connection(server):
-    """As a browser that was led here by a hostile name: Origin and Host are equal, and foreign."""
+    # A browser that was led here by a hostile name: Origin and Host are equal, and foreign.
     for host, status in (("rebound.example.org", 403), ("lab.example.org", 101)):
         assert anyio.run(lambda host=host: knock(server, "", host=host)) == status
 
 
 @pytest.mark.parametrize(
-    ("host", "status"),
+    ("status", "hosts"),
     [
-        *((host, 200) for host in ("localhost", "LOCALHOST:1", "[::1]:8501", "lab.example.org")),
-        *((host, 421) for host in ("rebound.example.org", "127.0.0.1.example.org", "10.0.0.1")),
-        *((host, 421) for host in ("localhost@rebound.example.org", "[")),
+        (200, ["localhost", "LOCALHOST:1", "[::1]:8501", "lab.example.org"]),
+        (421, ["rebound.example.org", "127.0.0.1.example.org", "10.0.0.1",
+               "localhost@rebound.example.org", "["]),
     ],
-)
-def test_only_the_studys_own_names_are_answered(server, host, status):
-    answer = asked(server, "/", host=host)
-    assert answer.status == status
-    if status == 421:
-        assert b"hosts" in answer.read()
-        assert asked(server, "/_stcore/host-config", host=host).status == 421
-
-
-# ---- what is bounded ----------------------------------------------------------------------------
+)  # fmt: skip
+def test_only_the_studys_own_names_are_answered(server, status, hosts):
+    for host in hosts:
+        answer = answer_of(server, "/", host=host)
+        assert answer.status == status, host
+        if status == 421:
+            assert b"hosts" in answer.read()
+            assert answer_of(server, "/_stcore/host-config", host=host).status == 421
 
 
 def megabytes(server: Served) -> float:
-    """The memory of the app's process."""
     assert server.process is not None
     return psutil.Process(server.process.pid).memory_info().rss / 1e6
 
@@ -240,48 +251,8 @@ def test_a_message_that_is_too_long_ends_its_own_connection(server):
     assert anyio.run(flood) == 1009
 
 
-def test_who_finds_no_room_is_told_so(server):
-    """A page more than one address may have open; another address, and who closes one, go on."""
-
-    def room(address: str) -> bool:
-        answer = asked(server, "/evenhand/room", X_Forwarded_For=address)
-        return bool(json.loads(answer.read())["room"])
-
-    async def crowd() -> None:
-        async with anyio.create_task_group() as pages:
-            over, opened = anyio.Event(), []
-
-            async def stay() -> None:
-                async with page_of(server, **{"X-Forwarded-For": "203.0.113.9"}) as socket:
-                    opened.append(socket)
-                    await over.wait()
-
-            for _ in range(MOST_PAGES):
-                pages.start_soon(stay)
-            with anyio.fail_after(30):
-                while len(opened) < MOST_PAGES:
-                    await anyio.sleep(0.05)
-            assert not await anyio.to_thread.run_sync(room, "203.0.113.9")
-            assert await anyio.to_thread.run_sync(room, "203.0.113.10")
-            with pytest.raises(InvalidStatus):
-                async with page_of(server, **{"X-Forwarded-For": "203.0.113.9"}):
-                    pass
-            async with page_of(server, **{"X-Forwarded-For": "203.0.113.10"}):
-                pass
-            over.set()
-        with anyio.fail_after(10):
-            while not await anyio.to_thread.run_sync(room, "203.0.113.9"):
-                await anyio.sleep(0.05)
-
-    anyio.run(crowd)
-
-
-# ---- a session, and its browser ------------------------------------------------------------------
-
-
 def new_browser(server: Served) -> str:
-    """The cookie that a browser gets with its first page."""
-    cookies = asked(server, "/").headers.get_all("Set-Cookie", [])
+    cookies = answer_of(server, "/").headers.get_all("Set-Cookie", [])
     (given,) = [each for each in cookies if each.startswith("evenhand_session=")]
     assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(given.split("; "))
     return str(given.partition(";")[0])
@@ -342,8 +313,8 @@ def test_a_file_is_taken_from_and_given_to_the_leads_browser_alone(server):
 
             def statuses(cookie: str) -> tuple[int, int]:
                 said = {"Cookie": cookie} if cookie else {}
-                taken = asked(server, upload, method="DELETE", **said)
-                return taken.status, asked(server, file, **said).status
+                taken = answer_of(server, upload, method="DELETE", **said)
+                return taken.status, answer_of(server, file, **said).status
 
             for cookie in ("", other):
                 assert await anyio.to_thread.run_sync(statuses, cookie) == (403, 403)
@@ -360,24 +331,307 @@ def test_behind_tls_no_cookie_travels_without_it(server):
     for path, names in (("/", {own}), ("/_stcore/health", {streamlits})):
         for tls in (True, False):
             said = {"X-Forwarded-Proto": "https"} if tls else {}
-            cookies = asked(server, path, **said).headers.get_all("Set-Cookie", [])
+            cookies = answer_of(server, path, **said).headers.get_all("Set-Cookie", [])
             assert all(("Secure" in cookie.split("; ")) == tls for cookie in cookies)
             told = {each.partition("=")[0].removeprefix("__Host-" * tls) for each in cookies}
             assert told == names
 
 
-# ---- last, since while the browser's loop runs no test can run its own ---------------------------
+def test_a_session_of_one_opens_in_no_other(together):
+    cookie = "; ".join(f"evenhand_session_{name}={'x' * 43}" for name in NAMES)
+    with open_study(together.study("first").folder) as study:
+        link = new_link_token(study.store)
+
+    async def shown(name: str, query: str, session: str = "", **headers: str) -> tuple[str, str]:
+        async with page_of(together, cookie, session, path=f"/{name}", **headers) as line:
+            return await drawn(line, query)
+
+    async def try_both() -> None:
+        session, seen = await shown("first", f"lead={link}")
+        assert "Leading the study" in seen
+        got, seen = await shown("second", "lead=in", session, **{"X-Evenhand-Study": "/first"})
+        assert got != session
+        assert "Leading the study" not in seen
+        got, seen = await shown("first", "lead=in", session)
+        assert got == session
+        assert "Leading the study" in seen
+
+    anyio.run(try_both)
 
 
+ODD = ["/first/..%2fsecond/health", "/first/%2e%2e/second/health", "/first/../second/health",
+       "/first%2f..%2fsecond/health", "//second/health", "/first//second/health", "/First/health",
+       "/first\\..\\second/health", "/second%00/health", "http://localhost/second/health",
+       "*"]  # fmt: skip
+
+
+def test_a_stranger_learns_of_no_study(together):
+    for path in ("/", "/third/", "/overview", "/_stcore/health", "/favicon.ico"):
+        status, said = asked(together, path)
+        assert (status, said) == (404, "Nothing is here. Use the link that you were given.")
+    assert asked(together, "/health") == (200, '{"studies":"answer"}')
+    for name in NAMES:
+        status, said = asked(together, f"/{name}/")
+        assert status == 200
+        assert not [each for each in NAMES if f"/{each}" in said]
+    assert asked(together, "/first/", Host="rebound.example.org")[0] == 421
+    for path in ("", "/third", "/first/..%2fsecond"):
+        assert anyio.run(lambda path=path: knock(together, "", path=path)) in (400, 403, 404)
+    for target in ODD:
+        with socket.create_connection(("127.0.0.1", together.port), 30) as line:
+            head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            line.sendall(head.encode())
+            said = b"".join(iter(lambda: line.recv(65536), b""))
+        assert b'"store"' not in said, target
+        assert b" 500 " not in said.partition(b"\r\n")[0], target
+
+
+def test_health_is_good_only_where_all_are(together):
+    lock = sqlite3.connect(together.study("second").folder / "study.db", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    try:
+        assert holds(lambda: asked(together, "/health")[0] == 503)
+        assert json.loads(asked(together, "/second/health")[1])["store"] == "cannot be written"
+        assert asked(together, "/first/health")[0] == 200
+    finally:
+        lock.execute("ROLLBACK")
+        lock.close()
+    assert holds(together.is_well)
+
+
+def test_each_study_counts_the_pages_of_an_address_and_believes_its_own_proxy_alone(together):
+    full, free, theirs = "127.0.0.2", "127.0.0.3", "203.0.113.5"
+
+    def room(name: str, address: str, forwarded: str = "") -> bool:
+        said = {"X_Forwarded_For": forwarded} if forwarded else {}
+        found, text = asked(together, f"/{name}/evenhand/room", address, **said)
+        assert found == 200
+        return bool(json.loads(text)["room"])
+
+    with ExitStack() as pages:
+        for _ in range(MOST_PAGES):
+            pages.enter_context(line_to(together, "/first", full))
+        assert not room("first", full)
+        assert room("first", free) and room("second", full)
+        assert not room("first", full, theirs)
+        assert room("first", PROXY, theirs)
+        assert not room("first", PROXY, f"{theirs}, {full}")
+    assert holds(lambda: room("first", full))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_outlives_the_command(tmp_path, number):
+    served = ServedTogether(two_studies(tmp_path), tmp_path)
+    served.start()
+    running = served.process.children(recursive=True)
+    served.process.send_signal(number)
+    assert served.process.wait(30) == (0 if number == signal.SIGINT else -number)
+    psutil.wait_procs(running, timeout=30)
+    assert not [each for each in running if each.is_running()]
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", served.port))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> list[Path]:
+    """For commands that refuse them, or change nothing."""
+    return two_studies(tmp_path_factory.mktemp("two"))
+
+
+def refused(*words: object, says: str) -> None:
+    """Check that the command serves nothing and says why in one sentence."""
+    done = python("-m", "evenhand", "annotate", *words, timeout=60)
+    assert done.returncode == 2
+    assert says in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_what_cannot_be_served_together_is_refused(two, tmp_path, monkeypatch):
+    same, other, *odd = (tmp_path / n for n in ("A/Same", "B/same", "a b", "health", "static"))
+    for folder in (same, other, *odd):
+        folder.mkdir(parents=True)
+    refused(same, other, says="Two studies would have the address /same; rename one")
+    for folder in odd:
+        refused(same, folder, says=f"{folder.name} cannot be the path of an address")
+    refused(tmp_path, tmp_path, "--path", "/x", says="is of one study")
+    refused(tmp_path, "--path", "/a/b", says="cannot be the path")
+    url, first = "https://study.example.org", two[0]
+    for path in ("/first", "/elsewhere"):
+        refused(*two, "--url", f"{url}{path}", says=f"Leave it out: {url}")
+    refused(first, "--url", f"{url}/elsewhere", "--path", "/first", says=f"Leave it out: {url}")
+    shutil.copytree(first, tmp_path / "copy")  # links would open both
+    refused(first, tmp_path / "copy", says="copy is a copy of first")
+    monkeypatch.setenv("EVENHAND_TEST_SECRET", "x")
+    settings = {
+        "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
+        "client_id": "evenhand",
+        "client_secret": "${EVENHAND_TEST_SECRET}",
+        "address": f"{url}/second",
+    }
+    folder = shutil.copytree(first, tmp_path / "first")
+    change_config(folder, {"oidc": settings})  # a single sign-on that would lead elsewhere
+    for options, path in (([], "/"), (["--path", "/first"], "/first")):
+        refused(folder, *options, says=f"/second, but this study is served at {path}.")
+    refused(folder, two[1], says="--path /first")
+
+
+def test_what_is_broken_in_the_folder_around_keeps_no_other_from_being_served(tmp_path):
+    home = tmp_path / "studies"
+    home.mkdir()
+    first, second = two_studies(home)
+    for name in NAMES:
+        shutil.rmtree(home / f"of-{name}")
+    shutil.copytree(first, home / ".first.5e1f")  # as a killed restore leaves it
+    with (second / "study.toml").open("a") as settings:
+        settings.write("nonsense = [\n")
+    with ServedTogether([home], tmp_path) as served:
+        assert asked(served, "/first/health")[0] == 200
+        assert asked(served, "/second/health")[0] == 404
+        assert "second is not served: " in served.log
+        assert ".first" not in served.log
+    refused(first, second, says="second: ")
+    shutil.copytree(second, tmp_path / "broken" / "second")
+    refused(tmp_path / "broken", says="No study can be served")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its_name(
+    two, number, monkeypatch
+):
+    monkeypatch.chdir(two[0])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = python("-m", "evenhand", "annotate", ".", *two[1:number], "--port", port)
+    assert done.returncode == 2
+    assert ("/first/" in done.stdout) == (number == 2)
+    assert f"Port {port} is not available" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# From here on browsers, last, since while their loop runs no test can run its own.
 def test_the_sixty_first_person_reads_a_sentence(new_page, server):
-    """A classroom behind one address, and one more: there is an answer, and it says what to do."""
+    def room(address: str) -> bool:
+        answer = answer_of(server, "/evenhand/room", X_Forwarded_For=address)
+        return bool(json.loads(answer.read())["room"])
+
     lines = [line_to(server) for _ in range(MOST_PAGES)]
     try:
         page = new_page(server.url)
         expect(page.get_by_text(ENGLISH.say("page.crowded"))).to_be_visible(timeout=15_000)
         assert not page.get_by_text(ENGLISH.say("page.no_answer")).is_visible()
+        assert not room("127.0.0.1")
+        assert room("203.0.113.10")  # another address goes on
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+            line.sendall(HANDSHAKE.encode())
+            assert b" 101 " not in line.recv(4096)
     finally:
         for line in lines:
             line.close()
     expect(page.get_by_text(ENGLISH.say("page.crowded"))).not_to_be_visible(timeout=30_000)
     expect(page.get_by_role("heading", name=ENGLISH.say("entry.title"))).to_be_visible()
+
+
+@pytest.mark.journey
+def test_people_label_in_both_at_once_and_a_kill_loses_nothing_in_any_study(new_context, together):
+    """In one browser and under one code, which is another person in each."""
+    context = new_context()
+    people = [arrive(context.new_page(), together.study(name), "ann") for name in NAMES]
+    for person in people:
+        person.answer("L")
+    people[0].answer("R")
+    names = {str(each["name"]) for each in context.cookies()}
+    assert {f"evenhand_session_{name}" for name in NAMES} <= names
+    together.process.kill()
+    together.process.wait()
+    for person in people:
+        person.give("C")  # which nobody hears yet
+    together.start()
+    for person in people:
+        person.wait_for_chip("saved")
+    assert all(person.all_stored() for person in people)
+    assert [len(person.given) for person in people] == [3, 2]
+
+
+def test_what_opens_one_opens_nothing_of_the_other(new_page, together):
+    first, second = (together.study(name) for name in NAMES)
+    page = new_page(lead_link(first.folder, second.url))  # a link of the first at the second
+    expect(page.get_by_text("this link is not valid")).to_be_visible()
+    with open_study(first.folder) as study:
+        (invite,) = make_invites(study, ["guest"], 1)
+        set_account(study.store, "chair", PASSWORD, "expert")
+    page.goto(f"{second.url}?invite={invite.token}")
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+    page.goto(lead_link(first.folder, first.url))
+    inside(page)
+    ways = page.get_by_role("navigation", name="Other studies at this address")
+    expect(ways.get_by_role("link")).to_have_text(["second"])
+    turn_to(page, "New study")  # every page has its address under the study's
+    page.wait_for_url(f"{first.url}new-study")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("New study")
+    turn_to(ways, "second")  # in the same window, with all that the first left there
+    page.wait_for_url(f"{second.url}overview")
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+    log_in(page, "ada", f"{PASSWORD} for first")
+    expect(page.locator(".evenhand-complaint")).to_be_visible()
+    log_in(page, "ada", f"{PASSWORD} for second")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.goto(f"{first.url}overview")  # the login in the first is still there
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    page = new_page(f"{first.url}adjudication")
+    log_in(page, "chair")  # an expert finds no way
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
+
+
+def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
+    new_page, together, tmp_path
+):
+    first, third = together.study("first"), together.study("third")
+    page = new_page(f"{first.url}new-study")
+    log_in(page, "ada", f"{PASSWORD} for first")
+    settled(page).get_by_text("Paired prompts", exact=True).click()
+    expect(page.get_by_text("Pairs of prompts")).to_be_visible()
+    upload(page, write_pairs(tmp_path / "pairs.csv"))
+    expect(page.get_by_text("pairs.csv")).to_be_visible()
+    choose(page, "Rubrics", "refusal")
+    fill(page, "Pairs to label", "4")
+    for name in ("SECOND", "third"):  # the first is taken here, whatever the case
+        fill(page, "Name of the study, and of its folder", name)
+        press(page, "Create the study")
+        if name == "SECOND":
+            complaint(page, "/SECOND")
+    expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
+    assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
+    page.get_by_role("link", name="Invite annotators").click()
+    page.wait_for_url(f"{third.url}sessions")
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+    ways = page.get_by_role("navigation", name="Other studies at this address")
+    expect(ways.get_by_role("link")).to_have_text(["first", "second"])
+    assert read_config(third.folder).session.trusted_proxies == ("127.0.0.9",)
+    with open_study(third.folder) as study:
+        assert accounts(study.store)["ada"].role == "lead"
+    page = new_page(f"{third.url}overview")
+    log_in(page, "ada", f"{PASSWORD} for first")
+    expect(page.get_by_text("Leading the study")).to_be_visible()
+
+
+def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
+    second = together.study("second")
+    page = lead(second, "Sessions")
+    fill(page, "Annotator codes", "dora")
+    press(page, "Make links")
+    expect(page.locator("code")).to_contain_text(f"{second.url}?invite=")
+    turn_to(page, "Export")
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Times and pay", exact=True).click()
+    assert started.value.url.startswith(f"{second.url}media/")
+    assert Path(started.value.path()).read_text("utf-8").startswith("rater_id")
+    path = started.value.url.removeprefix(together.url.rstrip("/"))
+    assert asked(together, path)[0] == 403  # without the browser's cookie
+    cookie = "; ".join(f"{each['name']}={each['value']}" for each in page.context.cookies())
+    assert asked(together, path, Cookie=cookie)[0] == 200
+    elsewhere = path.replace("/second/", "/first/", 1)
+    assert asked(together, elsewhere, Cookie=cookie)[0] == 403

@@ -3,13 +3,11 @@
 import base64
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from PIL import Image as Pictures
@@ -25,8 +23,7 @@ from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
 from harness.served import answers, holds
 from harness.studies import response_rubric
-from tests.annotate_app.participants import frames_of
-from tests.exchange.test_items import ITEMS
+from tests.annotate_app.leading import frames_of
 
 pytestmark = pytest.mark.browser
 
@@ -38,16 +35,12 @@ ROWS = "question,context,output,model,judge\n" + "".join(
 VERSUS = "question,answer_1,answer_2,model_1,model_2,winner\n" + "".join(
     f"What is {n} and one?,right {n},wrong {n},hidden-one,hidden-two,model_1\n" for n in range(12)
 )
-CHAT = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "<b>Which</b> train?"},
-    {"role": "assistant", "content": "The IC 8."},
-]
 LONG_CHAT = [
     {"role": "user" if n % 2 else "assistant", "content": f"Say {n}. " + "Word on word. " * 20}
     for n in range(1, 31)
 ]
 LONG_CHAT[19]["content"] = "Twenty. " + "Word. " * 400 + "The needle."
+LONG_CHAT[0] = {"role": "system", "content": "<b>Be</b> brief."}
 LONG_CHAT[24] = {"role": "tool", "name": "search", "content": "a NEEDLE again"}
 
 
@@ -66,19 +59,12 @@ def labelling(tmp_path) -> Iterator[Callable[..., str]]:
     """labelling(file, option, ...) -> the first rater's link of `evenhand label`."""
     started: list[subprocess.Popen[str]] = []
     (tmp_path / "answers.csv").write_text(ROWS)
-    (tmp_path / "versus.csv").write_text(VERSUS)
-    chats = (json.dumps({"id": f"c{n}", "messages": CHAT}) for n in range(3))
-    (tmp_path / "chats.jsonl").write_text("\n".join(chats))
-    (tmp_path / "long.jsonl").write_text(json.dumps({"id": "c1", "messages": LONG_CHAT}) + "\n")
 
     def begin(file: str, *options: str) -> str:
-        words = [sys.executable, "-m", "evenhand", "label", file, *options]
-        words += ["--port", str(free_port()), "--no-browser"]
-        started.append(
-            subprocess.Popen(
-                words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-        )
+        words = [sys.executable, "-m", "evenhand", "label", file, *options, "--no-browser"]
+        words += ["--port", str(free_port())]
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        started.append(subprocess.Popen(words, cwd=tmp_path, **piped))
         said = []
         for line in started[-1].stdout or ():
             said.append(line)
@@ -112,23 +98,17 @@ def ends(page, count, key):
     page.close()
 
 
-def test_a_conversation_is_read_in_turns(labelling, browser, axe):
-    page = opened(browser, labelling("chats.jsonl", "--question", "Did it help?", "--scale", "1-3"))
-    turns = page.locator(".turn")
-    speakers = turns.locator("> :is(h3, summary)").all_inner_texts()
-    assert [each.split("\n")[0] for each in speakers] == ["System", "User", "Assistant"]
-    assert not turns.nth(0).locator(".said").is_visible()
-    assert turns.nth(1).locator(".said").inner_text() == "<b>Which</b> train?"
-    turns.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
-    assert turns.nth(0).locator(".said").is_visible()
-    axe(page, "a conversation")
-    ends(page, "1 of 3", "3")
-
-
-def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe):
+def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe, tmp_path):
+    (tmp_path / "long.jsonl").write_text(json.dumps({"id": "c1", "messages": LONG_CHAT}) + "\n")
     page = opened(browser, labelling("long.jsonl", *YES_NO))
     turn = page.locator(".turn")
     assert turn.count() == 30
+    system = turn.nth(0).locator(".said")
+    assert not system.is_visible()
+    turn.nth(0).locator("summary").press("Enter")  # opens it, and submits nothing
+    assert system.inner_text() == "<b>Be</b> brief."
+    page.keyboard.press("Escape")
+    page.keyboard.press("End")
     expect(page.locator(".judged")).to_be_in_viewport()  # the answer at its end
     page.keyboard.press("Home")
     expect(page.locator(".judged")).not_to_be_in_viewport()
@@ -164,61 +144,44 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     ends(page, "1 of 1", "2")
 
 
-def test_an_image_is_shown_with_its_description(labelling, browser, axe, tmp_path):
-    (tmp_path / "shots").mkdir()
-    Pictures.new("RGB", (2000, 900), "green").save(tmp_path / "shots" / "1.png")
-    rows = "shot,shot_alt,output\nshots/1.png,a <i>green</i> field,It is green.\n"
-    (tmp_path / "images.csv").write_text(rows)
-    page = opened(browser, labelling("images.csv", *YES_NO, "--show", "shot,output"))
-    picture = page.locator(".picture")
-    assert picture.get_attribute("alt") == "a <i>green</i> field"
-    assert picture.evaluate("image => image.complete && image.naturalWidth") == 1568
-    width = page.locator(".text").first.bounding_box()["width"]
-    assert picture.bounding_box()["width"] <= width
-    axe(page, "an image")
-    page.get_by_role("button", name="Full size").click()
-    assert picture.bounding_box()["width"] == 1568
-    ends(page, "1 of 1", "1")
-    with open_study(tmp_path / "images-study") as study:
-        assert study.units()["shot"].tolist() == ["[image: a <i>green</i> field]"]
-
-
-def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, browser, tmp_path):
-    """The rubric's own blocks name them; neither --show nor a kind does."""
-    secret, picture = b"gpt-image-1", Pictures.new("RGB", (60, 40), "green")
-    text, exif = PngInfo(), Pictures.Exif()
-    text.add_text("Software", secret.decode())
-    exif[0x0131] = secret.decode()
-    told = {"png": {"pnginfo": text}, "jpeg": {"exif": exif, "comment": secret}}
-    rows = ["shot,later,output"]
-    for form, how in told.items():
-        picture.save(tmp_path / f"1.{form}", **how)
-        content = (tmp_path / f"1.{form}").read_bytes()
-        assert secret in content
-        uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
-        rows += [f'1.{form},"{uri}",Green from {form}.', f'"{uri}",1.{form},Green in {form}.']
-    (tmp_path / "images.csv").write_text("\n".join(rows))
+def test_no_image_reaches_the_browser_that_was_not_written_here(labelling, browser, axe, tmp_path):
+    secret, picture, told = "gpt-image-1", Pictures.new("RGB", (2000, 900), "green"), PngInfo()
+    told.add_text("Software", secret)
+    picture.save(tmp_path / "1.png", pnginfo=told)
+    picture.save(tmp_path / "2.jpeg", comment=secret.encode())
+    content = (tmp_path / "2.jpeg").read_bytes()
+    assert secret.encode() in content
+    uri = f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
+    row = f'1.png,a <i>green</i> field,"{uri}",It is green.'
+    (tmp_path / "images.csv").write_text(f"shot,shot_alt,later,output\n{row}\n")
     (tmp_path / "true.toml").write_text(yes_or_no("shot image", "later", "response"))
     link = labelling("images.csv", "--rubric", "true.toml", "--show", "output")
-    with open_study(tmp_path / "images-study") as study:
-        own = {*study.store.pairs()[["shot", "later"]].to_numpy().ravel()}
-        assert study.missing_images() == []
     page = browser.new_page()
     received = frames_of(page, "framereceived")
     page.on("response", lambda answer: received.append(answer.body() if answer.ok else b""))
     enter(page, link)
-    for n in range(1, 5):
-        shown = page.locator(".picture")
-        assert shown.count() == 2
-        assert {shown.nth(at).get_attribute("src") for at in (0, 1)} <= own
-        go_on(page, "1", "Enter") if n < 4 else ends(page, "4 of 4", "1")
+    picture = page.locator(".picture")
+    assert picture.count() == 2
+    assert picture.first.get_attribute("alt") == "a <i>green</i> field"
+    assert picture.first.evaluate("image => image.complete && image.naturalWidth") == 1568
+    width = page.locator(".text").first.bounding_box()["width"]
+    assert picture.first.bounding_box()["width"] <= width
+    axe(page, "an image")
+    page.get_by_role("button", name="Full size").first.click()
+    assert picture.first.bounding_box()["width"] == 1568
+    ends(page, "1 of 1", "1")
+    with open_study(tmp_path / "images-study") as study:
+        assert study.missing_images() == []
+        kept = study.store.pairs()[["shot", "later"]].to_numpy().ravel()
+    own = {re.sub(";alt=[^;]*", "", each).encode() for each in kept}
     everything = b"".join(received)
-    sent = {*re.findall(rb"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", everything)}
-    assert sent == {each.encode() for each in own}
-    assert secret not in b"".join([everything, *(base64.b64decode(e.split(b",")[1]) for e in sent)])
+    assert {*re.findall(rb"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+", everything)} == own
+    sent = [base64.b64decode(each.split(b",")[1]) for each in own]
+    assert secret.encode() not in b"".join([everything, *sent])
 
 
 def test_two_answers_stand_next_to_each_other(labelling, browser, axe, tmp_path, capsys):
+    (tmp_path / "versus.csv").write_text(VERSUS)
     link, page = labelling("versus.csv", "--judge", "winner"), browser.new_page()
     received = frames_of(page, "framereceived")
     enter(page, link)
@@ -271,7 +234,9 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
     assert not any(opened_to[50:])
     assert second.locator(".is-keyword").all_inner_texts() == ["def", "return"]
     assert second.inner_text().strip() == "def f():\n    return 1  # <b>"
-    axe(page, "JSON, code and passages")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        axe(page, f"JSON, code and passages, {scheme}")
     page.keyboard.press("!")
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1"
@@ -283,30 +248,7 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
         assert answers_table(study.store)["display"].tolist() == ["opened"]
 
 
-@pytest.mark.parametrize(
-    ("file", "judge"),
-    [
-        ("inspect.eval", "model_graded_qa"),
-        ("langfuse_traces.json", "fair"),
-        ("mlflow.json", "correct"),
-    ],
-)
-def test_a_tools_own_file_from_the_command_to_the_verdict(
-    labelling, browser, tmp_path, capsys, file, judge
-):
-    shutil.copy(ITEMS / file, tmp_path)
-    page = opened(browser, labelling(file, *YES_NO, "--judge", judge))
-    assert judge not in page.content()
-    for _ in range(3):
-        go_on(page, "1", "Enter")
-    ends(page, "4 of 4", "1")
-    study = tmp_path / f"{Path(file).stem}-study"
-    assert main(["report", str(study)]) == 0
-    assert f": only one annotator labelled ({judge})." in capsys.readouterr().out
-
-
 def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
-    """A phone, and a page at 400% (WCAG 1.4.10), light and dark."""
     Pictures.new("RGB", (900, 400), "green").save(tmp_path / "1.png")
     row = {"shot": "1.png", "shot_alt": "a field", "call": json.dumps({"a": {"b": [1, "c" * 90]}})}
     row |= {"messages": LONG_CHAT, "note": "A note.", "output": "def f(): return 'x' * 100"}
@@ -343,7 +285,8 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     assert main(["report", str(tmp_path / "answers-study")]) == 0
     assert "judge" in capsys.readouterr().out
     # The same command again goes on where it was; asked for something else it says so.
-    labelling("answers.csv", *YES_NO, "--judge", "judge")
+    again = labelling("answers.csv", *YES_NO, "--judge", "judge", "--host", "127.0.0.2")
+    assert again.startswith("http://127.0.0.2:")  # under its name on the network
     other = ["--question", "Is it polite?", *YES_NO[2:], "--judge", "judge"]
     for study, ask, told in (
         ("x", [*YES_NO, "--raters", "0"], "1 to 1,000"),
@@ -352,14 +295,3 @@ def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys
     ):
         assert main(["label", str(tmp_path / "answers.csv"), str(tmp_path / study), *ask]) == 2
         assert told in capsys.readouterr().err
-
-
-def test_a_machine_is_reached_under_its_name_on_the_network(labelling, browser, tmp_path):
-    link = labelling(
-        "answers.csv", *YES_NO, "--host", "127.0.0.2"
-    )  # without --host the app listens to 127.0.0.1 alone
-    assert link.startswith("http://127.0.0.2:")
-    page = opened(browser, link)
-    ends(page, "1 of 12", "1")
-    with open_study(tmp_path / "answers-study") as study:
-        assert len(study.ratings()) == 1

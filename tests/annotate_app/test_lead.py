@@ -1,31 +1,55 @@
-"""The lead's pages in a browser: from the link to the export, and all who do not get there."""
+"""The lead's pages in a browser: from the link to the export, all who do not get there, the ways
+between the pages, and each act once, on a synthetic study of twenty raters.
+"""
 
 import io
 import json
+import random
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 from playwright.sync_api import Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from evenhand.annotate_app.logins import PLACES, place_of
+from evenhand.annotate_app.routes import front_page
 from evenhand.cli.verbs import lead_link
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
 from evenhand.study.access import accounts as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.desk.claims import oversight
+from evenhand.study.lead.disagreements import past_decisions, sorted_so_far
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.database import append
+from evenhand.study.store.grades import GradeAttempt, utc_now
+from evenhand.study.store.logs.answers import add_event
+from evenhand.study.store.schema import participant_entries, remarks
 from evenhand.study.tables.ratings import Mark
-from harness.annotator import READY, SUBJECT, Annotator
+from evenhand.texts import written
+from harness.annotator import READY, SUBJECT, Annotator, arrive, response_text
 from harness.served import Served
-from harness.studies import CODES, mark_words, with_labels
+from harness.studies import CODES, SHORTER, mark_words, with_labels
 from tests.annotate_app.leading import (
     HOSTILE,
     PASSWORD,
+    choose,
     complaint,
+    fill,
+    frames_of,
     inside,
     log_in,
+    press,
+    settled,
+    shown,
     shut_out,
     turn_to,
+    upload,
 )
 
 pytestmark = pytest.mark.browser
@@ -56,18 +80,14 @@ PAGES = {
 def served(make_study, serve_study) -> Served:
     folder = make_study(30, raters_per_unit=3)
     with open_study(folder) as study:
-        set_account(study.store, "chair", PASSWORD, "expert")
-        numbers = range(1, 17)
-        first = ["LRC"[n % 3] for n in numbers]
-        second = ["LRC"[n % 3 if n % 4 else (n + 1) % 3] for n in numbers]
-        given = {"first": first, "second": second, HOSTILE: first}
-        units = [f"p{n:04d}|{SUBJECT}" for n in numbers]
+        for name, role in (("ada", "lead"), ("chair", "expert")):
+            set_account(study.store, name, PASSWORD, role)
+        given = {"first": "RCLRCLRCLRCLRCLR", "second": "RCLCCLRLLRCRRCLC"}
+        given[HOSTILE] = given["first"]
+        units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 17)]
         with_labels(study, given, "shorter", units=units, graders=[HOSTILE], seconds=20.0)
         mark_words(study, "first", Mark("response_b", 0, 8))
     return serve_study(folder)
-
-
-# ---- who gets in --------------------------------------------------------------------------------
 
 
 @pytest.mark.journey
@@ -124,27 +144,17 @@ def test_an_expert_adjudicates_and_sees_nothing_else(new_page, served):
     expect(page.locator(".evenhand-quote small")).to_have_text("(marked by 1 of 2)")
     seen = page.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
-
     page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("alert")).to_have_text("Choose an option.")
-    page.get_by_role("radio", name="C: Neither").check()
-    page.get_by_role("button", name="Save decision").click()
-    expect(page.get_by_role("alert")).to_have_text("A decision needs a reason.")
-    page.get_by_label("Your reason").fill("They are as long as each other.")
-    page.get_by_role("button", name="Save decision").click()
-    expect(page.get_by_text("3 to adjudicate.")).to_be_visible()
-    with open_study(served.folder) as study:
-        ratings = study.ratings()
-    (row,) = ratings[ratings["rater_kind"] == "adjudicator"].to_dict("records")
-    assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "C")
-
+    for place in ("overview", "sessions", "adjudication"):  # one page at every address
+        page.goto(served.url + place)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Adjudication")
+        expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
+        page.wait_for_url(served.url + place)
     with open_study(served.folder) as study:
         disable_account(study.store, "chair")
     page.get_by_role("button", name="Skip").click()
     shut_out(page)
-
-
-# ---- a session from invite to export ------------------------------------------------------------
 
 
 @pytest.mark.thorough
@@ -159,13 +169,12 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page.clock.install()
     turn_to(page, "Progress")
     expect(page.get_by_text("12 of 12 labels are still needed")).to_be_visible()
-
     turn_to(page, "Sessions")
-    page.get_by_label("Annotator codes").fill("anna")
-    page.get_by_role("button", name="Make links").click()
+    fill(page, "Annotator codes", "anna")
+    press(page, "Make links")
     link = page.get_by_role("row", name="anna open").locator("code").inner_text()
     assert link.startswith(f"{served.url}?")
-    page.get_by_role("button", name="Make the address for Prolific").click()
+    press(page, "Make the address for Prolific")
     expect(page.locator("code").first).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_page(link)
     invited.wait_for_selector(READY)
@@ -177,43 +186,34 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_text("2 of 12 labels are still needed")).to_be_visible()
     by_rater = page.get_by_role("region", name="By annotator", exact=True)
     expect(by_rater.get_by_role("cell", name="anna")).to_be_visible()
-
     # Labels that arrive while the page is looked at show up by themselves.
     people[0].answer("C")
     page.clock.fast_forward("00:10")  # the page asks for news every ten seconds
     expect(page.get_by_text("1 of 12 labels are still needed")).to_be_visible()
-
     turn_to(page, "Agreement")
     page.locator("summary", has_text="Main figures").click(timeout=60_000)
     expect(page.get_by_role("cell", name="Annotators with one another").first).to_be_visible()
     expect(page.get_by_text("Includes every label so far.")).to_be_visible(timeout=60_000)
-
     turn_to(page, "Sessions")
-    page.get_by_role("button", name="Pause the study").click()
+    press(page, "Pause the study")
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    message = people[1].page.locator(".panel .message")
     people[1].page.reload()
-    people[1].page.wait_for_selector(".panel .message")
-    assert "The study is paused" in (people[1].page.locator(".message").text_content() or "")
-    page.get_by_role("button", name="Go on").click()
+    expect(message).to_contain_text("The study is paused")
+    press(page, "Go on")
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
-
     turn_to(page, "Annotators")
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
-    chosen = page.get_by_label("A page for one annotator")
-    chosen.fill("anna")
-    chosen.press("Enter")
-    page.get_by_label("Reason, which stands in the report").fill(HOSTILE)
-    page.get_by_role("button", name="Exclude").click()
+    choose(page, "A page for one annotator", "anna")
+    fill(page, "Reason, which stands in the report", HOSTILE)
+    press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
-    page.get_by_role("button", name="Clear").click()
+    press(page, "Clear")
     expect(page.get_by_role("cell", name=f"excluded: {HOSTILE}")).to_be_visible()
     people[0].page.reload()
-    people[0].page.wait_for_selector(".panel .message")
-    assert "Your part in this study is over" in (
-        people[0].page.locator(".message").text_content() or ""
-    )
-
+    over = people[0].page.locator(".panel .message")
+    expect(over).to_contain_text("Your part in this study is over")
     turn_to(page, "Export")
     wanted = ("Ratings", "Decisions of the lead", "Times and pay")
     tables = {name: download(page, name) for name in wanted}
@@ -245,9 +245,6 @@ def download(page: Page, name: str) -> bytes:
     return Path(started.value.path()).read_bytes()
 
 
-# ---- for everyone -------------------------------------------------------------------------------
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_accessibility_fault(new_page, lead, served, axe, scheme):
@@ -262,3 +259,379 @@ def test_no_serious_accessibility_fault(new_page, lead, served, axe, scheme):
             expect(page.get_by_role("table").first).to_be_visible(timeout=60_000)
         page.wait_for_selector("[data-test-script-state=notRunning]")
         axe(page, title)
+
+
+def is_at(page: Page, served: Served, title: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    page.wait_for_url(served.url + place_of(title))
+    expect(page.locator("a[aria-current=page]").last).to_have_text(title)
+
+
+def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
+    page = lead(served)
+    is_at(page, served, "Overview")
+    for title in ("Sessions", "Settings"):
+        page.get_by_role("link", name=title, exact=True).focus()
+        page.keyboard.press("Enter")
+        is_at(page, served, title)
+    assert page.title().startswith("Settings: ")
+    page.get_by_role("link", name="Log", exact=True).click()
+    is_at(page, served, "Log")
+    settings = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings")
+    expect(settings).to_have_attribute("aria-current", "true")
+    for title in ("Settings", "Sessions"):
+        page.go_back()
+        is_at(page, served, title)
+    page.reload()
+    is_at(page, served, "Sessions")
+    kept = new_page(f"{served.url}accounts")  # with a bookmark
+    log_in(kept, "ada")
+    expect(kept.get_by_role("heading", level=1)).to_have_text("Accounts")
+    assert kept.context.cookies()  # without which no file is taken in
+
+
+def named_to(received: list[bytes]) -> set[str]:
+    messages = [ForwardMsg.FromString(each) for each in received]
+    assert "delta" in {message.WhichOneof("type") for message in messages}  # the listening works
+    lists = [message.navigation.app_pages for message in messages]
+    lists += [message.new_session.app_pages for message in messages]
+    pages = [page for each in lists for page in each]
+    return {name for page in pages for name in (page.page_name, page.url_pathname)} - {""}
+
+
+def test_a_rater_receives_no_name_of_a_page_and_every_address_begins_with_ours(new_page, served):
+    page = new_page("about:blank")
+    received = frames_of(page, "framereceived")
+    arrive(page, served, "curious")
+    assert named_to(received) == set()
+    expect(page.get_by_test_id("stSidebar")).to_have_count(0)
+    received.clear()
+    page.goto(f"{served.url}progress")  # the door says what was asked for, and no more
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    assert named_to(received) == {"progress", written("lead_door.title")}
+    for place in PLACES:
+        with urllib.request.urlopen(served.url + place) as answer:  # noqa: S310
+            assert answer.read().decode() == front_page()
+
+
+REPLY = (
+    '<img src="http://example.invalid/x.png" onerror="document.title=1">**L**, for it is shorter.'
+)
+REASON = "<b onclick='document.title=1'>Shorter</b>, so L."
+GRADER = "provider:grader"
+
+
+@pytest.fixture(scope="module")
+def graded(make_study, serve_study) -> Served:
+    """Four units on which two annotators say R; a grader says L, and another agrees on two."""
+    folder = make_study(4, raters_per_unit=2)
+    units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 5)]
+    with open_study(folder) as study:
+        given = {"ann": "RRRR", "ben": "RRRR", "other": "LRLR"}
+        with_labels(study, given, "shorter", units=units, graders=["other"])
+        about = {"rater_id": GRADER, "rubric": "shorter", "order": "ab", "label": "L", "raw": REPLY}
+        digest = study.rubrics["shorter"].hash
+        mark_words(study, "ann", Mark("response_a", 0, 8))
+        mark_words(study, "ben", Mark("response_a", 4, 10))
+        study.store.add_grades(
+            GradeAttempt(unit_id=unit, rubric_hash=digest, provenance=why, **about)
+            for unit, why in zip(units, [{}, {}, {}, {"reason": REASON}], strict=True)
+        )
+    return serve_study(folder)
+
+
+def held(graded: Served) -> list[tuple[str, str, str, str]]:
+    with open_study(graded.folder) as study:
+        return [(e.unit_id, e.grader, e.kind, e.note) for e in sorted_so_far(study)]
+
+
+def press_key(page: Page, key: str) -> None:
+    """What is pressed while the page is drawn anew may be lost."""
+    settled(page).keyboard.press(key)
+
+
+@pytest.mark.thorough
+def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
+    page = lead(graded, "Disagreements")
+    item = page.get_by_role("heading", level=2).first
+
+    def left(chosen: int, unsorted: int, **patience: float) -> None:
+        said = f"{chosen} chosen. {unsorted} of 6 are not sorted yet."
+        expect(page.get_by_text(said)).to_be_visible(**patience)
+
+    left(6, 6, timeout=180_000)
+    choose(page, "Grader", GRADER)
+    left(4, 6)
+    expect(page.get_by_text(REPLY)).to_be_visible()
+    expect(page.get_by_text("Response A", exact=True)).to_be_visible()
+    marked = page.locator(".evenhand-quote mark")
+    assert marked.all_text_contents() == ["Resp", "onse", response_text(1, "a")[8:10]]
+    said = page.locator(".evenhand-quote small").all_text_contents()
+    assert said == ["(marked by ann)", "(marked by ann, ben)", "(marked by ben)"]
+    axe(page, "disagreements")
+    first, note = item.inner_text(), "It read the sides the wrong way round."
+    fill(page, "Note", note)
+    page.get_by_role("button", name="Grader wrong").click()
+    left(3, 5)
+    second = item.inner_text()
+    assert second != first
+    press_key(page, "n")
+    expect(item).not_to_have_text(second)
+    third = item.inner_text()
+    press_key(page, "3")
+    left(2, 4)
+    expect(item).not_to_have_text(third)
+    ids = [heading.partition(",")[0] for heading in (first, third)]
+    assert held(graded) == [
+        (ids[0], GRADER, "grader_wrong", note),
+        (ids[1], GRADER, "rubric_unclear", ""),
+    ]
+    choose(page, "Sorted as", "Not sorted")
+    for _ in range(4):
+        if "p0004" in item.inner_text():
+            break
+        seen = item.inner_text()
+        press_key(page, "n")
+        expect(item).not_to_have_text(seen)
+    expect(page.get_by_text(f"Its reason: {REASON}")).to_be_visible()
+    expect(page.get_by_text(REPLY)).to_have_count(0)
+    choose(page, "Sorted as", "Rubric unclear")
+    expect(page.get_by_text("Sorted as Rubric unclear by lead.")).to_be_visible()
+    page.get_by_role("button", name="Take back").click()
+    left(0, 5)
+    assert [each[0] for each in held(graded)] == ids[:1]
+
+
+def test_items_of_least_agreement_are_typeset_before_there_is_a_grader(
+    make_study, lead, serve_study
+):
+    folder = make_study(2, lambda n, side: f"So $x^{n}$.", raters_per_unit=2, display="markdown")
+    with open_study(folder) as study:
+        units = [f"p{n:04d}|{SUBJECT}" for n in (1, 2)]
+        with_labels(study, {"ann": "RL", "ben": "RR"}, "shorter", units=units)
+    page = lead(serve_study(folder), "Disagreements")
+    page.get_by_role("link", name=units[1]).click(timeout=180_000)
+    for after in ("Adjudicate this item →", "Flags"):
+        expect(page.locator("math")).to_have_count(2)
+        page.get_by_role("link", name=after, exact=True).click()
+
+
+RATERS = [f"r{n:02d}" for n in range(1, 21)]
+CARELESS = "r07"
+PAIRS = 80
+EACH = 10
+"""People on each unit."""
+PARTICIPANT = "5f1d7f7a0000000000000000"
+"""Who `r06` is at Prolific."""
+
+
+@pytest.fixture(scope="module")
+def twenty(make_study, serve_study) -> Served:
+    """A synthetic study that twenty raters have labelled, with a grader, flags and a session; the
+    same every time."""
+    rubrics = [parse_rubric(SHORTER, "shorter.toml"), load_rubric("refusal")]
+    folder = make_study(PAIRS, rubrics=rubrics, raters_per_unit=EACH)
+    change_config(folder, {"analysis": {"resamples": 200}})  # quick, and no figure is asserted
+    with (folder / "study.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n{CODES}")
+    with open_study(folder) as study:
+        for name in ("chair", "deputy"):
+            set_account(study.store, name, PASSWORD, "expert")
+        rng = random.Random(3)
+        for rubric, options, side in (("shorter", "LRC", ""), ("refusal", "12345", "|a")):
+            units = [f"p{n:04d}|{SUBJECT}{side}" for n in range(1, PAIRS + 1)]
+            truth = rng.choices(options, k=PAIRS)
+            for at, rater in enumerate([*RATERS, GRADER]):
+                wrong = 1 if rater == CARELESS else 0.3
+                says = [rng.choice(options) if rng.random() < wrong else true for true in truth]
+                own = {n for n in range(PAIRS) if (at - n * EACH) % len(RATERS) < EACH}
+                labels = [
+                    each if rater == GRADER or n in own else "-" for n, each in enumerate(says)
+                ]
+                about = {"graders": [GRADER], "created_at": "2026-03-02T09:00:00.000+00:00"}
+                about["seconds"] = 2.0 if rater == CARELESS else 30.0
+                with_labels(study, {rater: labels}, rubric, units=units, **about)
+        entry = {"rater_id": "r06", "participant_id": PARTICIPANT, "study_id": "s"}
+        entry |= {"session_id": "1", "created_at": utc_now()}
+        about = {"kind": "flag", "rubric": "shorter", "order": "ab", "draw": 0}
+        about["rubric_hash"] = study.rubrics["shorter"].hash
+        with study.store.write() as connection:
+            for rater in RATERS:
+                add_event(connection, rater, "entered", way="open")
+            connection.execute(sa.insert(participant_entries).values(entry))
+            for n, reason in enumerate(("harmful", "unclear_rubric"), start=1):
+                flag = {"submit_id": f"flag-{n}", "unit_id": f"p{n:04d}|{SUBJECT}", "text": HOSTILE}
+                flag |= {"rater_id": RATERS[n], "reason": reason, "created_at": utc_now()}
+                append(connection, remarks, about | flag)
+    return serve_study(folder)
+
+
+def test_the_verdicts_come_first_and_a_look_is_asked_for(lead, twenty):
+    page = lead(twenty)
+    expect(page.get_by_text("Computing the figures:")).to_be_visible()  # no long silence
+    graders = page.get_by_role("row", name=GRADER)
+    expect(graders).to_contain_text("? Inconclusive", timeout=180_000)
+    expect(page.locator(".evenhand-advice").first).to_contain_text("No grader")
+    expect(page.get_by_text("Annotators to review: 1")).to_be_visible()
+    expect(page.get_by_text("Open flags: 2")).to_be_visible()
+    unseen = "labels came in since the last report"
+    expect(graders).to_contain_text(unseen)
+    press(page, "Ask for a verdict now")
+    expect(page.get_by_text(unseen)).to_have_count(0, timeout=180_000)
+    turn_to(settled(page), "Open flags: 2")
+    expect(page.get_by_text("2 open")).to_be_visible()
+    expect(page.get_by_text(HOSTILE)).to_have_count(2)
+    expect(page.locator("a[aria-current=page]")).to_have_text("Flags")
+
+
+@pytest.mark.thorough
+def test_every_number_of_the_first_page_leads_to_its_rows(lead, twenty):
+    page = lead(twenty)
+    tiles = page.locator("[class*=st-key-tile-]")
+    expect(tiles.nth(1)).to_contain_text("Nobody has labelled in the last 24 hours")
+    answers = {"1,600 of 2,400 labels": "Progress", "Annotators: 1": "Annotators", "Not yet": "Log"}
+    for answer, title in answers.items():
+        settled(page).get_by_role("link", name=answer).click(timeout=180_000)
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        turn_to(settled(page), "Overview")  # how browsers go back is in test_lead
+        expect(page.locator("a[aria-current=page]")).to_have_text("Overview")
+    step = settled(page).locator(".st-key-next-step")
+    step.get_by_role("link", name=f"Look at the work of {CARELESS}").click(timeout=180_000)
+    expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
+    page.wait_for_url(f"**/annotators?one_rater={CARELESS}")
+    page.reload()
+    expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
+
+
+@pytest.mark.thorough
+def test_the_flagged_rater_stands_first_and_has_a_page(lead, twenty):
+    page = lead(twenty)
+    turn_to(settled(page), "Annotators")
+    row = page.get_by_role("row").nth(1)
+    expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
+    choose(page, "A page for one annotator", CARELESS)
+    expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
+    expect(page.get_by_role("table", name="Refusal")).to_be_visible()
+    settled(page).get_by_text("Latest answers").first.click()
+    expect(page.get_by_role("cell", name=f"p0080|{SUBJECT}|a")).to_be_visible()
+    fill(page, "Reason, which stands in the report", HOSTILE)
+    press(page, "Exclude")
+    expect(page.get_by_role("button", name="Readmit")).to_be_visible()
+    with open_study(twenty.folder) as study:
+        assert oversight(study.store).exclusions[CARELESS].reason == HOSTILE
+
+
+@pytest.mark.thorough
+def test_two_adjudicators_work_by_keyboard_and_never_meet(new_page, twenty):
+    chair, deputy = (new_page(f"{twenty.url}?lead=in") for _ in range(2))
+    for page, name in ((chair, "chair"), (deputy, "deputy")):
+        log_in(page, name)
+        expect(page.get_by_text("to adjudicate.")).to_be_visible()
+    first, second = shown(chair), shown(deputy)
+    assert first != second
+    settled(chair).keyboard.press("3")
+    expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
+    chair.keyboard.press("Enter")
+    expect(chair.get_by_role("alert")).to_have_text("A decision needs a reason.")
+    chair.keyboard.type("so it s 1")  # in the field, keys are only text
+    chair.keyboard.press("Enter")
+    passed = shown(chair, other_than=first)
+    assert passed != second
+    settled(chair).keyboard.press("q")
+    expect(chair.get_by_label("Your reason")).to_have_value("The rubric says so")
+    expect(chair.get_by_role("cell", name="so it s 1")).to_be_visible()
+    settled(chair).keyboard.press("s")
+    assert shown(chair, other_than=passed) not in (first, second)
+    choose(chair, "Revise a decision of yours", "No. 1")
+    press(chair, "Open it again")
+    expect(chair.get_by_text("because: so it s 1")).to_be_visible()
+    assert shown(chair) == first
+    settled(chair).keyboard.press("1")
+    expect(chair.get_by_role("radio", checked=True)).to_have_count(1)
+    fill(chair, "Your reason", "read once more")
+    press(chair, "Save decision Enter")
+    expect(chair.get_by_role("cell", name="read once more")).to_be_visible()
+    with open_study(twenty.folder) as study:
+        (decision,) = past_decisions(study).to_dict("records")
+        assert decision["label"] == study.rubrics[decision["rubric"]].categories[0]
+    seen = chair.locator(".st-key-lead").inner_text()
+    assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
+
+
+@pytest.mark.thorough
+def test_links_accounts_and_places(lead, twenty, tmp_path):
+    page = lead(twenty, "Sessions")
+    fill(page, "Annotator codes", "anna")
+    press(page, "Make links")
+    row = page.get_by_role("row", name="anna open")
+    link = row.locator("code").inner_text()
+    row.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_text("Copied", exact=True)).to_be_visible()
+    choose(page, "Revoke the links of", "anna")
+    press(page, "Revoke")
+    expect(page.get_by_text("Links revoked: 1.")).to_be_visible()
+    fill(page, "Annotator code or participant id", "r05")
+    press(page, "Change the place")
+    expect(page.get_by_text("r05: 0 assignments released.")).to_be_visible()
+    submissions = tmp_path / "submissions.csv"
+    submissions.write_text(f"Participant id,Status\n{PARTICIPANT},RETURNED\n", "utf-8")
+    upload(page, submissions)
+    expect(page.get_by_text("submissions.csv")).to_be_visible()
+    press(page, "Take in the list")
+    expect(page.get_by_text("r06: 0 assignments released.")).to_be_visible()
+    turn_to(settled(page), "Accounts")
+    for password in ("too short", PASSWORD):
+        fill(page, "Name", "third")
+        fill(page, "Password (at", password)
+        press(page, "Save the account")
+        if password != PASSWORD:
+            complaint(page, "A password has 10 to 200")
+    expect(page.get_by_text("third can log in as expert.")).to_be_visible()
+    choose(page, "Account", "third")
+    press(page, "End it")
+    expect(page.get_by_text("third can no longer log in.")).to_be_visible()
+    page.goto(link)
+    complaint(page, "This link was revoked")
+
+
+def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, twenty, tmp_path):
+    page = lead(twenty)
+    file = tmp_path / "answers.csv"
+    rows = [f"Sum of {n},It is {2 * n}.,m{n % 2},{'yes' if n % 3 else 'no'}" for n in range(9)]
+    file.write_text("\n".join(["task,said,model,verdict", *rows]))
+    turn_to(settled(page), "New study")
+    upload(page, file)
+    # What is not clear is asked for by the name of a field, not of an option of a command.
+    complaint(page, "with “Columns that annotators read, in this order”.", timeout=90_000)
+    for column in ("task", "said"):
+        choose(page, "Columns that annotators read, in this order", column)
+    page.keyboard.press("Escape")
+    choose(page, "A grader's labels, which annotators never see", "verdict")
+    for row in (
+        "said It is 0. read by annotators, the response",
+        "model m0 the subject (model under test)",
+        "verdict no a grader's label, hidden from annotators",
+    ):
+        expect(settled(page).get_by_role("row", name=row, exact=True)).to_be_visible(timeout=90_000)
+    fill(page, "Name of the study", "sums")
+    fill(page, "Question", "Is it right?")
+    fill(page, "Or a scale", "yes")
+    press(page, "See what it means")
+    complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
+    fill(page, "Or a scale", "")
+    fill(page, "Answers, one per line", f"yes: {HOSTILE}\nno")
+    press(page, "See what it means")
+    expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
+    expect(page.locator(".st-key-preview")).to_contain_text(HOSTILE)
+    made = twenty.folder.parent / "sums"
+    assert not made.exists()
+    fill(page, "Name of the study", "../elsewhere")
+    press(page, "Create the study")
+    complaint(page, "A study's name is", timeout=90_000)
+    fill(page, "Name of the study", "sums")
+    press(page, "Create the study")
+    expect(page.get_by_text("Created sums next to this study.")).to_be_visible(timeout=90_000)
+    with open_study(made) as study:
+        assert len(study.store.sample()) == 9
+        assert study.rubrics["rating"].options[0].description == HOSTILE
+        assert set(study.ratings()["rater_kind"]) == {"model"}  # the judge's, whom nobody sees

@@ -1,78 +1,72 @@
-"""What the lead's pages say, take and count, without a browser."""
+"""The lead's pages without a browser: what they say, take and count, who may act, and none lost."""
 
+import io
 import math
-import random
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from streamlit import config
+from streamlit.testing.v1 import AppTest
 
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.annotate_app.lead import parts
-from evenhand.annotate_app.lead.adjudication_page import (
-    LONGEST_REASON,
-    Sent,
-    option_rows,
-    read_decision,
-)
+from evenhand.annotate_app.lead import adjudication_page, overview_page, parts, raters_page
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
-from evenhand.annotate_app.lead.overview_page import (
-    after_the_verdicts,
-    enough,
-    is_over,
-    main_rows,
-    verdict_table,
-)
+from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted, latest
 from evenhand.annotate_app.lead.raters_page import kappa_drawn
+from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.cli.main import main
 from evenhand.errors import InputError
+from evenhand.reporting.exporting import as_csv, exported_attacked, part_path, sidecar_text
 from evenhand.reporting.new_study import item_study, look_at_items
 from evenhand.reporting.ratings_file.declared import ItemOptions
 from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
-from evenhand.study import Study, open_study
-from evenhand.study.desk.claims import exclude
-from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.lead.disagreements import adjudication_queue, queue_length, reopen
-from evenhand.study.lead.imports import import_ratings
-from evenhand.study.lead.progress import (
-    Forecast,
-    confusions,
-    data_version,
-    rater_answers,
-    rater_progress,
-    rubric_progress,
+from evenhand.study import open_study
+from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.desk.claims import exclude, oversight
+from evenhand.study.desk.desk import AnnotationDesk, Flag
+from evenhand.study.lead import disagreements, progress
+from evenhand.study.store.grades import AttackedGrade
+from evenhand.study.tables.ratings import read_attacked
+from evenhand.texts import DASH, written
+from harness.studies import label_all, send, task_of, with_labels
+from tests.commands import python
+
+
+@pytest.mark.parametrize(
+    ("keys", "digits"),
+    [
+        (load_rubric("refusal").categories, "1 2 3 4 5"),
+        (load_rubric("even-handedness").categories, "1 2 3"),
+        ([f"k{n}" for n in range(11)], "1 2 3 4 5 6 7 8 9  "),
+        (["0", "1", "10"], "0 1 "),
+    ],
+    ids=["their own", "places", "many", "two digits"],
 )
-from evenhand.study.tables.ratings import validate_ratings
-from evenhand.texts import DASH
-from harness.studies import label_all, task_of, with_labels
+def test_options_have_the_digits_that_choose_them(keys, digits):
+    rows = adjudication_page.option_rows([Option(key=key, name="x") for key in keys])
+    assert [row["digit"] for row in rows] == digits.split(" ")
 
 
-def test_options_have_the_digits_that_choose_them():
-    refusal = option_rows(load_rubric("refusal").options)
-    assert [row["digit"] for row in refusal] == [row["key"] for row in refusal]
-    pairwise = option_rows(load_rubric("even-handedness").options)
-    assert [row["digit"] for row in pairwise] == ["1", "2", "3"][: len(pairwise)]
-    many = option_rows([Option(key=f"k{n}", name="x") for n in range(11)])
-    assert [row["digit"] for row in many] == [*"123456789", "", ""]
-    decision = {"token": "t", "label": "C", "reason": "so"}
-    assert read_decision(decision) == Sent("t", "C", "so")
-    assert read_decision({"token": "t", "passes": True}) == Sent("t", passes=True)
-    assert read_decision({"token": "t", "passes": "yes"}) == Sent("t")
-    zero = option_rows([Option(key=key, name="x") for key in ("0", "1", "10")])
-    assert [row["digit"] for row in zero] == ["0", "1", ""]
-
-
-def test_what_has_another_form_is_nothing():
-    long = {"token": "t", "reason": "x" * (LONGEST_REASON + 1)}
+def test_a_decision_is_read_and_what_has_another_form_is_nothing():
+    for more, (label, reason, passes) in (
+        ({"label": "C", "reason": "so"}, ("C", "so", False)),
+        ({"passes": True}, ("", "", True)),
+        ({"passes": "yes"}, ("", "", False)),
+    ):
+        read = adjudication_page.read_decision({"token": "t"} | more)
+        assert read == adjudication_page.Sent("t", label, reason, passes=passes)
+    long = {"token": "t", "reason": "x" * (adjudication_page.LONGEST_REASON + 1)}
     for sent in (None, "token", ["token"], {"token": 3}, {"token": "t", "label": ["C"]}, long):
-        assert read_decision(sent) is None
+        assert adjudication_page.read_decision(sent) is None
 
 
 def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
@@ -83,21 +77,22 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     verdict: Any = about | {"kappas": keys, "evidence": []}
     words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
-    table = verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
+    table = overview_page.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
     assert table.to_dict("records") == [
         {"grader": "some-model", "hedging": f"± {words}; 0.77 vs 0.82; a failing slice"}
         | {"refusal": DASH},
         {"grader": "another", "hedging": DASH, "refusal": f"± {words}; a failing slice"},
     ]
-    unknown = verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
+    unknown = overview_page.verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
     assert unknown["hedging"].tolist() == [f"± {words}; a failing slice"]
 
 
-# The next step that the Overview leads to
+def test_every_page_has_its_address():
+    assert {place_of(page.title) for page in PAGES} == PLACES
 
 
 RUBRIC_TITLES = {"r": "Refusal", "s": "Style"}
-IDLE, BUSY = Forecast(10, 20), Forecast(10, 20, 3.0, annotators=2)
+IDLE, BUSY = progress.Forecast(10, 20), progress.Forecast(10, 20, 3.0, annotators=2)
 
 
 def verdicts(**given: str) -> list[Any]:
@@ -110,34 +105,29 @@ def verdicts(**given: str) -> list[Any]:
 
 def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
     decided = verdicts(r="do_not_use can_replace")
-    assert is_over(IDLE, decided)
-    assert not is_over(BUSY, decided)
-    assert not is_over(IDLE, verdicts(r="do_not_use inconclusive"))
-    assert not is_over(IDLE, [])
-
-
-def test_the_end_is_the_report_which_names_a_rubric_without_a_grader():
-    assert after_the_verdicts([], RUBRIC_TITLES).title == "Export"
+    assert overview_page.is_over(IDLE, decided)
+    for forecast, given in (
+        (BUSY, decided),
+        (IDLE, verdicts(r="do_not_use inconclusive")),
+        (IDLE, []),
+    ):
+        assert not overview_page.is_over(forecast, given)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
-    assert after_the_verdicts(some, RUBRIC_TITLES).title == "Export"
-    way = after_the_verdicts(verdicts(r="can_replace", s="do_not_use"), RUBRIC_TITLES)
-    assert way.title == "Export"
-    assert "No grader passes on Style" in way.text
-
-
-# The page New study
+    none_on_one = verdicts(r="can_replace", s="do_not_use")
+    after = overview_page.after_the_verdicts
+    ways = [after(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
+    assert {way.title for way in ways} == {"Export"}
+    assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
 
 
 ASKED = ItemOptions(question="Is it right?", options=("yes", "no"))
 OF_THE_MACHINE = {"help", "port", "url", "host", "no-browser"}
-HAS_ANOTHER_NAME = {"sample"}
-"""Items to label."""
 
 
 def test_every_option_of_label_has_a_field(capsys):
     main(["label", "--help"])
     options = set(re.findall(r"--([a-z][a-z-]+)", capsys.readouterr().out))
-    assert options - OF_THE_MACHINE - HAS_ANOTHER_NAME <= set(_FIELDS)
+    assert options - OF_THE_MACHINE - {"sample"} <= set(_FIELDS)  # the sample has another name
 
 
 def write(path: Path, *rows: str) -> Path:
@@ -165,11 +155,10 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
 
 
 def test_what_is_not_clear_is_said_beside_the_columns(tmp_path):
-    file = write(tmp_path / "items.csv", "task,said", "Hi,Hello")
-    found = look_at_items(file, ASKED)
+    found = look_at_items(write(tmp_path / "items.csv", "task,said", "Hi,Hello"), ASKED)
     assert [name for name, _ in found.columns] == ["task", "said"]
-    assert "--" not in _in_page(found.fault)
     assert "“Columns that annotators read, in this order”" in _in_page(found.fault)
+    assert "--" not in _in_page(found.fault)
     assert _taken_for("task", found) == ""
 
 
@@ -186,9 +175,6 @@ def test_complaints_name_fields_for_options(tmp_path):
         assert "yes,no" not in said
 
 
-# Live figures: made apart, once for each state of the study
-
-
 def made(maker: parts.FiguresMaker, version: str) -> parts.LiveFigures:
     for _ in range(600):
         maker.wanted(version)
@@ -200,16 +186,7 @@ def made(maker: parts.FiguresMaker, version: str) -> parts.LiveFigures:
 
 def label(folder: Path, rater: str, labels: str) -> str:
     with open_study(folder) as study:
-        return data_version(with_labels(study, {rater: labels}, "shorter"))
-
-
-def test_a_rater_whom_nobody_labels_beside_has_no_usual_run(make_study):
-    folder = make_study(6)
-    label(folder, "ann", "LRCLRC")
-    with open_study(folder) as study:
-        (row,) = study_quality(study).to_dict("records")
-    assert kappa_drawn(row) == ""
-    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
+        return progress.data_version(with_labels(study, {rater: labels}, "shorter"))
 
 
 @pytest.mark.thorough
@@ -217,23 +194,25 @@ def test_figures_follow_the_labels(make_study):
     folder = make_study(12)
     maker = parts.FiguresMaker(folder)
     with open_study(folder) as study:
-        empty = made(maker, data_version(study))
+        empty = made(maker, progress.data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")
     assert maker.kept is None
-
     label(folder, "ann", "LRCLRCLRCLRC")
+    with open_study(folder) as study:
+        (row,) = study_quality(study).to_dict("records")
+    assert kappa_drawn(row) == ""  # whom nobody labels beside
+    assert kappa_drawn(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
     (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
-    main = main_rows(first.results)
+    main = overview_page.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = enough(main, 0.01, "pair")
+    (sentence,) = overview_page.enough(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = enough(main, 0.5, "pair")
+    (sentence,) = overview_page.enough(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
-
     maker.wanted(first.version)
     assert maker.latest is first  # nothing has come in: nothing is made
     stages = set()
@@ -254,54 +233,259 @@ def test_figures_follow_the_labels(make_study):
     pd.testing.assert_frame_equal(again.kept.quality, second.quality)
 
 
-# Counts: in another process the same numbers, and fresh
-
-
-def _at_random(folder: Path, seed: int) -> Study:
-    """Six people with labels, skips and times at random; one is excluded, one has a task open."""
-    rng = random.Random(seed)
-    rows = [
-        {
-            "unit_id": f"p{unit:04d}|secret-subject",
-            "rubric": "shorter",
-            "rater_id": f"r{rater}",
-            "rater_kind": "human",
-            "label": (label := rng.choice(["L", "R", "C", ""])),
-            "unscored_reason": "" if label else "skipped_other",
-            "seconds": rng.choice([None, rng.uniform(1, 90)]),
-            "created_at": f"2026-03-0{rng.randint(1, 9)}T09:00:00.000+00:00",
+@pytest.mark.slow
+def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make_study):
+    with open_study(make_study(12)) as study:
+        given = {
+            "r1": "LRC-LRCLRC-L",
+            "r2": "LLCRRC-LRCLR",
+            "r3": "CCCCRRLL----",
+            "r4": "LRLRLRLRLRLR",
         }
-        for rater in range(6)
-        for unit in range(1, 13)
-        if rng.random() < 0.7
-    ]
-    study = open_study(folder)
-    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
-    exclude(study.store, f"r{rng.randrange(6)}", "at random")
-    task_of(AnnotationDesk(study), "new")
-    return study
+        with_labels(study, given, "shorter", seconds=[None, *range(1, 12)])
+        exclude(study.store, "r4", "too fast")
+        task_of(AnnotationDesk(study), "new")  # is open
+        for count in (progress.rubric_progress, progress.rater_progress):
+            pd.testing.assert_frame_equal(latest(study, count), count(study))
+        queue = disagreements.adjudication_queue(study)
+        assert latest(study, disagreements.queue_length) == len(queue) > 0
+        answers = counted(study, progress.rater_answers, "r1")
+        pd.testing.assert_frame_equal(answers, progress.rater_answers(study, "r1"))
+        (theirs,) = counted(study, progress.confusions, "r1").values()
+        (ours,) = progress.confusions(study, "r1").values()
+        pd.testing.assert_frame_equal(theirs, ours)
+        with pytest.raises(InputError, match="annotators have no labels on this item"):
+            counted(study, disagreements.reopen, "ada", ("none", "shorter"))  # said here too
+        before = latest(study, progress.rubric_progress)["done"].sum()
+        label_all(AnnotationDesk(study), "new", "L", 1)
+        assert latest(study, progress.rubric_progress)["done"].sum() == before + 1
+        people = latest(study, progress.rater_progress).set_index("rater_id")
+        assert people.loc["new", "answers"] == 1
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "correct horse battery"
+UNIT = "p0001|secret-subject"
+FORMULA = "=HYPERLINK(1)|secret-subject"
+
+
+@pytest.fixture(scope="module")
+def make_folder(make_study):
+    """make_folder() -> a study with a lead and an expert."""
+
+    def make() -> Path:
+        folder = make_study(2)
+        with open_study(folder) as study:
+            for name, role in (("ada", "lead"), ("chair", "expert")):
+                set_account(study.store, name, PASSWORD, role)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def looked_at(make_folder) -> Path:
+    return make_folder()
+
+
+@pytest.fixture
+def folder(make_folder) -> Path:
+    return make_folder()
+
+
+@pytest.fixture(autouse=True)
+def shown_errors() -> Iterator[None]:
+    """Tells of what was refused, whatever a test before has set for all of the process."""
+    before = config.get_option("client.showErrorDetails")
+    config.set_option("client.showErrorDetails", "full")
+    yield
+    config.set_option("client.showErrorDetails", before)
+
+
+def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
+    """One of the lead's pages, or the part that sorts disagreements, called by itself for whoever
+    is logged in; with `cut` in the session a run ends before it.
+    """
+
+    def script(folder: str, title: str, name: str, password: str) -> None:
+        import streamlit as st
+
+        from evenhand.analysis.people.disagreements import GraderDisagreement
+        from evenhand.annotate_app import entry
+        from evenhand.annotate_app.lead import adjudication_page
+        from evenhand.annotate_app.lead.pages import PAGES
+        from evenhand.study import open_study
+        from evenhand.study.access.accounts import sign_in
+
+        if st.session_state.get("cut"):
+            st.stop()  # as Streamlit does when another event comes
+        with open_study(folder) as study:
+            if name and "in" not in st.session_state:
+                entry.admit_lead(sign_in(study.store, name, password))
+                st.session_state["in"] = True
+            if title != "sort":
+                (page,) = [page for page in PAGES if page.title == title]
+                page.show(study)
+                return
+            found = [
+                GraderDisagreement("shorter", "model", f"p{n:04d}|secret-subject", "L", {}, 1.0)
+                for n in (1, 2)
+            ]
+            abouts = [(each.rubric, each.unit_id, each.grader) for each in found]
+            place = st.session_state.setdefault("place", adjudication_page._Place(abouts[0]))
+            adjudication_page._sort(study, place, place.at, abouts, None)
+
+    arguments = (str(folder), title, name, PASSWORD)
+    return AppTest.from_function(script, args=arguments, default_timeout=60).run()
+
+
+LOADED = '''
+import sys
+from streamlit.testing.v1 import AppTest
+
+script = f"""
+from pathlib import Path
+from evenhand.annotate_app.sites import Site
+from evenhand.annotate_app.page import show_page
+show_page(Site(Path({sys.argv[1]!r})))
+"""
+for query in ({"rater": "anna"}, {"lead": "in"}, {"lead": "forged"}):
+    app = AppTest.from_string(script, default_timeout=60)
+    app.query_params.update(query)
+    app.run()
+    assert not app.exception, app.exception
+    print(query, [title.value for title in app.title])
+print({"evenhand.analysis", "evenhand.graders", "evenhand.annotate_app.lead"} & sys.modules.keys())
+'''
 
 
 @pytest.mark.slow
-def test_another_process_counts_the_same(make_study):
-    for seed in (1, 2):
-        with _at_random(make_study(12), seed) as study:
-            for count in (rubric_progress, rater_progress):
-                pd.testing.assert_frame_equal(latest(study, count), count(study))
-            assert latest(study, queue_length) == len(adjudication_queue(study)) > 0
-            answers = counted(study, rater_answers, "r1")
-            pd.testing.assert_frame_equal(answers, rater_answers(study, "r1"))
-            (theirs,) = counted(study, confusions, "r1").values()
-            (ours,) = confusions(study, "r1").values()
-            pd.testing.assert_frame_equal(theirs, ours)
+def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(looked_at):
+    """In a process of its own, since tests have loaded them into this one."""
+    done = python("-c", LOADED, looked_at, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    *seen, loaded = done.stdout.splitlines()
+    assert [written("lead_door.title") in each for each in seen] == [False, True, True]
+    assert loaded == "set()"
 
 
-def test_what_comes_in_is_counted_at_the_next_look(make_study):
-    with _at_random(make_study(12), 3) as study:
-        with pytest.raises(InputError, match="annotators have no labels on this item"):
-            counted(study, reopen, "ada", ("none", "shorter"))  # what is wrong there is said here
-        before = latest(study, rubric_progress)["done"].sum()
-        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 0
-        label_all(AnnotationDesk(study), "new", "L", 1)
-        assert latest(study, rubric_progress)["done"].sum() == before + 1
-        assert latest(study, rater_progress).set_index("rater_id").loc["new", "answers"] == 1
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["", "chair"])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
+def test_every_page_asks_who_is_there_before_anything_else(looked_at, page, name):
+    app = shown_to(looked_at, page.title, name)
+    if name and "expert" in page.roles:
+        assert not app.exception
+        assert len(app.main) > 0
+        return
+    (refusal,) = app.exception
+    assert refusal.proto.type.endswith("InputError")
+    assert len(app.main) == 1, "something was shown before, or beside, the refusal"
+
+
+def button(app: AppTest, label: str):
+    (found,) = [each for each in app.button if each.label == label]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [False, True])
+def test_who_has_ended_pauses_nothing(folder, ended):
+    app = shown_to(folder, "Sessions")
+    with open_study(folder) as study:
+        set_account(study.store, "bea", PASSWORD, "lead")
+        if ended:
+            disable_account(study.store, "ada")
+        button(app, "Pause the study").click().run()
+        assert oversight(study.store).paused is not ended
+    assert len(app.exception) == ended
+
+
+@pytest.mark.slow
+def test_flags_on_a_rubric_that_is_gone_do_not_block_the_others(folder):
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        desk.register("ann")
+        task = task_of(desk, "ann").task_id
+        reasons = ("harmful", "other")
+        send(desk, "ann", *(Flag(submit_id=n, task_id=task, reason=n) for n in reasons))
+        with study.store.write() as connection:
+            connection.exec_driver_sql("UPDATE remarks SET rubric='gone' WHERE reason='harmful'")
+    app = shown_to(folder, "Flags")
+    assert not app.exception
+    assert [each.label for each in app.button].count("Mark as dealt with") == 2
+    assert "no rubric" in html_of(app)
+
+
+def html_of(app: AppTest) -> str:
+    return "".join(each.proto.body for each in app.get("html"))
+
+
+@pytest.mark.slow
+def test_every_item_is_found_with_its_labels_as_text_and_graders_only_on_request(folder):
+    with open_study(folder) as study:
+        given = {"ann": "LR", "<img src=x>": "LC", "model-x": "RR"}
+        with_labels(study, given, "shorter", graders=["model-x"])
+    app = shown_to(folder, "Items")
+    assert "&lt;img src=x&gt;: L; ann: L" in (drawn := html_of(app))
+    assert "Tie: no label" in drawn
+    assert not any(hidden in drawn for hidden in ("<img src", "model-x", "evenhand-sides"))
+    app.toggle[0].set_value(True).run()
+    assert "model-x: R" in html_of(app)
+    app.text_input[0].set_value("P0001|").run()
+    assert "evenhand-sides" in (drawn := html_of(app))  # the item as annotators saw it
+    assert "Tie: no label" not in drawn
+
+
+@pytest.mark.slow
+def test_what_was_sorted_is_kept_where_the_run_is_cut_short_and_of_two_keys_at_once_one_counts(
+    make_folder,
+):
+    folder, other = make_folder(), make_folder()
+    app = shown_to(folder, "sort")
+    app.text_area[0].set_value("read twice")
+    button(app, "Grader wrong").click()
+    app.session_state["cut"] = True
+    app.run()
+    with open_study(folder) as study:
+        (kept,) = disagreements.sorted_so_far(study)
+    said = (kept.unit_id, kept.kind, kept.note, kept.done_by)
+    assert said == (UNIT, "grader_wrong", "read twice", "ada")
+    app = shown_to(other, "sort")
+    button(app, "Grader wrong").click()
+    button(app, "Annotators wrong").click()
+    app.run()
+    assert "nothing was stored" in html_of(app)
+    with open_study(other) as study:
+        assert [each.unit_id for each in disagreements.sorted_so_far(study)] == [UNIT]
+    app.run()
+    assert not app.get("html")
+
+
+@pytest.mark.slow
+def test_the_audits_answers_are_there_once_there_was_one(folder, tmp_path):
+    def titles() -> list[str]:
+        app = shown_to(folder, "Export")
+        assert not app.exception
+        return [each.proto.label for each in app.get("download_button")]
+
+    title = "Answers of the injection audit"
+    assert "Ratings" in titles()
+    assert title not in titles()
+    about = {"rater_id": "g", "rubric": "shorter", "unit_id": FORMULA, "suite": "3-abc"}
+    about |= {"target": "", "side": "", "label": "L"}
+    with open_study(folder) as study:
+        about["rubric_hash"] = study.rubrics["shorter"].hash
+        study.store.add_grades(
+            AttackedGrade(**about, attack=attack, draw=draw)
+            for attack, draw in (("clean", 0), ("clean", 1), ("placebo", 0))
+        )
+        assert title in titles()
+        content = counted(study, as_csv, exported_attacked)
+        sidecar = sidecar_text(study, "units.csv", raters_page._ATTACKED)
+    assert f"'{FORMULA}".encode() in content  # as a spreadsheet would run it
+    assert pd.read_csv(io.BytesIO(content))["attack"].tolist() == ["clean", "clean", "placebo"]
+    file = part_path(tmp_path / "ratings.csv", "attacked")
+    file.write_bytes(content)
+    assert set(read_attacked(file)["unit_id"]) == {FORMULA}
+    assert f'attacked = "{file.name}"' in sidecar

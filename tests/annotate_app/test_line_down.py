@@ -1,19 +1,27 @@
-"""While the server or its store does not answer, the page says so, and nothing is lost."""
+"""While the line is slow, or the server or its store does not answer: the page says so, every key
+counts for the unit it was meant for, and nothing is lost; and answers that are refused.
+"""
 
 import json
 import re
-import sqlite3
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH, language
 from evenhand.cli.verbs import lead_link
+from evenhand.study import open_study
+from evenhand.study.access.admission import revoke_invites
 from evenhand.study.keeping import move_store
+from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
-from harness.annotator import IS_NEXT, READY, arrive, press_keys
-from tests.annotate_app.leading import turn_to
+from harness.annotator import READY, SWAPPED, Annotator, arrive, press_keys, reload
+from harness.served import holds
+from harness.slow_line import SlowLine
+from tests.annotate_app.leading import heading, link, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -59,24 +67,6 @@ def test_a_line_gone_silent_is_told(new_context, served):
 
 
 @pytest.mark.thorough
-def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(new_page, mortal):
-    page = new_page(mortal.url)
-    code = page.get_by_label("Annotator code")
-    code.wait_for()
-    assert not page.locator(OURS).is_visible()
-    mortal.kill()
-    page.locator(OURS).wait_for()
-    page.get_by_test_id("stDialog").wait_for(state="attached")
-    assert not page.get_by_test_id("stDialog").is_visible()
-    mortal.start()
-    page.locator(OURS).wait_for(state="hidden")
-    code.fill("newcomer")
-    code.press("Enter")
-    page.get_by_role("button", name="Go on with this code").click()
-    page.wait_for_selector(READY)
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "part",
     ["/_stcore/(health|host-config)", "/static/js/index", "/static/js/Bidi", "/evenhand/panel"],
@@ -93,28 +83,7 @@ def test_a_page_that_came_while_the_line_broke_or_lost_a_part_comes_back_by_itse
     assert "Streamlit" not in page.inner_text("body")
     page.unroute(lost)
     page.wait_for_selector(READY)
-    assert not page.locator(OURS).is_visible()
-
-
-@pytest.mark.thorough
-def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, served):
-    page = new_context().new_page()
-    page.clock.install()
-    page.route(re.compile("/static/js/index"), lambda route: None)  # neither comes nor fails
-    served.enter("late")
-    page.goto(f"{served.url}?rater=late", wait_until="commit")
-    page.locator(OURS).wait_for(state="attached")
-    assert not page.locator(OURS).is_visible()
-    page.locator(":root[data-reads]").wait_for()  # what counts the seconds is there
-    page.clock.fast_forward(20_000)
-    page.locator(OURS).wait_for()
-    page.unroute(re.compile("/static/js/index"))
-    page.wait_for_selector(READY)
-    page.clock.fast_forward(4_000)
     page.locator(OURS).wait_for(state="hidden")
-
-
-# The store goes away
 
 
 BOX = "[data-testid=stException], [data-testid=stAlert]"
@@ -152,7 +121,6 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     turn_to(lead, "Progress")
     lead.get_by_role("table", name="Places by rubric").wait_for()
     assert health(served) == (200, WELL)
-
     postgresql.crash()
     person.choose("R")
     person.go_on("Enter")
@@ -166,7 +134,6 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     tells_nothing(person.page, lead, newcomer)
     assert not newcomer.get_by_text(language("en").say("page.away_title")).is_visible()
     assert health(served) == (503, WELL | {"store": "away", "read": False, "write": False})
-
     postgresql.start()
     person.wait_for_chip("saved")
     newcomer.get_by_label(language("en").say("entry.label")).wait_for()  # all that is offered
@@ -177,16 +144,271 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     assert health(served) == (200, WELL)
 
 
-def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator, mortal):
-    person = annotator("locked", mortal)
-    other = sqlite3.connect(mortal.folder / "study.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    before = person.page.text_content(".material")
-    person.give("L")
-    person.wait_for_chip("failed")
-    tells_nothing(person.page)
-    assert health(mortal) == (503, WELL | {"store": "cannot be written", "write": False})
-    other.execute("ROLLBACK")
-    person.page.wait_for_function(IS_NEXT, arg=before)
+@pytest.fixture(scope="module")
+def short_lived(serve):
+    return serve(6)
+
+
+def test_an_answer_refused_after_a_reload_names_its_unit(annotator, new_context, short_lived):
+    context = new_context()
+    tablet = annotator("both", short_lived, context)
+    short_lived.kill()
+    tablet.page.keyboard.press("l")
+    tablet.submit()
+    tablet.wait_for_chip("offline")
+    tablet.page.close()
+    short_lived.start()
+    desk = annotator("both", short_lived)
+    desk.answer("R")  # the same unit, on another device
+    stored = desk.stored()
+    page = context.new_page()
+    arrive(page, short_lived, "both")
+    told = page.get_by_role("alert").filter(has_text="Item 1")
+    told.wait_for()
+    assert "is not stored" in told.inner_text()
+    assert desk.stored() == stored == desk.given
+    page.get_by_role("button", name="I have read this").click()
+    told.wait_for(state="hidden")
+
+
+def test_back_opens_what_this_window_answered_whatever_another_one_has_answered_since(
+    annotator, short_lived
+):
+    here = annotator("two", short_lived)
+    unit, _ = here.unit()
+    here.answer("L")
+    there = annotator("two", short_lived)
+    there.answer("R")  # the unit that is on the screen here
+    here.press("Backspace", "c", "Enter")
+    assert holds(lambda: here.stored() == {unit: "C"} | there.given)
+
+
+def left_unsent(server, context, rater: str) -> str:
+    """Answer the first unit while the server is away, so that the answer waits in the browser, and
+    close the page; the link of whoever has done so."""
+    own, page = link(server.folder, rater), context.new_page()
+    page.goto(server.url + own)
+    page.wait_for_selector(READY)
+    server.kill()
+    press_keys(page, "l", "Enter")
+    page.locator(".chip[data-state=offline]").wait_for()
+    page.close()
+    return own
+
+
+@pytest.fixture(scope="module")
+def by_link(make_session, serve_study):
+    return serve_study(make_session(2, '[session]\nentry = "invite"'))
+
+
+def test_what_waits_when_a_session_ends_is_told_until_it_is_read(new_context, by_link, axe):
+    context, other = new_context(), link(by_link.folder, "beside")
+    own = left_unsent(by_link, context, "ends")
+    with open_study(by_link.folder) as study:
+        for rater in ("ends", "beside"):
+            Sessions(study).release(rater, "timed_out")
+    by_link.start()
+    page = context.new_page()
+    page.goto(by_link.url + own)
+    heading(page, "Your part has ended")
+    told = page.get_by_role("alert").filter(has_text="Item 1: 1 answer or flag")
+    told.wait_for()
+    assert "did not reach the study" in told.inner_text()
+    axe(page, "ended with an answer unsent")
+    page.reload()
+    told.wait_for()
+    beside = context.new_page()  # another rater in the same browser
+    beside.goto(by_link.url + other)
+    heading(beside, "Your part has ended")
+    beside.wait_for_timeout(1000)
+    assert beside.get_by_role("alert").count() == 0
+    page.get_by_role("button", name="I have read this").click()
+    told.wait_for(state="hidden")
+    page.reload()
+    heading(page, "Your part has ended")
+    page.wait_for_timeout(1000)
+    assert told.is_hidden()
+    with open_study(by_link.folder) as study:
+        Sessions(study).readmit("ends")
+    reload(page)
+    assert holds(lambda: len(by_link.labels("ends")) == 1)  # it was kept all the same
+
+
+def test_what_waits_behind_a_link_that_was_revoked_is_told_and_sent_later(new_context, by_link):
+    context = new_context()
+    own = left_unsent(by_link, context, "revoked")
+    with open_study(by_link.folder) as study:
+        revoke_invites(study, "revoked")
+    by_link.start()
+    page = context.new_page()
+    page.goto(by_link.url + own)
+    told = page.get_by_role("alert").filter(has_text="sent once you are back")
+    told.wait_for()
+    assert told.inner_text().startswith("Item 1: ")
+    foreign = context.new_page()
+    foreign.goto(f"{by_link.url}{own}x")
+    foreign.get_by_role("alert").filter(has_text="This link is not valid").wait_for()
+    foreign.wait_for_timeout(1000)
+    assert foreign.get_by_role("alert").count() == 1
+    page.goto(by_link.url + link(by_link.folder, "revoked"))
+    page.wait_for_selector(".panel")
+    assert holds(lambda: len(by_link.labels("revoked")) == 1)
+    page.goto(by_link.url + own)
+    page.get_by_role("alert").filter(has_text="This link").wait_for()
+    page.wait_for_timeout(1000)
+    assert page.get_by_role("alert").count() == 1  # nothing waits any more
+
+
+DELAYS = (0, 75, 250)
+"""Milliseconds each way."""
+GAPS = (0, 30, 50, 80, 100, 150, 200, 250)
+"""Milliseconds between two keys."""
+WAYS = [
+    pytest.param(0, [0], 1, id="0", marks=pytest.mark.thorough),
+    pytest.param(75, [0, 100], 1, id="75"),
+    pytest.param(250, [30], 1, id="250", marks=pytest.mark.thorough),
+    *(pytest.param(each_way, GAPS, 8, id=f"{each_way}-all", marks=pytest.mark.load)
+      for each_way in DELAYS),
+]  # fmt: skip
+"""(milliseconds each way, milliseconds between keys, trials)"""
+
+
+Far = Callable[..., Annotator]
+
+
+@pytest.fixture(scope="module")
+def far(browser, served) -> Iterator[Far]:
+    """far(milliseconds, name) -> a person so far away each way, at work already. One page serves
+    all tests of one delay and name: to open it takes longer than they do."""
+    here: dict[str, Annotator] = {}
+    with ExitStack() as lines:
+
+        def come(each_way: int, name: str = "") -> Annotator:
+            rater = f"far-{each_way}{name}"
+            if rater not in here:
+                line = lines.enter_context(SlowLine(served.port))
+                page = browser.new_page()
+                here[rater] = arrive(page, served, rater, line.url)
+                line.milliseconds = each_way
+            person = here[rater]
+            person.page.wait_for_selector(READY)
+            person.given = person.stored()
+            return person
+
+        yield come
+        for person in here.values():
+            person.page.close()
+
+
+def type_in(person: Annotator, keys: tuple[str, ...], gap: float) -> None:
+    for number, key in enumerate(keys):
+        if gap and number:
+            person.page.wait_for_timeout(gap)
+        person.page.keyboard.press(key)
+
+
+def label(option: str, order: str) -> str:
+    return option if order == "ab" else SWAPPED[option]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
+def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way, gaps, trials):
+    person = far(each_way, "-undo" if trials > 1 else "")
+    for gap in gaps * trials:
+        unit, order = person.unit()
+        person.answer("L")
+        present, _ = person.unit()
+        type_in(person, ("Backspace", "c", "Enter"), gap)
+        person.given[unit] = label("C", order)
+        assert person.all_stored()
+        person.page.locator(READY, has_text=f"Response {int(present[1:5])}, side").wait_for()
+        assert person.chosen() is None
+
+
+@pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
+def test_an_answer_typed_after_escape_leaves_the_earlier_one(far, each_way, gaps, trials):
+    person = far(each_way, "-leave" if trials > 1 else "")
+    if not person.given:
+        person.answer("L")
+    for gap in gaps * trials:
+        present, order = person.unit()
+        text = person.page.text_content(".material")
+        person.page.keyboard.press("Backspace")
+        person.in_panel("!panel.querySelector('.editing').hidden")
+        type_in(person, ("Escape", "r", "Enter"), gap)
+        person.given[present] = label("R", order)
+        assert person.all_stored()
+        person.wait_for_next(text)
+
+
+@pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
+def test_an_answer_undone_before_its_successor_is_here(far, each_way, gaps, trials):
+    person = far(each_way, "-at-once" if trials > 1 else "")
+    for gap in gaps * trials:
+        unit, order = person.unit()
+        text = person.page.text_content(".material")
+        type_in(person, ("l", "Enter", "Backspace", "r", "Enter"), gap)
+        person.given[unit] = label("R", order)
+        assert person.all_stored()
+        person.wait_for_next(text)
+        assert person.chosen() is None
+
+
+PRESS_EARLY = """
+(milliseconds) => new Promise((done) => {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]").shadowRoot;
+  const material = root.querySelector(".material");
+  const press = (key) => material.dispatchEvent(
+    new KeyboardEvent("keydown", { key, bubbles: true, composed: true }));
+  let pressed = 0;
+  const again = (painted) => {
+    if (performance.now() - painted > milliseconds) return done(pressed);
+    pressed += 1;
+    press("c");
+    requestAnimationFrame(() => again(painted));
+  };
+  new MutationObserver((_, observer) => {
+    observer.disconnect();
+    press("c"); // drawn, and not painted yet
+    requestAnimationFrame(() => {
+      press("c");
+      requestAnimationFrame(() => again(performance.now()));
+    });
+  }).observe(material, { childList: true });
+  press("l");
+  press("Enter");
+})
+"""
+
+
+@pytest.mark.journey
+def test_an_option_counts_only_once_its_unit_has_been_seen(far):
+    person = far(0)
+    for _ in range(3):
+        unit, order = person.unit()
+        person.given[unit] = label("L", order)
+        assert person.page.evaluate(PRESS_EARLY, 140) > 1  # in each frame of 140 ms
+        assert person.unit()[0] != unit
+        assert person.chosen() is None
+        assert "Not taken" in person.page.text_content(".notice")
+        person.page.wait_for_selector(READY)
+        person.answer("R")
+        assert person.page.text_content(".notice") == ""
     assert person.all_stored()
-    other.close()
+    click = PRESS_EARLY.replace('press("c")', 'root.querySelector(".options input")?.click()')
+    person.page.evaluate(click, 100)
+    assert person.chosen() is None
+    assert "Not taken" in person.page.text_content(".notice")
+
+
+def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
+    person = far(1_000, "-leaving")
+    page = person.page
+    person.choose("L")
+    with page.expect_request("**/evenhand/answers"):
+        person.submit()
+    page.wait_for_selector(READY)  # the unit that was sent ahead, while the first answer travels
+    person.give("R")
+    page.close(run_before_unload=True)
+    assert person.all_stored()

@@ -1,30 +1,18 @@
 """The nginx configuration of deploy/, run as it stands there: TLS, and a real browser."""
 
-import asyncio
 import http.client
 import re
-import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-import websockets
 from playwright.sync_api import Browser, Page, expect
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.routes import front_page
 from evenhand.cli.verbs import lead_link
-from evenhand.study import open_study
-from evenhand.study.access.accounts import attempt
-from evenhand.study.store.schema import login_attempts
-from evenhand.study.workspace import study_secret
 from harness.annotator import READY, arrive
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served, holds
@@ -33,18 +21,12 @@ from tests.annotate_app.leading import turn_to
 pytestmark = pytest.mark.browser
 
 
-@dataclass
-class Proxied(Proxy):
-    """nginx before one app, where two could be."""
-
-    served: Served = field(kw_only=True)
-
-
 @pytest.fixture(scope="module")
-def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxied]:
+def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxy]:
     served = Served(make_study(3), tmp_path_factory.mktemp("server"), public_host=NAME)
     served.start()
-    proxied = Proxied(tmp_path_factory.mktemp("nginx"), [served.port], served=served)
+    proxied = Proxy(tmp_path_factory.mktemp("nginx"), [served.port])
+    proxied.served = served
     try:
         proxied.start()
         yield proxied
@@ -74,23 +56,6 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
     page.wait_for_selector(READY)
     context.close()
     assert "early" not in proxied.log + proxied.error_log  # whole addresses hold invites
-
-
-@pytest.mark.thorough
-def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(proxied, browser):
-    context = browser.new_context(ignore_https_errors=True)
-    page = context.new_page()
-    link = lead_link(proxied.served.folder, proxied.url)
-    page.goto(link)
-    expect(page.get_by_text("Leading the study")).to_be_visible()
-    turn_to(page, "Sessions")
-    page.get_by_label("Annotator codes").fill("anna")
-    page.get_by_role("button", name="Make links").click()
-    expect(page.locator("code")).to_contain_text(f"{proxied.url}?invite=")
-    context.close()
-    assert "GET /overview 200" in proxied.log
-    assert "lead" not in proxied.log
-    assert link.partition("=")[2][:20] not in proxied.log
 
 
 def test_no_id_of_a_session_or_a_file_is_logged(proxied):
@@ -138,12 +103,20 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
         "cross-origin-opener-policy": "same-origin",
     }.items():
         assert value in headers[name]
-    page.goto(lead_link(proxied.served.folder, proxied.url))
+    link = lead_link(proxied.served.folder, proxied.url)
+    page.goto(link)
     expect(page.get_by_text("Leading the study")).to_be_visible()
+    assert holds(lambda: "GET /overview 200" in proxied.log)
+    assert "lead" not in proxied.log
+    assert link.partition("=")[2][:20] not in proxied.log
     for title in ("Progress", "Agreement", "Export"):
         turn_to(page, title)
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     assert refused(page) == []
+    turn_to(page, "Sessions")
+    page.get_by_label("Annotator codes").fill("anna")
+    page.get_by_role("button", name="Make links").click()
+    expect(page.locator("code")).to_contain_text(f"{proxied.url}?invite=")
     # What the policy is for: nothing of another host, and nothing that was slipped into the page.
     page.evaluate("fetch('https://elsewhere.example.org').catch(() => {})")
     page.wait_for_function("refused.some((each) => each.startsWith('connect-src'))")
@@ -174,76 +147,22 @@ UPGRADE = {
 }  # fmt: skip
 
 
-def test_the_long_cookies_of_a_single_sign_on_pass(proxied):
-    context = unverified()
-    port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
-    for path, headers, status in (("/", {}, 200), ("/_stcore/stream", UPGRADE, 101)):
-        line = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
-        long = {"Host": NAME, "Cookie": "long=" + "x" * 20_000}
-        line.request("GET", path, headers=long | headers)
-        assert line.getresponse().status == status
-        line.close()
-
-
-def test_pages_of_another_name_cannot_speak_to_the_app(proxied):
-    def upgrade(origin: str) -> int:
-        headers = {"Host": NAME, "Origin": origin} | UPGRADE
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        with (
-            socket.create_connection(("127.0.0.1", proxied.secure), timeout=10) as plain,
-            unverified().wrap_socket(plain, server_hostname=NAME) as tls,
-        ):
-            tls.sendall(f"GET /_stcore/stream HTTP/1.1\r\n{lines}\r\n".encode())
-            return int(tls.recv(4096).split()[1])
-
-    assert upgrade(f"https://{NAME}") == 101
-    assert upgrade("https://elsewhere.example.org") == 403
-
-
-async def wrong_password(served: Served, **headers: str) -> None:
-    """Send the login form of the first page, as its browser does, with these headers."""
-    async with websockets.connect(
-        f"ws://127.0.0.1:{served.port}/_stcore/stream",
-        subprotocols=[websockets.Subprotocol("streamlit")],
-        additional_headers=headers,
-    ) as socket:
-        message = BackMsg()
-        message.rerun_script.context_info.timezone = "UTC"
-        await socket.send(message.SerializeToString())
-        fields: list[str] = []
-        button = ""
-        finished = 0
-        while finished < 2:
-            heard = ForwardMsg.FromString(await asyncio.wait_for(socket.recv(), 60))
-            element = heard.delta.new_element
-            if element.HasField("text_input"):
-                fields.append(element.text_input.id)
-            elif element.HasField("button"):
-                button = element.button.id
-            elif heard.WhichOneof("type") == "script_finished":
-                finished += 1
-                for name, text in zip(fields[:2], ("ada", "wrong password"), strict=True):
-                    message.rerun_script.widget_states.widgets.add(id=name, string_value=text)
-                message.rerun_script.widget_states.widgets.add(id=button, trigger_value=True)
-                if finished == 1:
-                    await socket.send(message.SerializeToString())
-
-
 @pytest.mark.parametrize(
-    ("trusted", "taken"),
-    [pytest.param([], "127.0.0.1", marks=pytest.mark.thorough), (["127.0.0.1"], "203.0.113.5")],
-    ids=["nobody", "one"],
+    ("path", "more", "status"),
+    [
+        ("/", {}, 200),
+        ("/_stcore/stream", UPGRADE, 101),
+        ("/_stcore/stream", UPGRADE | {"Origin": f"https://{NAME}"}, 101),
+        ("/_stcore/stream", UPGRADE | {"Origin": "https://elsewhere.example.org"}, 403),
+    ],
 )
-def test_an_address_is_taken_from_a_trusted_proxy_alone(make_session, serve_study, trusted, taken):
-    folder = make_session(2, f'[session]\nentry = "account"\ntrusted_proxies = {trusted}\n')
-    claimed = {"X-Forwarded-For": "6.6.6.6, 203.0.113.5"}
-    with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
-        apart.submit(asyncio.run, wrong_password(serve_study(folder), **claimed)).result()
-    with open_study(folder) as study:
-        secret = study_secret(study.store)
-        with study.store.read() as connection:
-            (kept,) = connection.execute(sa.select(login_attempts)).all()
-    assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))[:2]
+def test_pages_of_another_name_cannot_speak_to_the_app(proxied, path, more, status):
+    line = http.client.HTTPSConnection(
+        "127.0.0.1", proxied.secure, timeout=20, context=unverified()
+    )
+    line.request("GET", path, headers={"Host": NAME, "Cookie": "long=" + "x" * 20_000} | more)
+    assert line.getresponse().status == status
+    line.close()
 
 
 def test_without_tls_there_is_only_the_way_to_it(proxied):

@@ -36,7 +36,6 @@ def provider() -> Iterator[IdentityProvider]:
 
 
 def sign_on_at(provider: IdentityProvider, served: Served, **lists: list[str]) -> None:
-    """Let the people on these lists come in by the provider."""
     settings = {
         "server_metadata_url": provider.metadata_url,
         "client_id": CLIENT,
@@ -76,6 +75,11 @@ def refused(page: Page, text: str) -> None:
     expect(page.get_by_text("Log out")).to_have_count(0)
 
 
+def asked_to_log_in(page: Page) -> None:
+    expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
+    expect(page.locator(".evenhand-complaint, :text('Log out')")).to_have_count(0)
+
+
 def cookies(page: Page) -> list[dict[str, object]]:
     found = page.context.cookies()
     return [each for each in found if str(each["name"]).startswith("_streamlit_user")]
@@ -92,14 +96,12 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     expect(page.get_by_text(f"as {account.name}")).to_be_visible()
     page.reload()
     inside(page)
-    taken = page.context.cookies()
     assert len(cookies(page)) > 2
     thief = new_context()
-    thief.add_cookies(taken)
+    thief.add_cookies(page.context.cookies())
     stolen = thief.new_page()
     stolen.goto(f"{served.url}?lead")
-    expect(stolen.get_by_role("button", name=BUTTON)).to_be_visible()
-    expect(stolen.get_by_text("Log out")).to_have_count(0)
+    asked_to_log_in(stolen)
     kept = page.evaluate("Object.entries(sessionStorage)")
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
@@ -111,7 +113,9 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     refused(page, "log in again")
 
 
-def test_an_expert_labels_under_a_code_of_their_own(come_by_it, served):
+def test_an_expert_labels_under_a_code_of_their_own_until_the_account_is_ended(
+    come_by_it, served, provider
+):
     page = come_by_it("", BEN)
     page.wait_for_selector(READY)
     name = page.locator(".rater").inner_text()
@@ -120,12 +124,8 @@ def test_an_expert_labels_under_a_code_of_their_own(come_by_it, served):
         assert accounts(study.store)[name].role == "expert"
     with page.expect_response(lambda reply: "/auth/logout" in reply.url):
         page.get_by_role("button", name="Log out").click()
-    expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
-    expect(page.locator(".evenhand-complaint")).to_have_count(0)
+    asked_to_log_in(page)
     assert not cookies(page)
-
-
-def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(come_by_it, served, provider):
     page = come_by_it("", {"sub": "cy-3"})
     page.wait_for_selector(READY)
     name, logouts = page.locator(".rater").inner_text(), len(provider.logouts)
@@ -146,8 +146,7 @@ def test_a_forged_token_opens_nothing(come_by_it, provider):
         given = provider.tokens
         with page.expect_response(lambda reply: "/oauth2callback" in reply.url):
             page.get_by_role("button", name=BUTTON).click()
-        expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
-        expect(page.locator(".evenhand-complaint")).to_have_count(0)  # another page, and still out
+        asked_to_log_in(page)  # on another page
         assert provider.tokens == given + 1
 
     for claim in ({"nonce": "guessed"}, {"iss": "http://127.0.0.1:1"}, {"exp": 1}):
