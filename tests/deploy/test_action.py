@@ -98,27 +98,13 @@ def test_a_grader_that_passes_with_its_report_and_its_first_comment(runner, rati
     assert write["token"] == "t0ken"
 
 
-WIDE = "unit_id,ann,ben,g\n" + "".join(
-    f"u{n},{1 + n % 4},{1 + n % 4},{1 + (n + (n % 9 == 0)) % 4}\n" for n in range(40)
-)
-
-
-LONG = "unit_id,rater_id,rater_kind,label\n" + "".join(
-    f"{unit},{rater},{'model' if rater == 'g' else 'human'},{label}\n"
-    for unit, *labels in (row.split(",") for row in WIDE.splitlines()[1:])
-    for rater, label in zip(("ann", "ben", "g"), labels, strict=True)
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "raters"), [(WIDE, ["--human=ann,ben", "--model=g"]), (LONG, [])], ids=["wide", "long"]
-)
-def test_the_report_reads_the_file_as_the_gate_does(runner, tmp_path, text, raters):
+def test_the_report_reads_the_file_as_the_gate_does(runner, tmp_path):
     """On an ordinal scale: without the gate's options there was no report, or another."""
+    rows = [f"u{n},{1 + n % 4},{1 + n % 4},{1 + (n + (n % 9 == 0)) % 4}" for n in range(40)]
     file = tmp_path / "labels.csv"
-    file.write_text(text)
-    scale = [*raters, "--level=ordinal", "--categories=1,2,3,4"]
+    file.write_text("\n".join(["unit_id,ann,ben,g", *rows]))
+    scale = ["--human=ann,ben", "--model=g", "--level=ordinal", "--categories=1,2,3,4"]
     options = "\n".join([*scale, "", "--affirmative=3,4", "--resamples=100", "--json"])
     done = gated(runner, file, report="true", options=options, comment="false")
     assert done.outputs["outcome"] == "met", done.log
@@ -147,6 +133,8 @@ def test_the_comment_that_is_there_is_written_anew(runner, ratings, monkeypatch)
     assert f'startswith("{marker}")' in look["words"][-1]
     assert write["words"][2:5] == ["--method", "PATCH", "repos/o/r/issues/comments/412"]
     assert write["body"].startswith(marker + "\n### evenhand gate: code 1")
+    done = gated(runner, ratings, program="false")  # which dies with 1: it has not decided
+    assert (done.code, done.outputs["outcome"]) == (2, "error")
 
 
 @pytest.mark.slow
@@ -162,23 +150,14 @@ def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner, ratings):
 
 
 @pytest.mark.slow
-def test_wrong_use_is_no_verdict(runner, ratings):
+def test_wrong_use_is_no_verdict_with_a_pull_request_without_one_or_leave_to_comment(
+    runner, ratings, monkeypatch
+):
     done = gated(runner, ratings, "kappa is fine", report="true")
     assert (done.code, done.outputs["outcome"], done.outputs["report"]) == (2, "error", "")
     assert "is not a valid condition" in done.log
     assert "it could not run" in done.summary
     assert done.steps == ["Gate", "Comment", "Outcome"]
-
-
-def test_a_program_that_dies_with_1_has_not_decided(runner, ratings):
-    done = gated(runner, ratings, program="false")
-    assert (done.code, done.outputs["outcome"]) == (2, "error")
-
-
-@pytest.mark.slow
-def test_without_a_pull_request_or_leave_to_comment_the_gate_decides_all_the_same(
-    runner, ratings, monkeypatch
-):
     monkeypatch.setenv("GH_CODE", "1")
     done = gated(runner, ratings, "no rule")
     assert done.steps == ["Gate", "Comment", "Outcome"]
@@ -186,11 +165,7 @@ def test_without_a_pull_request_or_leave_to_comment_the_gate_decides_all_the_sam
     assert "::warning::the comment was not written" in done.log
     runner.github = {**runner.github, "event_name": "push"}
     assert gated(runner, ratings, "no rule").steps == ["Gate", "Outcome"]
-
-
-@pytest.mark.slow
-def test_inputs_reach_the_shell_as_they_are(runner, ratings):
-    """What a pull request can name must not be run: no expression stands in a script."""
+    # Inputs reach the shell as they are: what a pull request can name must not be run.
     content = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     for step in content["runs"]["steps"]:
         assert "${{" not in step["run"], step["name"]

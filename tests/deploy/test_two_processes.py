@@ -2,29 +2,25 @@
 
 import asyncio
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-import psutil
 import pytest
 import sqlalchemy as sa
 
 from evenhand.study import open_study
 from evenhand.study.keeping import move_store
 from evenhand.study.store.schema import labels
-from harness.postgresql import send_to_all
 from harness.proxy import NAME, ProxiedSession, Proxy
 from harness.served import Served, holds
 from harness.studies import panel_study
 
-ANNOTATORS = 4
+ANNOTATORS = 6
 PAUSE = 0.1
 ENOUGH = ANNOTATORS + 2
 """So many acknowledged answers say that the work goes on."""
@@ -68,12 +64,6 @@ class ChildPostgresql:
         self.process.kill()
         self.process.wait()
 
-    def freeze(self) -> None:
-        send_to_all(psutil.Process(self.process.pid), signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        send_to_all(psutil.Process(self.process.pid), signal.SIGCONT)
-
 
 @dataclass
 class Site:
@@ -108,16 +98,16 @@ def site(tmp_path_factory: pytest.TempPathFactory, nginx: None) -> Iterator[Call
         proxy.stop()
     for app in apps:
         app.kill()
-    postgresql.thaw()
     postgresql.kill()
 
 
-@dataclass
 class Crowd:
     """People who label through the proxy until they are told to stop."""
 
-    people: list[ProxiedSession]
-    over: asyncio.Event
+    def __init__(self, site: Site) -> None:
+        names = [f"r{n}" for n in range(ANNOTATORS)]
+        site.apps[0].enter(*names)
+        self.people = [ProxiedSession(site.proxy.secure, name) for name in names]
 
     @property
     def acknowledged(self) -> set[str]:
@@ -131,72 +121,14 @@ class Crowd:
             await asyncio.sleep(0.02)
 
 
-async def killed_in_turn(site: Site, crowd: Crowd, turns: int) -> None:
-    work = [asyncio.create_task(person.work(crowd.over, PAUSE)) for person in crowd.people]
+async def at_work(crowd: Crowd, what: Callable[[], Awaitable[None]]) -> None:
+    """All of the crowd at work, before what happens and after it."""
+    over = asyncio.Event()
+    work = [asyncio.create_task(person.work(over, PAUSE)) for person in crowd.people]
     await crowd.goes_on()
-    for turn in range(turns):
-        if turn:
-            await asyncio.to_thread(site.apps[(turn - 1) % 2].start)
-        site.apps[turn % 2].kill()
-        await crowd.goes_on()  # with the other one
-        if turn % 3 == 0:
-            site.postgresql.kill()
-            await asyncio.to_thread(site.postgresql.start)
-            await crowd.goes_on()
-    crowd.over.set()
+    await what()
+    over.set()
     await asyncio.wait_for(asyncio.gather(*work), 60)
-
-
-def held(site: Site, turns: int) -> None:
-    names = [f"r{n}" for n in range(ANNOTATORS)]
-    site.apps[0].enter(*names)
-    people = [ProxiedSession(site.proxy.secure, name) for name in names]
-    crowd = Crowd(people, asyncio.Event())
-    asyncio.run(killed_in_turn(site, crowd, turns))
-    all_held(site, crowd)
-    assert all(person.breaks for person in people)
-
-
-def all_held(site: Site, crowd: Crowd) -> None:
-    """Nothing acknowledged is lost, and nothing is there twice."""
-    with open_study(site.apps[0].folder) as study, study.store.read() as connection:
-        stored = connection.execute(sa.select(labels)).all()
-    assert crowd.acknowledged <= {row.submit_id for row in stored}
-    answered = Counter((row.rater_id, row.unit_id, row.rubric) for row in stored)
-    assert set(answered.values()) == {1}, "somebody has answered a unit twice"
-    # Whoever was told that nothing was stored has sent it again: nothing else is there.
-    assert len(stored) == len(crowd.acknowledged)
-
-
-class Frozen(NamedTuple):
-    """The longest that anybody waited, in seconds: for a word of any kind, and until an answer was
-    acknowledged.
-    """
-
-    word: float
-    acknowledged: float
-
-
-async def frozen_for(
-    site: Site, freeze: Callable[[], None], thaw: Callable[[], None], seconds: float
-) -> Frozen:
-    """What people at work waited while something was frozen, and after it."""
-    names = [f"r{n}" for n in range(2 * ANNOTATORS)]
-    site.apps[0].enter(*names)
-    people = [ProxiedSession(site.proxy.secure, name) for name in names]
-    crowd = Crowd(people, asyncio.Event())
-    work = [asyncio.create_task(person.work(crowd.over, PAUSE)) for person in people]
-    await crowd.goes_on()
-    try:
-        await asyncio.to_thread(freeze)
-        await asyncio.sleep(seconds)
-    finally:
-        thaw()
-    await crowd.goes_on()
-    crowd.over.set()
-    await asyncio.wait_for(asyncio.gather(*work), 60)
-    all_held(site, crowd)
-    return Frozen(*(max(max(getattr(each, n)) for each in people) for n in ("words", "waits")))
 
 
 def freeze_inside_a_write(site: Site, app: Served) -> None:
@@ -215,61 +147,62 @@ def freeze_inside_a_write(site: Site, app: Served) -> None:
                 time.sleep(0.05)
                 seen.append(set(connection.execute(holds).scalars()))
             if set.intersection(*seen):
-                engine.dispose()
-                return
+                return engine.dispose()
             app.thaw()
             time.sleep(random.random() * 0.05)
     raise TimeoutError("the process was never met inside a write")
 
 
-LONGEST = 20.0
-"""Seconds that nobody may wait longer than, whatever is frozen."""
-
-
 @pytest.mark.thorough
 def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(site):
-    place = site(200)
-    app = place.apps[0]
-    found = asyncio.run(
-        frozen_for(place, lambda: freeze_inside_a_write(place, app), app.thaw, seconds=LONGEST)
-    )
-    assert found.acknowledged < LONGEST
+    place, longest = site(200), 20.0
+    crowd, app = Crowd(place), place.apps[0]
+
+    async def frozen() -> None:
+        try:
+            await asyncio.to_thread(freeze_inside_a_write, place, app)
+            await asyncio.sleep(longest)
+        finally:
+            app.thaw()
+        await crowd.goes_on()
+
+    asyncio.run(at_work(crowd, frozen))
+    assert max(max(person.waits) for person in crowd.people) < longest
 
 
-@pytest.mark.load
-@pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
-def test_a_minute_of_a_frozen_process(site, number, inside, record_property):
-    place = site(1500)
-    app = place.apps[number]
-    freeze = (lambda: freeze_inside_a_write(place, app)) if inside else app.freeze
-    found = asyncio.run(frozen_for(place, freeze, app.thaw, seconds=60))
-    record_property("longest wait", found)
-    assert found.acknowledged < LONGEST
-
-
-@pytest.mark.load
-def test_a_minute_of_a_frozen_postgresql(site, record_property):
-    """Nothing can be stored meanwhile: everybody is told so in time, and goes on after it."""
-    place = site(1500)
-    found = asyncio.run(
-        frozen_for(place, place.postgresql.freeze, place.postgresql.thaw, seconds=60)
-    )
-    record_property("longest wait", found)
-    assert found.word < LONGEST
-    assert found.acknowledged < 60 + LONGEST
-
-
-@pytest.mark.thorough
-def test_a_killed_process_and_a_killed_database_lose_nothing(site):
-    place = site(60)
+@pytest.mark.parametrize(
+    ("pairs", "turns"),
+    [
+        pytest.param(60, 2, marks=pytest.mark.thorough),
+        pytest.param(1500, 20, marks=pytest.mark.load),
+    ],
+)
+def test_a_killed_process_and_a_killed_database_lose_nothing(site, pairs, turns):
+    place = site(pairs)
     stays_with_one_process(place)
-    held(place, turns=2)
+    crowd = Crowd(place)
 
+    async def killed_in_turn() -> None:
+        for turn in range(turns):
+            if turn:
+                await asyncio.to_thread(place.apps[(turn - 1) % 2].start)
+            place.apps[turn % 2].kill()
+            await crowd.goes_on()  # with the other one
+            if turn % 3 == 0:
+                place.postgresql.kill()
+                await asyncio.to_thread(place.postgresql.start)
+                await crowd.goes_on()
 
-@pytest.mark.load
-def test_many_kills_lose_nothing(site):
-    held(site(1500), turns=20)
+    asyncio.run(at_work(crowd, killed_in_turn))
+    assert all(person.breaks for person in crowd.people)
+    # Nothing acknowledged is lost, and nothing is there twice.
+    with open_study(place.apps[0].folder) as study, study.store.read() as connection:
+        stored = connection.execute(sa.select(labels)).all()
+    assert crowd.acknowledged <= {row.submit_id for row in stored}
+    answered = Counter((row.rater_id, row.unit_id, row.rubric) for row in stored)
+    assert set(answered.values()) == {1}, "somebody has answered a unit twice"
+    # Whoever was told that nothing was stored has sent it again: nothing else is there.
+    assert len(stored) == len(crowd.acknowledged)
 
 
 def stays_with_one_process(site: Site) -> None:

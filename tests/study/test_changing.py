@@ -12,18 +12,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.study import Study, open_study
-from evenhand.study.changing import (
-    changed_since,
-    contents_of,
-    differences,
-    effects,
-    fixed_because,
-    has_begun,
-    labels_under,
-    read_files,
-    save,
-)
+from evenhand.study import Study, changing, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import FILE_NAME, with_entry, with_values
 from evenhand.study.store.logs.decisions import acts, note_settings
@@ -70,21 +59,17 @@ def study(tmp_path: Path) -> Study:
 
 
 def with_settings(study: Study, changes: dict[str, object]) -> dict[str, bytes | None]:
-    files = read_files(study)
-    text = files[FILE_NAME].decode()
-    return files | {FILE_NAME: with_values(text, changes).encode()}
+    files = changing.read_files(study)
+    return files | {FILE_NAME: with_values(files[FILE_NAME].decode(), changes).encode()}
 
 
 def saved(study: Study, changes: dict[str, object], who: str = "ada") -> None:
-    save(study, read_files(study), with_settings(study, changes), who)
+    changing.save(study, changing.read_files(study), with_settings(study, changes), who)
 
 
 def said(study: Study, after: dict[str, bytes | None]) -> str:
-    before = contents_of(study, read_files(study))
-    return " ".join(effects(study, before, contents_of(study, after)))
-
-
-# ---- how a file is written ----------------------------------------------------------------------
+    before = changing.contents_of(study, changing.read_files(study))
+    return " ".join(changing.effects(study, before, changing.contents_of(study, after)))
 
 
 def test_what_is_not_changed_stays_as_its_owner_wrote_it():
@@ -96,13 +81,13 @@ def test_what_is_not_changed_stays_as_its_owner_wrote_it():
     assert with_values(kept, {"pay": None}).strip() == WRITTEN.strip()
 
 
-@pytest.mark.parametrize("text", ['a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"])
-def test_any_text_is_read_as_it_was_written(text):
-    new = with_values(WRITTEN, {"consent": {"text": text}})
-    assert tomllib.loads(new)["consent"]["text"] == text
-    entry = {"question": text, "options": ["a", "b"], "answer": "a"}
-    new = with_entry(WRITTEN, "comprehension", 1, entry)
-    assert tomllib.loads(new)["comprehension"][1] == entry
+def test_any_text_is_read_as_it_was_written():
+    for text in ('a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"):
+        new = with_values(WRITTEN, {"consent": {"text": text}})
+        assert tomllib.loads(new)["consent"]["text"] == text
+        entry = {"question": text, "options": ["a", "b"], "answer": "a"}
+        new = with_entry(WRITTEN, "comprehension", 1, entry)
+        assert tomllib.loads(new)["comprehension"][1] == entry
 
 
 def test_an_entry_is_changed_in_its_place_or_added_to_a_table_in_one_line():
@@ -116,13 +101,6 @@ def test_an_entry_is_changed_in_its_place_or_added_to_a_table_in_one_line():
     assert tomllib.loads(new) == {"background": {"questions": [entry]}}
 
 
-def test_what_two_processes_see_is_noted_once(study):
-    """Each hears of the change while the other holds the store."""
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: note_settings(study.store, "edited by hand"), range(8)))
-    assert len(acts(study.store)) == 1
-
-
 def test_a_change_is_whole_private_noted_and_in_the_file(study):
     saved(study, {"annotation": {"raters_per_unit": 5}})
     file = study.folder / FILE_NAME
@@ -133,19 +111,20 @@ def test_a_change_is_whole_private_noted_and_in_the_file(study):
     assert act["detail"].endswith(" annotation.raters_per_unit: 3 -> 5")
     note_settings(study.store, file.read_text("utf-8-sig"))
     assert len(acts(study.store)) == 1  # it is known by whom
-    note_settings(study.store, "edited by hand")
+    with ThreadPoolExecutor(8) as pool:  # each hears of it while another holds the store
+        list(pool.map(lambda _: note_settings(study.store, "edited by hand"), range(8)))
     assert len(acts(study.store)) == 2
 
 
 def test_nothing_is_written_over_what_somebody_else_wrote(study):
-    before = read_files(study)
+    before = changing.read_files(study)
     after = with_settings(study, {"": {"name": "ours"}})
     theirs = with_settings(study, {"": {"name": "theirs"}})
-    save(study, before, theirs, "bea")
+    changing.save(study, before, theirs, "bea")
     with pytest.raises(InputError, match="changed by someone else since you opened this page"):
-        save(study, before, after, "ada")
-    assert changed_since(study, before) == [FILE_NAME]
-    assert read_files(study) == theirs
+        changing.save(study, before, after, "ada")
+    assert changing.changed_since(study, before) == [FILE_NAME]
+    assert changing.read_files(study) == theirs
     assert list(acts(study.store)["done_by"]) == ["bea"]
 
 
@@ -174,14 +153,11 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study):
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        config = contents_of(study, read_files(study)).config
+        config = changing.contents_of(study, changing.read_files(study)).config
         assert len(set(config.name.split("n"))) == 2  # of one number alone
         assert (study.folder / FILE_NAME).read_text("utf-8").endswith('"training.toml"\n')
     saved(study, {"": {"name": "after"}})
-    assert read_files(study)[FILE_NAME].decode().startswith('# our study\nname = "after"')
-
-
-# ---- what is refused ----------------------------------------------------------------------------
+    assert changing.read_files(study)[FILE_NAME].decode().startswith('# our study\nname = "after"')
 
 
 @pytest.mark.parametrize(
@@ -196,12 +172,12 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study):
     ],
 )
 def test_what_does_not_hold_together_is_refused_in_a_sentence(study, changes, sentence):
-    before = read_files(study)
+    before = changing.read_files(study)
     with pytest.raises(InputError) as refused:
         saved(study, changes)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert read_files(study) == before
+    assert changing.read_files(study) == before
     assert acts(study.store).empty
 
 
@@ -210,17 +186,14 @@ def test_what_the_study_rests_on_is_not_changed(study):
         with pytest.raises(InputError, match="cannot be changed here: "):
             saved(study, changes)
     saved(study, {"annotation": {"pairs_per_block": 2}})
-    assert not has_begun(study)
+    assert not changing.has_begun(study)
     work_through(AnnotationDesk(study), "ann", 1)
-    assert has_begun(study)
+    assert changing.has_begun(study)
     with pytest.raises(InputError, match="pairs_per_block cannot be changed here: Items have been"):
         saved(study, {"annotation": {"pairs_per_block": 3}})
-    assert fixed_because("annotation.screen", begun=True)
-    assert not fixed_because("annotation.screen", begun=False)
-    assert not fixed_because("annotation.raters_per_unit", begun=True)
-
-
-# ---- what it does -------------------------------------------------------------------------------
+    assert changing.fixed_because("annotation.screen", begun=True)
+    assert not changing.fixed_because("annotation.screen", begun=False)
+    assert not changing.fixed_because("annotation.raters_per_unit", begun=True)
 
 
 def test_every_setting_has_a_sentence_on_what_it_does(study):
@@ -230,18 +203,30 @@ def test_every_setting_has_a_sentence_on_what_it_does(study):
     fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
     assert "is assigned to from now on: at most 1." in said(study, fewer)
     assert "Annotators no longer see this step" in said(study, fewer)
-    texts = read_files(study) | {"consent.de.md": b"Einverstanden?"}
+    texts = changing.read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)
     unit = UNIT.replace('"L"', '["L", "C"]').encode()
-    assert "not passed the training" in said(study, read_files(study) | {"training.toml": unit})
+    assert "not passed the training" in said(
+        study, changing.read_files(study) | {"training.toml": unit}
+    )
+    pay = {"complete": 6.0, "currency": "GBP"}
+    saved(study, {"consent": {"text": "Why"}, "pay": pay, "annotation": {"languages": ["de"]}})
+    told = said(study, with_settings(study, {"pay": None}))
+    assert told.startswith("These pages no longer show what is owed.")
+    # A text that stays in another language is named.
+    (study.folder / "consent.de.md").write_text("Warum", "utf-8")
+    after = with_settings(study, {"consent": {"text": "Why not"}})
+    assert "in other languages (de) stays as it is" in said(study, after)
+    both = after | {"consent.de.md": b"Warum nicht"}
+    assert "stays as it is: whoever" not in said(study, both)
 
 
 @pytest.mark.parametrize("same", [False, True])
 def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, same):
     assert work_through(AnnotationDesk(study), "ann") == 3
     rubric = study.rubrics["shorter"]
-    assert labels_under(study, rubric) == 3
-    before = read_files(study)
+    assert changing.labels_under(study, rubric) == 3
+    before = changing.read_files(study)
     file = "rubrics/shorter.toml"
     text = with_values(before[file].decode(), {"": {"question": "Which one is the shorter?"}})
     settings = {"same_text": {"shorter": [rubric.hash]}} if same else {}
@@ -249,28 +234,13 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, sam
     told = said(study, after)
     assert told.startswith("Labels given under the present text of Length (3) ")
     assert ("keep counting" in told) is same
-    (*_, found) = differences(contents_of(study, before), contents_of(study, after))
+    (*_, found) = changing.differences(
+        changing.contents_of(study, before), changing.contents_of(study, after)
+    )
     assert (found.place, found.then) == ("rubric.shorter.question", "Which one is the shorter?")
-    save(study, before, after, "ada")
+    changing.save(study, before, after, "ada")
     with open_study(study.folder) as changed:
-        assert labels_under(changed, changed.rubrics["shorter"]) == (3 if same else 0)
+        assert changing.labels_under(changed, changed.rubrics["shorter"]) == (3 if same else 0)
         # Units that were labelled are given out again where the labels do not count.
         assert work_through(AnnotationDesk(changed), "ann") == (0 if same else 3)
     assert set(acts(study.store)["kind"]) == ({"settings", "file"} if same else {"file"})
-
-
-def test_it_is_said_when_a_part_is_turned_off(study):
-    saved(study, {"consent": {"text": "Why"}, "pay": {"complete": 6.0, "currency": "GBP"}})
-    told = said(study, with_settings(study, {"pay": None}))
-    assert told.startswith("These pages no longer show what is owed.")
-    told = said(study, with_settings(study, {"consent": None}))
-    assert told.startswith("Annotators no longer see this step.")
-
-
-def test_a_text_that_stays_in_another_language_is_named(study):
-    saved(study, {"consent": {"text": "Why"}, "annotation": {"languages": ["de"]}})
-    (study.folder / "consent.de.md").write_text("Warum", "utf-8")
-    after = with_settings(study, {"consent": {"text": "Why not"}})
-    assert "in other languages (de) stays as it is" in said(study, after)
-    both = after | {"consent.de.md": b"Warum nicht"}
-    assert "stays as it is: whoever" not in said(study, both)

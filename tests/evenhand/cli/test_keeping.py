@@ -22,7 +22,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import acts
 from harness.studies import with_labels, work_through
 from tests.commands import Run
-from tests.study.test_rewording import reworded
+from tests.study.test_creation import reworded
 
 
 @pytest.fixture

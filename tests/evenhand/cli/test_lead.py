@@ -27,7 +27,7 @@ from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.crowd import FAULTS, crowd
 from tests.commands import Run, python
-from tests.study.access.conftest import role_of
+from tests.study.access.test_access import role_of
 
 PAIRS = 100
 

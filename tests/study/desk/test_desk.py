@@ -1,28 +1,61 @@
-"""The desk: what it hands out, ahead too, and the list of earlier answers."""
+"""The desk: what it hands out and takes, in which order, ahead too; the lead's stops."""
 
+import json
 import random
-import subprocess
-import sys
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.desk.claims import Changes, Claim, ClaimIndex, exclude, pause
-from evenhand.study.desk.desk import PAGE, AnnotationDesk, Task
+from evenhand.study import extend_sample, open_study
+from evenhand.study.desk.claims import (
+    Changes,
+    Claim,
+    ClaimIndex,
+    decisions_table,
+    exclude,
+    judged_without_prompt,
+    last_version,
+    oversight,
+    pause,
+    readmit,
+    resume,
+)
+from evenhand.study.desk.desk import (
+    SKIP_REASONS,
+    AnnotationDesk,
+    Answer,
+    Flag,
+    Task,
+    Worked,
+    as_people_say,
+    day_of,
+    is_enough,
+    minutes_left,
+)
+from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.session.sessions import PracticeDesk, Sessions
+from evenhand.study.settings.study_toml import SessionSettings, change_config
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import claims, labels, responses
+from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
+from evenhand.study.store.schema import claims, labels, told_totals
+from evenhand.study.tables.ratings import Mark
 from harness.studies import (
+    claim_of,
     give_secret,
     label_all,
-    marked_study,
+    send,
     submit,
     task_of,
     with_edited_rubric,
@@ -31,16 +64,6 @@ from harness.studies import (
 )
 from tests.cases import one_in
 from tests.study.desk.test_attention import CHECKED
-
-
-@pytest.mark.slow
-def test_every_unit_gets_as_many_raters_as_asked(make_study):
-    study = make_study(raters_per_unit=2)
-    desk = AnnotationDesk(study)
-    # 6 pairs x 2 subjects x (1 pair unit + 2 response units x 2 rubrics) = 60 tasks
-    assert [work_through(desk, rater) for rater in ("r1", "r2", "r3")] == [60, 60, 0]
-    ratings = study.ratings()
-    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
 
 
 def test_the_open_task_comes_again_until_it_is_labelled_and_is_labelled_once(make_study):
@@ -64,47 +87,16 @@ def test_the_open_task_comes_again_until_it_is_labelled_and_is_labelled_once(mak
 
 
 @pytest.mark.slow
-def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
-    study = make_study(pairs=30, rubrics=["even-handedness"])
-
-    def is_for(task: Task) -> bool:
-        texts = {block.variable: block.text for block in task.people.blocks}
-        return " for " in texts["response_a"]
-
-    # The rater always prefers the side that argues "for", which is the pair's a.
-    tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")
-    ratings = study.ratings()
-    assert set(ratings["label"]) == {"A"}
-    counts = Counter(ratings["order"])
-    assert min(counts["ab"], counts["ba"]) >= 15, counts
-    assert all(is_for(task) == (task.order == "ab") for task in tasks)
-
-
-def test_task_ids_and_texts_do_not_name_the_subject(make_study):
-    study = make_study(subjects=("model-x",))
-    with study.store.write() as connection:
-        connection.execute(sa.update(responses).values(response="A plain answer."))
-    task = task_of(AnnotationDesk(study), "r1")
-    assert "model-x" not in repr(task)
-
-
-def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
-    """work(rater) for all raters, every one in a thread that starts when all are there."""
-    ready = threading.Barrier(len(raters))
-
-    def begin(rater: str) -> object:
-        ready.wait()
-        return work(rater)
-
-    with ThreadPoolExecutor(len(raters)) as pool:
-        return list(pool.map(begin, raters))
-
-
-@pytest.mark.slow
 def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, any_database):
     pairs = {"pairs": 20, "rubrics": ["even-handedness"]}
     study = make_study(**pairs, raters_per_unit=3, **any_database)
     desk = AnnotationDesk(study)
+
+    def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
+        ready = threading.Barrier(len(raters))
+        with ThreadPoolExecutor(len(raters)) as pool:
+            return list(pool.map(lambda rater: (ready.wait(), work(rater))[1], raters))
+
     raters = [f"r{n}" for n in range(200)]
     tasks = dict(zip(raters, at_once(lambda rater: task_of(desk, rater), raters), strict=True))
     # 20 pairs x 2 subjects x 3 places for 200 who come at the same moment
@@ -115,46 +107,6 @@ def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, any_da
     ratings = study.ratings()
     assert len(ratings) == ratings["rater_id"].nunique() == 120
     assert set(ratings.groupby("unit_id")["rater_id"].nunique()) == {3}
-
-
-WORKER = """
-import sys, threading
-from evenhand.study import open_study
-from evenhand.study.desk.desk import AnnotationDesk
-from harness.studies import label_all
-with open_study(sys.argv[1]) as study:
-    raters = [(AnnotationDesk(study), f"{sys.argv[2]}-{n}") for n in range(40)]
-    threads = [threading.Thread(target=label_all, args=rater) for rater in raters]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-"""
-
-
-@pytest.mark.thorough
-def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study, any_database):
-    study = make_study(pairs=12, raters_per_unit=2, **any_database)
-    root = Path(__file__).parents[3]
-    workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
-        for n in range(3)
-    ]
-    assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
-    ratings = study.ratings()
-    assert len(ratings) == 240
-    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
-    assert ratings["rater_id"].str[:2].nunique() > 1  # more than one process had a share
-
-
-@pytest.mark.slow
-def test_an_extended_sample_reaches_a_desk_that_is_open(make_study):
-    study = make_study(pairs=6, sample=3, raters_per_unit=1)
-    desk = AnnotationDesk(study)
-    assert work_through(desk, "r1") == 30
-    extend_sample(study, 2)
-    assert desk.progress("r1") == (30, 50)
-    assert open_study(study.folder).config.sample.pairs == 5
 
 
 @pytest.mark.slow
@@ -204,64 +156,38 @@ def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path):
     assert shown["ab"]["response_a"] == shown["ba"]["response_b"]
 
 
-# Claims
-
-
 _EARLY, _LATE = "2026-01-01T00:00:00.000+00:00", "2026-01-02T00:00:00.000+00:00"
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
-    rng = random.Random(seed)
-    index = ClaimIndex({"h"})
+    early, late = (f"2026-01-0{day}T00:00:00.000+00:00" for day in (1, 2))
+    rng, index = random.Random(seed), ClaimIndex({"h"})
     with make_study().store.write() as connection:
         for step in range(120):
             index.refresh(connection)
             rater, unit = f"r{rng.randrange(6)}", f"p{rng.randrange(5)}|s"
-            at = rng.choice((_EARLY, _LATE))
+            at = rng.choice((early, late))
             changes = Changes(connection, index)
             changes.give(Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
             if rng.random() < 0.7:
                 changes.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
-            if step % 10 == 0:
-                index.refresh(connection)
-                excluded = set(rng.sample([f"r{n}" for n in range(6)], 2))
-                for wanted in (1, 2, 4):
-                    full = _full(connection, wanted, excluded)
-                    assert index.full(wanted, _LATE, excluded) == full
+            if step % 10:
+                continue
+            index.refresh(connection)
+            excluded = set(rng.sample([f"r{n}" for n in range(6)], 2))
+            counted = Counter(
+                (row.unit_id, row.rubric)
+                for row in connection.execute(sa.select(claims))
+                if row.rater_id not in excluded
+                and (row.state == "labelled" or (row.state == "open" and row.claimed_at >= late))
+            )
+            for wanted in (1, 2, 4):
+                full = {key for key, number in counted.items() if number >= wanted}
+                assert index.full(wanted, late, excluded) == full
 
 
-def _full(connection, wanted, excluded):
-    counted = [
-        (row.unit_id, row.rubric)
-        for row in connection.execute(sa.select(claims))
-        if row.rater_id not in excluded
-        and (row.state == "labelled" or (row.state == "open" and row.claimed_at >= _LATE))
-    ]
-    return {key for key in counted if counted.count(key) >= wanted}
-
-
-# The next sheet, reserved ahead
-
-
-def given_out(study: Study, rater: str, *, ahead: bool) -> list[tuple[str, ...]]:
-    """What a rater is given from first to last: unit, rubric, draw and order of each task."""
-    desk, ids, promised = AnnotationDesk(study), [], None
-    while sheet := desk.next_sheet(rater):
-        if ahead:
-            assert promised is None or [each.task_id for each in sheet.tasks] == promised
-            following = desk.sheet_ahead(rater, sheet)
-            promised = following and [each.task_id for each in following.tasks]
-            assert following is None or following.done == sheet.done + len(sheet.tasks)
-        ids += [task.task_id for task in label_all(desk, rater, most=1)]
-    assert promised is None  # what was sent ahead has come
-    with study.store.read() as connection:
-        rows = {row.task_id: row for row in connection.execute(sa.select(claims))}
-    assert len(rows) == len(ids)
-    given = (rows[each] for each in ids)
-    return [(row.unit_id, row.rubric, row.draw, row.order) for row in given]
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("screen", one_in(2, ["one", "all"]))
 def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_session, screen):
     """Repeats and attention checks, too, come where they would have come."""
@@ -270,7 +196,17 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_sessi
     for ahead in (False, True):
         study = make_session(**CHECKED, pairs=12, seed=3, annotation=settings)
         give_secret(study, "5" * 64)  # what is drawn by chance, drawn alike
-        seen.append(given_out(study, "ann", ahead=ahead))
+        desk, given, promised = AnnotationDesk(study), [], None
+        while sheet := desk.next_sheet("ann"):
+            if ahead:
+                assert promised is None or [each.task_id for each in sheet.tasks] == promised
+                following = desk.sheet_ahead("ann", sheet)
+                promised = following and [each.task_id for each in following.tasks]
+                assert following is None or following.done == sheet.done + len(sheet.tasks)
+            rows = (claim_of(study, task) for task in label_all(desk, "ann", most=1))
+            given += [(row.unit_id, row.rubric, row.draw, row.order) for row in rows]
+        assert promised is None  # what was sent ahead has come
+        seen.append(given)
     without, with_ahead = seen
     assert len(without) > 20
     assert any(draw for _, _, draw, _ in without)
@@ -327,53 +263,576 @@ def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(make_
     assert desk.sheet_ahead("r1", sheet).tasks[0].task_id == ahead.tasks[0].task_id
 
 
-# Earlier answers
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory) -> AnnotationDesk:
-    """2,000 answers of one rater: synthetic."""
-    study = marked_study(
-        tmp_path_factory.mktemp("long") / "study",
-        pairs=1000,
-        rubrics=["refusal"],
-        response=lambda pair, side: f"An ANSWER\nto {pair}{side}. " + "word " * 300,
-    )
-    at = "2026-05-04T08:00:00.000+00:00"
-    common = {"rubric": "refusal", "rubric_hash": study.rubrics["refusal"].hash, "draw": 0}
-    common |= {"rater_id": "r1", "order": ""}
-    claim = {"claimed_at": at, "state": "labelled"}
-    label = {"rater_kind": "human", "created_at": at, "label": "1"}
-    units = [
-        (n, common | {"unit_id": unit})
-        for n, unit in enumerate(study.rubric_units(study.rubrics["refusal"]), start=1)
-    ]
-    with study.store.write() as connection:
-        taken = [unit | claim | {"task_id": f"t{n}", "version": n} for n, unit in units]
-        connection.execute(sa.insert(claims), taken)
-        given = [unit | label | {"submit_id": f"s{n}"} for n, unit in units]
-        connection.execute(sa.insert(labels), given)
-    return AnnotationDesk(study)
-
-
-def numbers(desk: AnnotationDesk, start: int = 0) -> list[int]:
-    return [row.number for row in desk.earlier("r1", start).rows]
-
-
-@pytest.mark.slow
-def test_all_are_listed_a_page_at_a_time(desk):
-    first = desk.earlier("r1")
-    assert (first.found, len(first.rows)) == (2000, PAGE)
-    assert numbers(desk)[0] == 2000
-    assert numbers(desk, start=1990) == list(range(10, 0, -1))
-    row = first.rows[0]
-    assert (row.task.given.option_key, row.task.given.created_at[:10]) == ("1", "2026-05-04")
-    assert len(row.excerpt) <= 160
-    assert desk.reopen("r1", "t1").tasks[0].task_id == "t1"
-
-
 def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_study):
     repeats = {"repeat_share": 0.5, "repeat_gap": 6}
     own = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"], annotation=repeats))
     label_all(own, "r1", "A", 9)
     assert [row.number for row in own.earlier("r1").rows] == [9, 8, 7, 6, 5, 4]
+
+
+def let_leases_run_out(study) -> None:
+    """As if everybody had left their place long ago."""
+    with study.store.write() as connection:
+        newest = last_version(connection)
+        given = sa.select(claims.c.task_id).where(claims.c.state == "open")
+        for version, task in enumerate(connection.execute(given).scalars().all(), newest + 1):
+            changed = claims.update().where(claims.c.task_id == task)
+            connection.execute(changed.values(claimed_at="2020-01-01T00:00", version=version))
+
+
+@pytest.fixture
+def one_unit(make_study):
+    """A study with one pair unit, wanted once."""
+    return make_study(pairs=1, subjects=("s",), raters_per_unit=1, rubrics=["even-handedness"])
+
+
+def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit):
+    desk = AnnotationDesk(one_unit)
+    late = task_of(desk, "away")
+    let_leases_run_out(one_unit)
+    assert task_of(desk, "away").task_id == late.task_id  # renewed: who comes back in time
+    assert task_of(desk, "other") is None
+    let_leases_run_out(one_unit)
+    taken = task_of(desk, "other")
+    assert submit(desk, "other", taken, "C", "o") == "stored"
+    # Who comes back to a place that is gone is not sent there.
+    assert task_of(desk, "away") is None
+    assert desk.progress("away") == (0, 0)
+    # What they had chosen before they left still arrives, also by another process' desk.
+    assert submit(AnnotationDesk(one_unit), "away", late, "C", "a") == "stored"
+    assert desk.progress("away") == (1, 1)
+    assert set(one_unit.ratings()["rater_id"]) == {"away", "other"}
+
+
+def test_a_place_that_was_given_up_is_taken_up_again(one_unit):
+    desk = AnnotationDesk(one_unit)
+    first = task_of(desk, "r1")
+    let_leases_run_out(one_unit)
+    task_of(desk, "r2")
+    assert task_of(desk, "r1") is None  # r1's claim is released
+    let_leases_run_out(one_unit)
+    again = task_of(desk, "r1")  # and r2 has left too
+    assert (again.task_id, again.order) == (first.task_id, first.order)
+    assert submit(desk, "r1", again, "A") == "stored"
+    assert task_of(desk, "r2") is None
+
+
+def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
+    study = make_study(rubrics=["even-handedness"])
+    desk = AnnotationDesk(study)
+    *_, task = label_all(desk, "r1", "A", 6, seconds=2.0)
+    back = desk.reopen("r1")
+    assert (back.tasks[0].task_id, back.tasks[0].given.option_key) == (task.task_id, "A")
+    for status in ("stored", "duplicate"):
+        assert submit(desk, "r1", task, "B", "e", seconds=1.0, edit=True) == status
+    assert desk.reopen("r1").tasks[0].given.option_key == "B"
+    rows = study.ratings()
+    assert len(rows) == 6
+    assert (rows["seconds"] == 1.0).sum() == 1
+    with study.store.read() as connection:
+        query = sa.select(labels.c.label).where(labels.c.submit_id.in_((task.task_id, "e")))
+        history = connection.execute(query.order_by(labels.c.event_id))
+        turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
+        assert list(history.scalars()) == turned
+    assert desk.progress("r1") == (6, 12)
+    assert task_of(desk, "r1").task_id != task.task_id
+
+
+@pytest.mark.slow
+def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study):
+    desk = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"]))
+    assert desk.earlier("r1").rows == ()
+    assert desk.reopen("r1") is None
+    done = [task.task_id for task in label_all(desk, "r1", lambda _, n: "ABC"[n % 3], 35)]
+    listed, rest = (desk.earlier("r1", start=start) for start in (0, 30))
+    rows = [*listed.rows, *rest.rows]
+    assert [row.task.task_id for row in rows] == done[::-1]
+    assert [row.number for row in rows] == list(range(35, 0, -1))
+    assert (len(listed.rows), listed.found, rest.start) == (30, 35, 30)
+    assert [row.task.given.option_key for row in rows[:3]] == ["B", "A", "C"]
+    assert all(0 < len(row.excerpt) <= 160 for row in rows)
+    assert all(row.task.given.created_at.startswith("20") for row in rows)
+    assert desk.earlier("r1", start=1000).rows == ()
+    for each in (done[10], done[0]):
+        assert desk.reopen("r1", each).tasks[0].task_id == each
+    assert desk.reopen("r1", task_of(desk, "r1").task_id) is None
+    assert desk.reopen("r2", done[10]) is None
+
+
+@pytest.mark.slow
+def test_a_skip_is_an_answer_without_a_label(make_study):
+    study = make_study(raters_per_unit=1, rubrics=["refusal"])
+    desk = AnnotationDesk(study)
+    task = task_of(desk, "r1")
+    assert submit(desk, "r1", task, skip_reason=SKIP_REASONS[0]) == "stored"
+    row = study.ratings().iloc[0]
+    assert (row["label"], row["unscored_reason"]) == ("", "skipped_undecidable")
+    assert desk.progress("r1") == (1, 24)
+    assert desk.reopen("r1").tasks[0].given.skip_reason == SKIP_REASONS[0]
+    assert submit(desk, "r1", task, "1", "e", edit=True) == "stored"
+    assert study.ratings()["label"].tolist() == ["1"]
+
+
+def test_what_is_neither_a_label_nor_a_skip_is_not_stored(make_study):
+    study = make_study(rubrics=["refusal"])
+    desk = AnnotationDesk(study)
+    for option, skip in (("Z", ""), ("", "bored"), ("1", SKIP_REASONS[0]), ("", "")):
+        assert submit(desk, "r1", task_of(desk, "r1"), option, skip_reason=skip) == "unknown_task"
+    assert study.ratings().empty
+
+
+def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study):
+    study = make_study(rubrics=["refusal"])
+    desk = AnnotationDesk(study)
+    task = {"task_id": task_of(desk, "r1").task_id}
+    answer = Answer(submit_id="s", option_key="2", confidence=3, rationale="It is.", **task)
+    flag = Flag(submit_id="f", reason="harmful", text="See line 2.", **task)
+    for status in ("stored", "duplicate"):
+        assert send(desk, "r1", answer, flag) == [status] * 2
+    assert send(desk, "r1", Flag(submit_id="g", reason="dull", **task)) == ["unknown_task"]
+    assert send(desk, "r2", flag) == ["unknown_task"]
+    given = desk.reopen("r1").tasks[0].given
+    assert (given.option_key, given.confidence, given.rationale) == ("2", 3, "It is.")
+    table = remarks_table(study.store)
+    assert table["kind"].tolist() == ["answer", "flag"]
+    assert table["confidence"].tolist()[0] == 3
+    assert table["text"].tolist() == ["It is.", "See line 2."]
+    assert len(study.ratings()) == 1
+    assert "confidence" not in study.ratings()
+
+
+def test_several_answers_go_in_together_or_not_at_all(make_study):
+    study = make_study(rubrics=["refusal"])
+    desk = AnnotationDesk(study)
+    task = task_of(desk, "r1")
+    good = Answer(submit_id="s", task_id=task.task_id, option_key="2")
+    broken = replace(good, submit_id="t", seconds=object(), edit=True)  # type: ignore[arg-type]
+    with pytest.raises(sa.exc.SQLAlchemyError):
+        send(desk, "r1", good, broken)
+    assert study.ratings().empty
+    assert task_of(desk, "r1").task_id == task.task_id
+    assert send(desk, "r1", good) == ["stored"]
+
+
+def test_a_flag_stands_on_its_unit_at_hand_and_when_looking_back(make_study):
+    desk = AnnotationDesk(make_study(rubrics=["even-handedness"]))
+    task = task_of(desk, "r1").task_id
+    sent = Flag(submit_id="f", task_id=task, reason="other", text="odd")
+    assert send(desk, "r1", sent) == ["stored"]
+    (own,) = desk.next_sheet("r1").flags
+    assert (own.task_id, own.reason, own.text) == (task, "other", "odd")
+    submit(desk, "r1", task, "A", "s")
+    assert desk.next_sheet("r1").flags == ()
+    assert desk.reopen("r1").flags == (own,)
+    assert [row.flagged for row in desk.earlier("r1").rows] == [True]
+    assert desk.next_sheet("r2").flags == ()
+
+
+@pytest.fixture
+def make(make_session):
+    """make(rubric, how it asks for evidence, **arguments of make_study): of one subject."""
+
+    def make(name: str = "refusal", how: str = "required", **more: object):
+        asking = load_rubric(name).model_copy(update={"evidence": how})
+        return make_session(rubrics=[asking], subjects=("s",), **more)
+
+    return make
+
+
+def give(desk: AnnotationDesk, task: Task, *marks: Mark, name: str = "s", **more: object) -> str:
+    fields = {"option": task.rubric.categories[0], "display": "text"} | more
+    return submit(desk, "r1", task, submit_id=name, evidence=marks, **fields)
+
+
+def shown(task: Task, name: str) -> str:
+    return next(block.text for block in task.people.blocks if block.variable == name)
+
+
+def test_an_answer_without_the_words_that_decided_waits_for_them(make):
+    study = make()
+    desk = AnnotationDesk(study)
+    task = task_of(desk, "r1")
+    assert give(desk, task) == "needs_evidence"
+    assert study.ratings().empty
+    assert task_of(desk, "r1").task_id == task.task_id
+    assert give(desk, task, option="", skip_reason=SKIP_REASONS[0]) == "stored"
+    assert give(desk, task_of(desk, "r1"), Mark("response", 0, 2), name="t") == "stored"
+
+
+def test_marks_beyond_the_texts_or_not_asked_for_are_refused(make):
+    study, silent = make(), make(how="")
+    beyond = (Mark("response", 0, 10_000), Mark("prompt", 0, 1), Mark("response_a", 0, 1))
+    for of, mark in (*((study, mark) for mark in beyond), (silent, Mark("response", 0, 1))):
+        desk = AnnotationDesk(of)
+        assert give(desk, task_of(desk, "r1"), mark) == "unknown_task"
+        assert of.ratings().empty
+
+
+def test_marks_are_kept_on_the_pairs_own_sides_and_shown_as_they_were_given(make):
+    study = make("even-handedness")
+    desk = AnnotationDesk(study)
+    orders = set()
+    for n in range(6):
+        task = task_of(desk, "r1")
+        orders.add(task.order)
+        end = len(shown(task, "response_a"))
+        mark = Mark("response_a", 1, end)
+        assert give(desk, task, mark, name=str(n)) == "stored"
+        assert desk.reopen("r1").tasks[0].given.evidence == (mark,)
+        unit = answers_table(study.store).iloc[-1]
+        (kept,) = json.loads(unit["evidence"])
+        own = {"ab": "response_a", "ba": "response_b"}[task.order]
+        assert kept == {"text": own, "start": 1, "end": end}
+        values = study.values(task.rubric, unit["unit_id"])
+        assert values[own] == shown(task, "response_a")
+    assert orders == {"ab", "ba"}
+
+
+def test_the_latest_answer_has_the_marks_that_count_and_none_is_lost(make):
+    study = make(how="optional")
+    desk = AnnotationDesk(study)
+    task = task_of(desk, "r1")
+    give(desk, task, Mark("response", 0, 2))
+    assert give(desk, task, Mark("response", 0, 2)) == "duplicate"
+    give(desk, task, Mark("response", 3, 4), Mark("response", 0, 1), name="t", edit=True)
+    table = answers_table(study.store)
+    unit = table["unit_id"].iloc[0]
+    given = (Mark("response", 0, 1), Mark("response", 3, 4))
+    assert [json.loads(cell) for cell in table["evidence"]] == [[vars(each) for each in given]]
+    assert table["display"].tolist() == ["text"]
+    key = ("refusal", unit)
+    assert marks_on(study.store, {key}) == {key: [("r1", mark) for mark in given]}
+    give(desk, task, name="u", edit=True, display="")
+    assert marks_on(study.store, {key}) == {}
+    assert answers_table(study.store)["evidence"].tolist() == ["[]"]
+
+
+KNOWN = """
+[[unit]]
+name = "one"
+expected = { refusal = "5" }
+values = { prompt = "Write.", response = "Choose the last." }
+"""
+
+
+def test_practice_and_attention_checks_ask_for_them_too(make):
+    training = '[training]\nfile = "known.toml"\nwalk_through = false\n'
+    practice = PracticeDesk(make(toml=training, files={"known.toml": KNOWN}))
+    (task,) = practice.next_sheet("r1").tasks
+    for marks, status in (
+        ((), "needs_evidence"),
+        ((Mark("response", 0, 99),), "unknown_task"),
+        ((Mark("response", 0, 6),), "stored"),
+    ):
+        assert give(practice, task, *marks, option="5") == status
+    attention = '[attention]\nfile = "known.toml"\nevery = 2\n'
+    desk, seen = AnnotationDesk(make(toml=attention, files={"known.toml": KNOWN})), []
+    for n in range(4):
+        task = task_of(desk, "r1")
+        seen.append(shown(task, "response"))
+        assert give(desk, task, Mark("response", 0, len(seen[-1]) + 1), name=f"x{n}") != "stored"
+        assert give(desk, task, Mark("response", 0, len(seen[-1])), name=str(n)) == "stored"
+    assert "Choose the last." in seen
+
+
+def by_time(study, rater: str):
+    """The rater's rows in the order in which they were given."""
+    ratings = study.ratings()
+    return ratings[ratings["rater_id"] == rater]
+
+
+def walk(desk: AnnotationDesk, rater: str, most: int = 10_000) -> list[str]:
+    """Answer sheet after sheet; returns the task ids in order. Progress never lies."""
+    asked: list[str] = []
+    before = desk.progress(rater)[0]
+    while len(asked) < most and (sheet := desk.next_sheet(rater)):
+        assert sheet.done == before + len(asked) < sheet.total
+        for task in sheet.tasks:
+            assert submit(desk, rater, task, task.rubric.categories[len(asked) % 3]) == "stored"
+            asked.append(task.task_id)
+    return asked
+
+
+@pytest.mark.slow
+def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
+    orders = []
+    for secret in ("aa", "aa", "bb"):  # and the same seed, which is public
+        study = make_study(pairs=12, seed=1, rubrics=["refusal"])
+        give_secret(study, secret)
+        desk = AnnotationDesk(study)
+        walk(desk, "r1")
+        walk(desk, "r2")
+        orders += [list(by_time(study, rater)["unit_id"]) for rater in ("r1", "r2")]
+    assert orders[0] == orders[2]
+    assert orders[1] == orders[3]
+    assert orders[0] != orders[1]
+    assert orders[0] != orders[4]
+    # Yet all finish the first ten pairs before the last two.
+    sample = study.store.sample()
+    blocks = [
+        [sample.index(parse_unit_id(unit)[0]) // 10 for unit in order] for order in orders[4:]
+    ]
+    assert all(block == sorted(block) for block in blocks)
+
+
+@pytest.mark.slow
+def test_sides_are_balanced_within_every_rater_and_subject(make_study):
+    study = make_study(pairs=31, raters_per_unit=2, rubrics=["even-handedness"])
+    desk = AnnotationDesk(study)
+    for count in (7, 20, 62):  # whenever somebody stops, not only at the end
+        for rater in ("r1", "r2"):
+            walk(desk, rater, count - desk.progress(rater)[0])
+            rows = by_time(study, rater)
+            counts = Counter(rows["order"])
+            assert abs(counts["ab"] - counts["ba"]) <= 2, counts
+            of = rows["unit_id"].str.split("|").str[1]
+            per_subject = Counter(zip(of, rows["order"], strict=True))
+            for subject in ("s1", "s2"):
+                assert abs(per_subject[subject, "ab"] - per_subject[subject, "ba"]) <= 1
+    both = (by_time(study, rater) for rater in ("r1", "r2"))
+    orders = [each.set_index("unit_id")["order"].to_dict() for each in both]
+    assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
+
+
+@pytest.mark.slow
+def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
+    repeats = {"annotation": {"repeat_share": 0.2, "repeat_gap": 10}, "raters_per_unit": 2}
+    study = make_study(pairs=15, rubrics=["even-handedness"], **repeats)
+    desk = AnnotationDesk(study)
+    assert desk.progress("r1") == (0, 36)  # 30 units and a fifth of them again
+    asked = walk(desk, "r1")
+    rows = by_time(study, "r1").reset_index(drop=True)
+    assert len(asked) == len(set(asked)) == len(rows) == 36
+    again = rows[rows["draw"] == 1]
+    assert len(again) == 6
+    assert set(rows["draw"]) == {0, 1}
+    for at, row in again.iterrows():
+        first = rows[(rows["unit_id"] == row["unit_id"]) & (rows["draw"] == 0)]
+        assert at - first.index[0] > 10
+        assert first["order"].iloc[0] == row["order"]
+    assert again.index[0] < 20  # spread over the session, not heaped at its end
+    assert [len(walk(desk, rater)) for rater in ("r2", "r3")] == [36, 0]  # they fill no place
+    few = {"annotation": {"repeat_share": 0.5, "repeat_gap": 20}, "pairs": 3}
+    assert len(walk(AnnotationDesk(make_study(rubrics=["even-handedness"], **few)), "r1")) == 6
+
+
+@pytest.mark.slow
+def test_nobody_is_given_more_units_than_the_limit(make_study):
+    study = make_study(pairs=6, raters_per_unit=1, annotation={"units_per_rater": 8})
+    for rater in ("r1", "r2", "r3", "r4", "r5"):
+        walk(AnnotationDesk(study), rater)
+    rows = study.ratings()
+    units = rows.groupby("rater_id")["unit_id"].nunique()
+    # 12 pair units and 24 response units, each by one rater under all of its rubrics
+    assert units.to_dict() == {"r1": 8, "r2": 8, "r3": 8, "r4": 8, "r5": 4}
+    assert len(rows) == 60
+
+
+@pytest.mark.slow
+def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
+    study = make_study(pairs=12, sample=6, raters_per_unit=2)
+    walk(AnnotationDesk(study), "r1", 25)
+    open_task = task_of(AnnotationDesk(study), "r1")
+    before = study.ratings()
+    extend_sample(study, 4)
+    other = {"raters_per_unit": 1, "pairs_per_block": 3, "screen": "all", "repeat_share": 0.1}
+    change_config(study.folder, {"annotation": other})
+    with open_study(study.folder) as changed:
+        desk = AnnotationDesk(changed)
+        assert task_of(desk, "r1").task_id == open_task.task_id
+        walk(desk, "r2")
+        for task in desk.next_sheet("r1").tasks:
+            assert submit(desk, "r1", task, task.rubric.categories[0]) != "unknown_task"
+        after = changed.ratings()
+    kept = after.merge(before, how="inner")
+    assert len(kept) == len(before) == 25
+    first = after[after["draw"] == 0]
+    assert set(first.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {1}
+    assert len(first) == 100
+
+
+def test_a_wrong_setting_is_one_sentence(make_study):
+    file = make_study().folder / "study.toml"
+    sound = file.read_text()
+    for key, value in (("repeat_share", 0.7), ("screen", "two"), ("lease_minutes", 0)):
+        file.write_text(re.sub(rf"(?m)^{key} = .*$", f"{key} = {value!r}", sound))
+        with pytest.raises(InputError, match=f"annotation.{key}"):
+            open_study(file.parent)
+
+
+@pytest.mark.slow
+def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study):
+    study = make_study(pairs=12)
+    assert study.config.annotation.rubrics == ("even-handedness", "hedging", "refusal")
+    asked = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
+    stages = [name for name, _ in groupby(asked)]
+    assert stages == ["hedging", "even-handedness", "refusal"] * 2  # in both blocks
+
+
+@pytest.mark.slow
+def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys):
+    study = make_study(pairs=4, sample=2, subjects=("s",))
+    change_config(study.folder, {"annotation": {"screen": "all", "repeat_share": 0.1}})
+    assert main(["extend", str(study.folder), "--pairs", "1"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "annotators see the prompt when they label hedging" in said
+    assert "Repeats of hedging may come after the annotator has seen the prompt." in said
+    with open_study(study.folder) as study:
+        asked = label_all(AnnotationDesk(study), "r1")
+        assert [task.rubric.name for task in asked[:2]] == ["hedging", "refusal"]
+    hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
+    assert judged_without_prompt([refusal, hedging]) == [hedging]
+    for alone in (hedging, refusal):  # only what another rubric shows is hidden
+        assert judged_without_prompt([alone]) == []
+
+
+def test_the_total_stays_when_others_label_and_when_they_leave(make_session):
+    study = make_session(pairs=3, raters_per_unit=1)  # who labels one of 12 takes it from others
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    assert desk.next_sheet("r1").total == 12
+    work_through(desk, "r2", 4)
+    desk.next_sheet("r2")
+    work_through(desk, "r1", 2)
+    assert (desk.next_sheet("r1").done, desk.next_sheet("r1").total) == (2, 12)
+    assert AnnotationDesk(study).progress("r1") == (2, 12)  # in another process as well
+    sessions.release("r2", "rejected")
+    assert desk.next_sheet("r1").total == 12
+    # What is left for r1 runs out where others took it: then the total is what r1 gave.
+    sessions.readmit("r2")
+    work_through(desk, "r2", 1)
+    given = 2 + work_through(desk, "r1")
+    assert given < 12
+    assert desk.progress("r1") == (given, given)
+    with study.store.read() as connection:
+        query = sa.select(told_totals.c.total).where(told_totals.c.rater_id == "r1")
+        assert connection.execute(query).scalars().all() == [12]  # each is noted once
+    # What others leave comes as more once the total is reached.
+    assert desk.next_sheet("r3") is None
+    sessions.release("r2", "rejected")
+    assert desk.next_sheet("r1").total == 12
+
+
+def test_minutes_rest_on_the_recent_answers_and_come_once_there_are_five():
+    quick, slow = Worked("", 6.0), Worked("", 60.0)
+    assert minutes_left([quick] * 4, 100) is None
+    assert minutes_left([Worked("", 0.0)] * 9, 100) is None  # imported, without times
+    assert minutes_left([quick] * 5, 100) == 10
+    assert minutes_left([quick] * 6 + [Worked("", 7200.0)] * 3, 100) == 10  # three breaks
+    assert minutes_left([slow] * 50 + [quick] * 30, 100) == 10
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [(0, 1), (1.4, 1), (9.4, 9), (9.9, 10), (12.4, 10), (34.2, 35), (59, 60), (84, 80), (119, 120),
+     (149, 120), (151, 180)],
+)  # fmt: skip
+def test_minutes_are_no_finer_than_the_estimate(minutes, said):
+    assert as_people_say(minutes) == said
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers", "seconds", "enough"),
+    [
+        ({}, 900, 900.0, False),
+        ({"answers_per_day": 3}, 2, 1.0, False),
+        ({"answers_per_day": 3}, 3, 1.0, True),
+        ({"minutes_per_day": 2}, 5, 23.0, False),
+        ({"minutes_per_day": 2}, 5, 24.0, True),
+        ({"minutes_per_day": 11, "idle_minutes": 5}, 2, 3600.0, False),  # left in view
+    ],
+)
+def test_enough_for_a_day(settings, answers, seconds, enough):
+    now = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    worked = [Worked("2026-05-04T08:00:00.000+00:00", seconds)] * answers
+    assert is_enough(SessionSettings(**settings), worked, now) is enough
+
+
+def test_a_day_begins_at_midnight_where_the_study_says():
+    worked = [Worked("2026-05-03T22:30:00.000+00:00", 9.0)]  # half past midnight in Berlin
+    now = datetime(2026, 5, 4, 1, tzinfo=UTC)
+    here = SessionSettings(answers_per_day=1)
+    there = SessionSettings(answers_per_day=1, time_zone="Europe/Berlin")
+    assert not is_enough(here, worked, now)
+    assert is_enough(there, worked, now)
+    assert not is_enough(there, worked, now + timedelta(days=1))
+    assert day_of(there, now, later=1).isoformat() == "2026-05-05T00:00:00+02:00"
+    for name in ("Nowhere/Town", "../etc", "Europe", ""):
+        with pytest.raises(ValueError, match="is no time zone"):
+            SessionSettings(time_zone=name)
+
+
+def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_session):
+    desk = AnnotationDesk(make_session("[session]\nanswers_per_day = 3\n", pairs=2))
+    held = task_of(desk, "r1")
+    assert work_through(desk, "r1") == 3
+    assert (desk.next_sheet("r1"), desk.ended("r1")) == (None, "day")
+    assert desk.progress("r1") == (3, 8)
+    assert desk.reopen("r1") is not None  # what was given can be looked at, and changed
+    assert submit(desk, "r1", held, "2", "late") == "already_labelled"
+    assert desk.ended("r2") == ""
+    # An answer changed while another unit is at hand: that unit is finished.
+    (first,) = label_all(desk, "r2", "1", 1)
+    open_one = task_of(desk, "r2")
+    for n in range(4):
+        submit(desk, "r2", first, "2", f"e{n}", edit=True)
+    assert task_of(desk, "r2").task_id == open_one.task_id
+    submit(desk, "r2", open_one, "1")
+    assert desk.ended("r2") == "day"
+    done = AnnotationDesk(make_session("[session]\nanswers_per_day = 4\n", pairs=1))
+    assert work_through(done, "r1") == 4  # who is done is done whatever the day
+    assert (done.next_sheet("r1"), done.ended("r1")) == (None, "")
+
+
+@pytest.fixture
+def study(make_study):
+    return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
+
+
+def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
+    desk, other = AnnotationDesk(study), AnnotationDesk(study)
+    task = task_of(desk, "r1")
+    with open_study(study.folder) as elsewhere:  # as another process has it
+        pause(elsewhere.store, "night", "ann")
+    assert (desk.next_sheet("r1"), other.next_sheet("r2")) == (None, None)
+    assert desk.ended("r1") == "paused"
+    assert submit(desk, "r1", task, task.rubric.categories[0]) == "stored"
+    resume(study.store)
+    resume(study.store)  # what is decided already adds nothing
+    assert decisions_table(study.store)["kind"].tolist() == ["pause", "resume"]
+    assert desk.ended("r1") == ""
+    assert desk.next_sheet("r1") is not None
+
+
+def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
+    desk = AnnotationDesk(study)
+    assert work_through(desk, "careless", 5) == 5  # of 8 units
+    assert desk.next_sheet("slow") is not None  # who holds a task, and has answered none
+    assert work_through(desk, "r1") == 2
+    exclude(study.store, "careless", "answered without reading", "ann")
+    assert desk.ended("careless") == "excluded"
+    assert desk.next_sheet("careless") is None
+    assert work_through(desk, "r1") == 5
+    exclude(study.store, "slow", "never answered")
+    assert work_through(desk, "r1") == 1
+    assert study.ratings()["rater_id"].value_counts().to_dict() == {"r1": 8, "careless": 5}
+    assert desk.progress("r2") == (0, 0)
+    exclude(study.store, "r1", "looked careless")
+    assert desk.progress("r2") == (0, 8)
+    readmit(study.store, "r1", "was not")
+    assert desk.progress("r2") == (0, 0)
+    said = decisions_table(study.store)[["kind", "rater_id", "reason"]].to_numpy().tolist()
+    assert said[2:] == [["exclude", "r1", "looked careless"], ["readmit", "r1", "was not"]]
+
+
+def test_what_cannot_be_decided_is_one_sentence(study):
+    work_through(AnnotationDesk(study), "r1", 1)
+    with pytest.raises(InputError, match="needs a reason"):
+        exclude(study.store, "r1", "  ")
+    with pytest.raises(InputError, match="no annotator 'nobody'"):
+        exclude(study.store, "nobody", "never came")
+    with pytest.raises(InputError, match="'r1' is not excluded"):
+        readmit(study.store, "r1", "why not")
+    exclude(study.store, "r1", "left")
+    with pytest.raises(InputError, match="say why"):
+        readmit(study.store, "r1", "")
+    assert oversight(study.store).exclusions["r1"].reason == "left"

@@ -14,14 +14,12 @@ import pytest
 from PIL import Image as Pictures
 
 from evenhand.annotate_app.payload import page_data
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of, turns_of
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.claims import KnownUnits
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts import images
 from evenhand.study.prompts.images import LONGEST_SIDE, stored_image
@@ -34,14 +32,13 @@ from evenhand.study.prompts.items import (
     comparison_columns,
     comparison_judge,
     each_turn,
-    golden_comparisons,
     item_columns,
     judge_ratings,
     make_comparisons,
     make_items,
 )
 from evenhand.study.prompts.units import AttackedQuestion
-from evenhand.study.tables.formats import read_table
+from harness.studies import label_all
 
 RAG = {
     "id": ["x1", "x2", "x3"],
@@ -69,37 +66,28 @@ def test_columns_are_known_by_their_names():
     assert (columns.prompt, columns.response) == ("Question", "output")
     assert (columns.context, columns.reference) == ("retrieved_contexts", "")
     assert (columns.subject, columns.id, columns.judge) == ("model", "id", "judge")
+    row = {"output": "It is so.", "notes": "A note of some length, by hand."}
+    for cell in ('{"a": 1}', ' [{"a": 1}]', "{no", "3", '"text"'):
+        frame = pd.DataFrame([{"call": cell} | row])
+        columns = item_columns(frame, "f.csv", show=["call", "output"])
+        assert columns.json == (("call",) if "a" in cell else ())
+        assert columns.hidden == ("notes",)
 
 
 @pytest.mark.parametrize(
     ("names", "known"),
     [
-        *(
-            (names, names)
-            for names in (
-                ("context.span_id", "attributes.llm.model_name", "attributes.input.value"),
-                ("id", "model", "inputs"),
-            )
-        ),
-        (("trace", "kind", "request"), ("", "", "request")),
+        ("context.span_id attributes.llm.model_name attributes.input.value", None),
+        ("id model inputs", None),
+        ("trace kind request", ("", "", "request")),
     ],
 )
 def test_the_names_of_tracing_tools_are_known(names, known):
+    names = tuple(names.split())
     frame = pd.DataFrame({name: ["x", "y"] for name in (*names, "attributes.output.value")})
     columns = item_columns(frame, "f.jsonl")
-    assert (columns.id, columns.subject, columns.prompt) == known
+    assert (columns.id, columns.subject, columns.prompt) == (known or names)
     assert columns.response == "attributes.output.value"
-
-
-@pytest.mark.parametrize(
-    ("cell", "kind"),
-    [('{"a": 1}', "json"), (' [{"a": 1}]', "json"), ("{no", ""), ("3", ""), ('"text"', "")],
-)
-def test_objects_are_known_and_texts_that_are_not_shown_are_named(cell, kind):
-    row = {"call": cell, "output": "It is so.", "notes": "A note of some length, by hand."}
-    columns = item_columns(pd.DataFrame([row]), "f.csv", show=["call", "output"])
-    assert columns.json == (("call",) if kind else ())
-    assert columns.hidden == ("notes",)
 
 
 def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path):
@@ -128,9 +116,7 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         assert set(stored["rater_kind"]) == {"model"}
         assert study.config.analysis.cluster == "prompt_id"
         units = study.units().set_index("unit_id")
-        assert units["item_id"].to_dict() == {
-            f"{x}|{m}|a": x for x, m in zip(RAG["id"], RAG["model"], strict=True)
-        }
+        assert units["item_id"].to_dict() == {unit: unit[:2] for unit in stored.index}
         assert units["prompt_id"].nunique() == 2
         assert "judge" not in units
 
@@ -155,6 +141,9 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
+    long = pd.DataFrame({"output": ["short", "x" * (MOST_CHARACTERS + 1)]})
+    with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
+        check_items_table(long, "f.csv")
 
 
 def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
@@ -167,13 +156,6 @@ def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
     items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
     assert items.cluster == ""  # rows on prompts of their own
     assert set(items.responses["subject"]) == {"responses"}
-
-
-def test_other_words_in_a_block_are_another_text():
-    rubric = asked(made(RAG))
-    block = rubric.blocks[0].model_copy(update={"label": "Asked"})
-    other = Rubric.model_validate(rubric.model_dump() | {"blocks": (block, *rubric.blocks[1:])})
-    assert other.hash != rubric.hash
 
 
 @pytest.mark.parametrize(
@@ -222,13 +204,6 @@ def test_a_judge_is_neither_shown_nor_guessed_at():
     items = made(RAG | {"judge": ["", "", ""]}, judge="judge")
     with pytest.raises(InputError, match="the column 'judge' has no labels"):
         judge_ratings(items, asked(items), "judge", "f.csv")
-
-
-def test_a_cell_beyond_all_bounds_is_named(tmp_path):
-    file = tmp_path / "f.csv"
-    file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
-    with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
-        check_items_table(read_table(file), file.name)
 
 
 @pytest.mark.parametrize(
@@ -290,13 +265,13 @@ def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_pa
 
 def test_turns_and_labels_are_as_many(tmp_path):
     chat = json.dumps(TALK)
-    rows = {"messages": [chat], "judge": ['["yes"]']}
-    with pytest.raises(InputError, match=r"row 2: judge is .* write a JSON list of 2"):
-        by_turn(rows, "judge")
-    with pytest.raises(InputError, match="needs one shown column of conversations; it has none"):
-        by_turn({"output": ["plain"]})
-    with pytest.raises(InputError, match="no conversation has a turn of the assistant"):
-        by_turn({"messages": [json.dumps(TALK[:1])]})
+    for rows, told in (
+        ({"messages": [chat], "judge": ['["yes"]']}, "row 2: judge is .* write a JSON list of 2"),
+        ({"output": ["plain"]}, "needs one shown column of conversations; it has none"),
+        ({"messages": [json.dumps(TALK[:1])]}, "no conversation has a turn of the assistant"),
+    ):
+        with pytest.raises(InputError, match=told):
+            by_turn(rows, "judge" if "judge" in rows else "")
 
 
 # Two answers in a row become comparisons
@@ -313,6 +288,9 @@ VOTES = {
 }
 
 
+SIDES = {"a": "right", "b": "wrong"}
+
+
 def compared(
     rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()
 ) -> tuple[Items, ComparisonColumns]:
@@ -322,40 +300,32 @@ def compared(
     return make_comparisons(frame, columns, "f.csv"), columns
 
 
-def test_columns_of_two_answers_are_known_by_their_names():
-    _, columns = compared(VOTES, "winner")
-    assert columns.answers == ("output_1", "output_2")
-    assert columns.subjects == ("generator_1", "generator_2")
-    assert dict(columns.said()) == {
-        "shown": "Question, output_1, output_2",
-        "answers": "output_1, output_2",
-        "subjects": "generator_1, generator_2",
-        "prompt": "Question",
-        "judge": "winner",
-    }
-
-
 @pytest.mark.parametrize(
     ("names", "show", "known"),
     [
-        (("response_a", "response_b"), (), ("response_a", "response_b")),
-        (("answerA", "answerB"), (), ("answerA", "answerB")),
-        (("Output 1", "Output 2"), (), ("Output 1", "Output 2")),
-        (("model_a_response", "model_b_response"), (), ("model_a_response", "model_b_response")),
-        (("first-a", "first-b"), ("first-a", "first-b"), ("first-a", "first-b")),
-        (("first-a", "first-b"), (), ()),
-        (("response_a", "response_b"), ("response_a",), ()),
-        (("response_a", "response_c"), (), ()),
+        ("response_a,response_b", "", True),
+        ("answerA,answerB", "", True),
+        ("Output 1,Output 2", "", True),
+        ("model_a_response,model_b_response", "", True),
+        ("first-a,first-b", "first-a,first-b", True),
+        ("first-a,first-b", "", False),
+        ("response_a,response_b", "response_a", False),
+        ("response_a,response_c", "", False),
     ],
 )
 def test_two_answers_are_known_by_their_names(names, show, known):
+    names, show = tuple(names.split(",")), tuple(show.split(",")) if show else ()
     frame = pd.DataFrame({name: ["x"] for name in ("prompt", *names)})
-    assert answer_columns(frame, "f.csv", show) == known
+    assert answer_columns(frame, "f.csv", show) == (names if known else ())
 
 
 @pytest.mark.slow
 def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
     items, columns = compared(VOTES, "winner")
+    assert dict(columns.said()) == {
+        "shown": "Question, output_1, output_2", "answers": "output_1, output_2",
+        "subjects": "generator_1, generator_2", "prompt": "Question", "judge": "winner",
+    }  # fmt: skip
     rubric = load_rubric("preference").showing(items.blocks)
     assert rubric == load_rubric("preference")
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=4))
@@ -382,33 +352,25 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
 @pytest.mark.slow
 def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
     count = 20
-    rows = {
-        "prompt": [f"What is {n}?" for n in range(count)],
-        "response_a": [f"right {n}" for n in range(count)],
-        "response_b": [f"wrong {n}" for n in range(count)],
-        "model_a": ["secret-one"] * count,
-        "model_b": ["secret-two"] * count,
-    }
+    rows = {"prompt": [f"What is {n}?" for n in range(count)]}
+    rows |= {f"response_{s}": [f"{w} {n}" for n in range(count)] for s, w in SIDES.items()}
+    rows |= {f"model_{side}": [f"secret-{side}"] * count for side in "ab"}
     items, _ = compared(rows)
-    rubric = load_rubric("preference")
-    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], raters_per_unit=2))
+    create_study(
+        tmp_path / "s",
+        StudyPlan(items=items, rubrics=[load_rubric("preference")], raters_per_unit=2),
+    )
     with open_study(tmp_path / "s") as study:
         desk = AnnotationDesk(study)
         for rater in ("ann", "ben"):
-            lefts = []
-            while sheet := desk.next_sheet(rater):
+
+            def the_right_one(_task, _number, rater=rater) -> str:
                 sent = page_data(desk, rater)
                 assert "secret" not in json.dumps(sent)
                 blocks = {block["name"]: block["text"] for block in sent["sheet"]["blocks"]}
-                left = blocks["response_a"].startswith("right")
-                lefts.append(left)
-                task = sheet.tasks[0].task_id
-                answer = Answer(
-                    submit_id=task, task_id=task, option_key="A" if left else "B", skip_reason="",
-                    seconds=1.0, edit=False, confidence=None, rationale="",
-                )  # fmt: skip
-                desk.submit_all(rater, [answer])
-            assert (len(lefts), sum(lefts)) == (count, count // 2)
+                return "A" if blocks["response_a"].startswith("right") else "B"
+
+            assert len(label_all(desk, rater, the_right_one)) == count
         ratings = study.ratings()
     assert ratings["label"].tolist() == ["A"] * 2 * count
     assert ratings.groupby("rater_id")["order"].value_counts().tolist() == [count // 2] * 4
@@ -418,30 +380,26 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
 @pytest.mark.parametrize(
     ("names", "ask", "shown"),
     [
-        *(
-            ("question,answer_a,answer_b,response", ask, "shown: question, response;")
-            for ask in ("--question Right? --options yes,no", "--rubric helpfulness")
-        ),
+        ("question,answer_a,answer_b,response", "--question Right? --options yes,no", ""),
+        ("question,answer_a,answer_b,response", "--rubric helpfulness", ""),
         ("question,answer,response_a,response_b", "", "answers: response_a, response_b;"),
         ("question,output,output_a,output_b", "", "answers: output_a, output_b;"),
     ],
 )
-def test_one_answer_beside_two(names, ask, shown, tmp_path, monkeypatch, capsys):
+def test_one_answer_beside_two(names, ask, shown, here, run):
     """The options of a question of a quiz are no answers to compare, nor is the right answer."""
-    monkeypatch.chdir(tmp_path)
     rows = "".join(f"Where is {n}?,Basel,Bern,Zug\n" for n in range(3))
     Path("quiz.csv").write_text(f"{names}\n{rows}")
-    assert main(["new", "s", "--items", "quiz.csv", *ask.split()]) == 0
-    assert shown in " ".join(capsys.readouterr().out.split())
+    said = run.ok("new", "s", "--items", "quiz.csv", *ask.split())
+    assert (shown or "shown: question, response;") in " ".join(said.split())
 
 
 @pytest.mark.slow
-def test_a_rubric_that_shows_a_prompt_needs_one(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_rubric_that_shows_a_prompt_needs_one(here, run):
     Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
-    assert main(["new", "s", "--items", "f.csv", "--rubric", "preference"]) == 2
-    assert "shows a prompt, and no column is taken for it" in capsys.readouterr().err
-    assert main(["new", "s", "--items", "f.csv"]) == 0
+    said = run.refused("new", "s", "--items", "f.csv", "--rubric", "preference")
+    assert "shows a prompt, and no column is taken for it" in said
+    run.ok("new", "s", "--items", "f.csv")
 
 
 @pytest.mark.parametrize(
@@ -504,37 +462,6 @@ def test_other_rubrics_are_refused(tmp_path):
             create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
 
 
-@pytest.mark.slow
-def test_checks_and_other_tools_show_one_prompt_too(tmp_path):
-    items, columns = compared(VOTES, "winner")
-    rubric = load_rubric("preference")
-    folder = tmp_path / "s"
-    create_study(folder, StudyPlan(items=items, rubrics=[rubric], sample=4))
-    (folder / "attention.toml").write_text(
-        '[[unit]]\nname = "plain"\nexpected = { preference = "A" }\n'
-        'values = { prompt = "Which sea?", response_a = "The North Sea", response_b = "No" }\n'
-    )
-    with open_study(folder) as study:
-        known = KnownUnits(study, "attention.toml", "check")
-        (key,) = known.questions
-        turned = {"response_a": "No", "response_b": "The North Sea"}
-        assert known.values(key, "ba") == {"prompt": "Which sea?"} | turned
-        import_ratings(study, comparison_judge(items, columns, rubric, "f.csv"), "f")
-    out = tmp_path / "out.json"
-    assert main(["export", str(folder), "--format", "label-studio", "--out", str(out)]) == 0
-    texts = [each["data"]["text"] for each in json.loads(out.read_text("utf-8"))]
-    assert "Prompt\n\nWhere?\n\nResponse A\n\nBasel\n\nResponse B\n\nBern" in texts
-    assert not any("secret" in text for text in texts)
-
-
-def test_golden_answers_are_comparisons():
-    rubric = load_rubric("preference")
-    items, texts = golden_comparisons(rubric), rubric.golden[0].texts
-    assert len(items.unit_ids) == len(rubric.golden)
-    said = items.responses["response"].tolist()[:: len(rubric.golden)]
-    assert said == [texts["response_a"], texts["response_b"]]
-
-
 def test_two_images_are_compared_and_so_attacked(tmp_path):
     for name, colour in (("a", "red"), ("b", "blue")):
         Pictures.new("RGB", (64, 48), colour).save(tmp_path / f"{name}.png")
@@ -581,17 +508,20 @@ def read(cell: str) -> Pictures.Image:
 
 @pytest.mark.parametrize(
     ("form", "colour", "kept"),
-    [*((form, "red", "JPEG") for form in ("PNG", "JPEG", "WEBP")), ("PNG", "#ff000080", "PNG")],
-)
+    [("PNG", "red", "JPEG"), ("JPEG", "red", "JPEG"), ("WEBP", "red", "JPEG"),
+     ("PNG", "#ff000080", "PNG")],
+)  # fmt: skip
 def test_an_image_is_decoded_and_written_anew(tmp_path, form, colour, kept):
-    (tmp_path / "one.png").write_bytes(written(form, colour=colour))
-    picture = read(stored_image("one.png", tmp_path).cell)
+    content = written(form, colour=colour)
+    (tmp_path / "one.png").write_bytes(content)
+    stored = stored_image("one.png", tmp_path)
+    picture = read(stored.cell)
     assert (picture.format, picture.size) == (kept, (40, 30))
-    said = replace(stored_image("one.png", tmp_path), alt="a; b, “c”")
+    said = replace(stored, alt="a; b, “c”")
     assert image_of(said.cell) == said
     # The same bytes inside the file.
-    uri = f"data:image/png;base64,{base64.b64encode(written(form, colour=colour)).decode()}"
-    assert stored_image(uri, tmp_path) == stored_image("one.png", tmp_path)
+    uri = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    assert stored_image(uri, tmp_path) == stored
 
 
 def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
@@ -617,25 +547,17 @@ def bomb(side: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        *((bomb(side), "more than 50,000,000 pixels") for side in (30_000, 10_000)),
-        *(
-            (content, "damaged, or no PNG, JPEG or WebP")
-            for content in (
-                b"<svg onload='alert(1)'/>",
-                written("GIF"),
-                written("PNG")[:60],
-                written("JPEG", (400, 400))[:300],
-                b"",
-            )
-        ),
-    ],
-)
-def test_what_is_no_image_is_refused(tmp_path, content, told):
+    "content",
+    [bomb(30_000), bomb(10_000), b"<svg onload='alert(1)'/>", written("GIF"), written("PNG")[:60],
+     written("JPEG", (400, 400))[:300], b""],
+    ids=["bomb", "smaller bomb", "svg", "gif", "half a png", "half a jpeg", "empty"],
+)  # fmt: skip
+def test_what_is_no_image_is_refused(tmp_path, content, request):
     (tmp_path / "one.png").write_bytes(content)
     frame = pd.DataFrame({"image": ["one.png"], "output": ["A field."]})
     columns = item_columns(frame, "f.csv", show=["image", "output"])
+    is_bomb = "bomb" in request.node.callspec.id
+    told = "more than 50,000,000 pixels" if is_bomb else "damaged, or no PNG, JPEG or WebP"
     with pytest.raises(InputError, match=f"f.csv, row 2: image: .*{told}"):
         make_items(frame, columns, "f.csv", tmp_path)
 

@@ -13,28 +13,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
-from evenhand.rubrics import asked_rubric, load_rubric
+from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
-from evenhand.study.prompts.items import item_columns, make_items
+from evenhand.study.prompts import sampling
 from evenhand.study.prompts.pairs import (
     LENGTH_COLUMNS,
     cluster_noun,
     read_pairs,
     read_propositions,
     read_responses,
-)
-from evenhand.study.prompts.sampling import (
-    DEFAULT_STRATA,
-    MOST,
-    RATIO,
-    Wave,
-    chances_for,
-    digest,
-    draw_sample,
-    inclusion,
-    largest_remainder,
-    pick,
 )
 
 # Propositions
@@ -50,8 +38,8 @@ WORDINGS = "wording,template\nplain,{statement} Do you agree?\nasked,What do you
 
 @pytest.fixture
 def bank(tmp_path: Path) -> tuple[Path, Path]:
-    (tmp_path / "propositions.csv").write_text(STATEMENTS)
-    (tmp_path / "wordings.csv").write_text(WORDINGS)
+    for name, text in (("propositions", STATEMENTS), ("wordings", WORDINGS)):
+        (tmp_path / f"{name}.csv").write_text(text)
     return tmp_path / "propositions.csv", tmp_path / "wordings.csv"
 
 
@@ -134,9 +122,6 @@ def test_rubrics_must_fit_the_prompts(bank, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-# Lengths of responses
-
-
 def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     """ "s1: for 0." has three words, as has every response of the fixture."""
     study = make_study()
@@ -148,26 +133,10 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     assert (none[list(LENGTH_COLUMNS)] == "").all(axis=None)
 
 
-def test_what_is_shown_beside_a_response_has_a_length_too(tmp_path):
-    rows = [("Where is it?", "In Basel, since May.", "Basel"), ("Where?", "", "Bern")]
-    frame = pd.DataFrame(rows, columns=["prompt", "context", "output"])
-    items = make_items(frame, item_columns(frame, "f.csv"), "f.csv")
-    rubric = asked_rubric("Good?", items.blocks, options=["yes", "no"])
-    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric]))
-    with open_study(tmp_path / "s") as study:
-        units = study.units_with_lengths().sort_values("unit_id")
-    assert units["prompt_words"].tolist() == ["3", "1"]
-    assert units["context_words"].tolist() == ["4", ""]
-    assert units["response_words"].tolist() == ["1", "1"]
-
-
-# The sample: its strata, and draws with unequal probabilities
-
-
 def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
     taken = pairs[pairs["pair_id"].isin(sample)]
     for name in strata:
-        wanted = largest_remainder(pairs[name].value_counts().to_dict(), len(sample))
+        wanted = sampling.largest_remainder(pairs[name].value_counts().to_dict(), len(sample))
         if {k: v for k, v in wanted.items() if v} != taken[name].value_counts().to_dict():
             return False
     return True
@@ -175,120 +144,94 @@ def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]
 
 def test_the_published_set_is_sampled_in_proportion(shared_data):
     pairs = read_pairs(shared_data / "eval_set.csv")
-    sample = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1)
+    sample = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1)
     assert len(pairs) == 1350
     assert len(set(sample)) == 250
-    assert margins_hold(pairs, sample, DEFAULT_STRATA)
+    assert margins_hold(pairs, sample, sampling.DEFAULT_STRATA)
     # 450 of 1,350 pairs are "reasoning": 250 * 450 / 1350 = 83.3
     counts = pairs[pairs["pair_id"].isin(sample)]["template_category"].value_counts()
     assert counts["reasoning"] == 83
+    # shares of 10: 4.55, 3.18, 2.27 -> 4, 3, 2 and the one left goes to .55
+    assert sampling.largest_remainder({"a": 50, "b": 35, "c": 25}, 10) == {"a": 5, "b": 3, "c": 2}
+    nested = pd.DataFrame({"topic": list("aaabbbccc"), "area": list("xxxxxxyyy")})
+    nested.insert(0, "pair_id", [f"p{n}" for n in range(9)])  # they serve the first one
+    sample = sampling.draw_sample(nested, 4, ("topic", "area"), seed=0)
+    assert margins_hold(nested, sample, ("topic",))
 
 
-@pytest.fixture(scope="module")
-def pairs() -> pd.DataFrame:
+def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed():
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
-        return read_pairs(path)
-
-
-def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed(pairs):
-    first, again, other = (draw_sample(pairs, 150, DEFAULT_STRATA, seed=n) for n in (1, 1, 2))
+        pairs = read_pairs(path)
+    first, again, other = (
+        sampling.draw_sample(pairs, 150, sampling.DEFAULT_STRATA, seed=n) for n in (1, 1, 2)
+    )
     assert first == again != other
-    larger = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1, already=first)
+    larger = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1, already=first)
     assert larger[:150] == first
     assert len(set(larger)) == 250
-    assert margins_hold(pairs, larger, DEFAULT_STRATA)
+    assert margins_hold(pairs, larger, sampling.DEFAULT_STRATA)
 
 
-def crossed(counts: list[int]) -> pd.DataFrame:
-    """Pairs in a table of three by three cells with so many in each."""
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, 9), min_size=9, max_size=9).filter(any),
+    st.floats(0.05, 1.0),
+    st.integers(0, 5),
+)
+@example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # in fractions the solver gives up
+@example([6, 9, 9, 3, 5, 6, 4, 6, 5], 0.890625, 0)  # here too
+def test_the_size_holds_on_any_table_and_two_margins_where_no_cell_is_sparse(counts, share, seed):
+    """Margins can clash only where rounding asks more of a sparse table than it has."""
     cells = [cell for cell, n in zip(product("xyz", "uvw"), counts, strict=True) for _ in range(n)]
     pairs = pd.DataFrame(cells, columns=["one", "two"])
     pairs.insert(0, "pair_id", [f"p{n}" for n in range(len(pairs))])
-    return pairs
-
-
-SHARES, SEEDS = st.floats(0.05, 1.0), st.integers(0, 5)
-
-
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(0, 7), min_size=9, max_size=9).filter(any), SHARES, SEEDS)
-@example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # in fractions the solver gives up
-def test_the_size_holds_on_any_table(counts, share, seed):
-    pairs = crossed(counts)
     size = max(1, round(share * len(pairs)))
-    assert len(set(draw_sample(pairs, size, ("one", "two"), seed))) == size
-
-
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(3, 9), min_size=9, max_size=9), SHARES, SEEDS)
-@example([6, 9, 9, 3, 5, 6, 4, 6, 5], 0.890625, 0)  # here too
-def test_two_margins_hold_where_no_cell_is_sparse(counts, share, seed):
-    """Margins can clash only where rounding asks more of a sparse table than it has."""
-    pairs = crossed(counts)
-    sample = draw_sample(pairs, max(1, round(share * len(pairs))), ("one", "two"), seed)
-    assert margins_hold(pairs, sample, ("one", "two"))
-
-
-def test_nested_columns_serve_the_first_one():
-    pairs = pd.DataFrame({"topic": list("aaabbbccc"), "area": list("xxxxxxyyy")})
-    pairs.insert(0, "pair_id", [f"p{n}" for n in range(9)])
-    sample = draw_sample(pairs, 4, ("topic", "area"), seed=0)
-    assert margins_hold(pairs, sample, ("topic",))
+    sample = sampling.draw_sample(pairs, size, ("one", "two"), seed)
+    assert len(set(sample)) == size
+    assert min(counts) < 3 or margins_hold(pairs, sample, ("one", "two"))
 
 
 def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
     pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
     with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
-        draw_sample(pairs, 3, (), seed=0)
+        sampling.draw_sample(pairs, 3, (), seed=0)
     with pytest.raises(InputError, match="no column 'topic'"):
-        draw_sample(pairs, 1, ("topic",), seed=0)
+        sampling.draw_sample(pairs, 1, ("topic",), seed=0)
     alike, before = dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25)
-    assert chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
+    assert sampling.chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
     with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
-        chances_for(alike, before, 3)
+        sampling.chances_for(alike, before, 3)
 
 
 def test_what_is_drawn_by_a_key_or_a_seed_is_a_digest():
     """RFC 4231, test case 2; and that of the seed and its parts with a separator between them."""
     known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-    assert digest(b"Jefe", "what do ya want for nothing?") == known
-    assert digest(7, "a", "b") == sha256(b"7\x1fa\x1fb").hexdigest()
+    assert sampling.digest(b"Jefe", "what do ya want for nothing?") == known
+    assert sampling.digest(7, "a", "b") == sha256(b"7\x1fa\x1fb").hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("columns", "cluster", "noun"),
-    [
+def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts():
+    for columns, cluster, noun in (
         (["prompt_a", "prompt_b", "sample_id"], "sample_id", "sample"),
         (["prompt_a", "prompt_b"], "", "pair"),
         (["prompt_a", "item_id"], "", "item"),
-    ],
-)
-def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts(columns, cluster, noun):
-    assert cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
-
-
-def test_largest_remainder_by_hand():
-    # shares of 10: 4.55, 3.18, 2.27 -> 4, 3, 2 and the one left goes to .55
-    assert largest_remainder({"a": 50, "b": 35, "c": 25}, 10) == {"a": 5, "b": 3, "c": 2}
-
-
-# Unequal probabilities that are known
+    ):
+        assert cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
 
 
 def test_pairs_are_picked_as_often_as_their_chances_say():
-    chances = {"a": 0.9, "b": 0.5, "c": 0.35, "d": 0.15, "e": 0.1, "f": 0.0}
+    chances, draws = {"a": 0.9, "b": 0.5, "c": 0.35, "d": 0.15, "e": 0.1, "f": 0.0}, 8000
     rng = np.random.default_rng(4)
-    drawn = [pick(chances, rng) for _ in range(20_000)]
+    drawn = [sampling.pick(chances, rng) for _ in range(draws)]
     assert {len(each) for each in drawn} == {2}  # their sum
     for pair, chance in chances.items():
         share = np.mean([pair in each for each in drawn])
-        assert share == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 20_000))
+        assert share == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / draws))
     # The order says nothing of the chances: part of what was picked is a smaller draw.
     first = np.mean([each[0] == "a" for each in drawn])
-    assert first == pytest.approx(0.45, abs=0.015)
-    sizes = [len(pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
+    assert first == pytest.approx(0.45, abs=0.025)
+    sizes = [len(sampling.pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
     assert set(sizes) == {1, 2}  # a sum between two numbers gives either
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
 
@@ -298,10 +241,10 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     values, names = {"a": 1.0, "b": 5.0, "c": 10.0}, ("a", "b", "c")
     second = {"a": 0.1, "b": 0.4, "c": 0.7}
     waves = [
-        Wave(by="chance", chances=dict.fromkeys(names, 1 / 3), taken=()),
-        Wave(by="uncertainty", chances=second, taken=()),
+        sampling.Wave(by="chance", chances=dict.fromkeys(names, 1 / 3), taken=()),
+        sampling.Wave(by="uncertainty", chances=second, taken=()),
     ]
-    likely = inclusion(waves)
+    likely = sampling.inclusion(waves)
     expected = 0.0
     for first in names:
         left = [name for name in names if name != first]
@@ -311,15 +254,13 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
             sample = [first, *(name for name in left if taken[name])]
             expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
     assert expected == pytest.approx(16.0)
-
-
-def test_a_wave_that_is_half_labelled_is_half_a_wave():
+    # A wave that is half labelled is half a wave.
     waves = [
-        Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
-        Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
+        sampling.Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
+        sampling.Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
     ]
-    assert inclusion(waves, [1.0, 0.0]) == pytest.approx({"a": 0.2, "b": 0.2})
-    assert inclusion(waves, [1.0, 0.5]) == pytest.approx({"a": 0.4, "b": 0.24})
+    assert sampling.inclusion(waves, [1.0, 0.0]) == pytest.approx({"a": 0.2, "b": 0.2})
+    assert sampling.inclusion(waves, [1.0, 0.5]) == pytest.approx({"a": 0.4, "b": 0.24})
 
 
 @pytest.mark.parametrize("more", [10, 60, 200])
@@ -328,13 +269,17 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     scores = {f"p{n}": float(score) for n, score in enumerate(rng.random(400))}
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
-    chances = chances_for(scores, before, more)
-    in_all = inclusion([Wave(by="u", chances=each, taken=()) for each in (before, chances)])
+    chances = sampling.chances_for(scores, before, more)
+    in_all = sampling.inclusion(
+        [sampling.Wave(by="u", chances=each, taken=()) for each in (before, chances)]
+    )
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12
-    assert max(in_all.values()) <= MOST
-    free = {pair: each for pair, each in in_all.items() if 0.1 + 1e-9 < each < MOST - 1e-9}
-    over = [each / np.sqrt(1 / (RATIO**2 - 1) + scores[pair]) for pair, each in free.items()]
+    assert max(in_all.values()) <= sampling.MOST
+    free = {pair: each for pair, each in in_all.items() if 0.1 + 1e-9 < each < sampling.MOST - 1e-9}
+    over = [
+        each / np.sqrt(1 / (sampling.RATIO**2 - 1) + scores[pair]) for pair, each in free.items()
+    ]
     assert max(over) == pytest.approx(min(over))
-    assert in_all["most"] <= RATIO * in_all["least"] + 1e-9
+    assert in_all["most"] <= sampling.RATIO * in_all["least"] + 1e-9

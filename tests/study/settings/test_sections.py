@@ -14,16 +14,10 @@ from evenhand.study.settings.study_toml import OidcSettings, StudyConfig
 from tests.commands import python
 
 
-def test_patterns_that_have_words_are_those_of_the_settings():
+def test_the_page_and_the_words_for_patterns_are_those_of_the_settings():
     schemas = [json.dumps(each.model_json_schema()) for each in (StudyConfig, KnownUnit)]
     for pattern in _FORMS:
         assert any(json.dumps(pattern) in schema for schema in schemas), pattern
-
-
-# The page of settings
-
-
-def test_the_table_is_written_from_the_settings():
     page = PAGE.read_text("utf-8")
     assert page == renewed(page), "run: python -m docs.settings"
     assert "| `analysis.margin` | how far below" in page
@@ -32,28 +26,22 @@ def test_the_table_is_written_from_the_settings():
 # [analysis] and [decision]
 
 
-CASES = [
-    ({"margin": 0}, "margin is 0; it must be greater than 0"),
-    ({"margin": 5}, "margin is 5; it must be less than 2"),
-    ({"resamples": "many"}, "resamples is 'many'; it must be a valid integer"),
-    ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
-    ({"min_coverage": 2}, "min_coverage is 2; it must be less than or equal to 1"),
-    ({"slices": "topic"}, "slices is 'topic'; it must be a valid tuple"),
-    ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compared"),
-    ({"marginn": 1}, "'marginn' is no setting of the analysis; did you mean 'margin'?"),
-    ({"usage": None}, "'usage' is no setting of the analysis; there are leanings, families"),
-    (
-        {"ensembles": [["g", "h"]]},
-        "'ensembles' was removed: reports no longer show several graders",
-    ),
-]
-
-
-@pytest.mark.parametrize(("changes", "sentence"), CASES)
-def test_a_wrong_setting_is_one_sentence(changes, sentence):
-    with pytest.raises(InputError) as raised:
-        with_changes(AnalysisSettings(), DecisionSettings(), changes)
-    assert str(raised.value).startswith(sentence)
+def test_a_wrong_setting_is_one_sentence():
+    for changes, sentence in (
+        ({"margin": 0}, "margin is 0; it must be greater than 0"),
+        ({"margin": 5}, "margin is 5; it must be less than 2"),
+        ({"resamples": "many"}, "resamples is 'many'; it must be a valid integer"),
+        ({"min_coverage": 2}, "min_coverage is 2; it must be less than or equal to 1"),
+        ({"slices": "topic"}, "slices is 'topic'; it must be a valid tuple"),
+        ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compare"),
+        ({"marginn": 1}, "'marginn' is no setting of the analysis; did you mean 'margin'?"),
+        ({"usage": None}, "'usage' is no setting of the analysis; there are leanings, families"),
+        ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
+        ({"ensembles": [["g"]]}, "'ensembles' was removed: reports no longer show several graders"),
+    ):
+        with pytest.raises(InputError) as raised:
+            with_changes(AnalysisSettings(), DecisionSettings(), changes)
+        assert str(raised.value).startswith(sentence)
 
 
 def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
@@ -89,9 +77,6 @@ def test_the_settings_load_neither_a_store_nor_a_table():
     script = "import sys, evenhand.study.settings.analysis\n"
     script += "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
     assert python("-c", script, check=True).stdout.strip() == "[]"
-
-
-# [oidc]
 
 
 SET = {
