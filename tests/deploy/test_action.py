@@ -113,17 +113,6 @@ def test_the_report_reads_the_file_as_the_gate_does(runner, tmp_path):
     assert "Declare one with" not in (runner.folder / "evenhand-report.log").read_text()
 
 
-@pytest.mark.slow
-def test_the_report_reads_another_tools_file(runner):
-    file = ROOT / "tests" / "exchange" / "files" / "langfuse.json"
-    options = "--resamples=100\n--human=ann,ben"
-    said = python("-m", "evenhand", "check", file).stdout
-    grader = re.findall(r"^  Annotators · (?!Baseline)(\S+)", said, re.MULTILINE)[0]
-    done = gated(runner, file, report="true", options=options, grader=grader, comment="false")
-    assert done.outputs["outcome"] == "met", done.log
-    assert (Path(done.outputs["report"]) / "report.html").is_file()
-
-
 def test_the_comment_that_is_there_is_written_anew(runner, ratings, monkeypatch):
     monkeypatch.setenv("GH_COMMENTS", "412\n999\n")
     done = gated(runner, ratings, name='x"; rm $(y)', program=ends_with(runner, 1))

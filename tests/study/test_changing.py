@@ -1,5 +1,6 @@
-"""Changes of a study that runs: what may be changed, what it does, and how it is written."""
+"""Settings, and changes of a study that runs: what may be changed and how it is written."""
 
+import json
 import signal
 import stat
 import subprocess
@@ -10,13 +11,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from docs.settings import PAGE, renewed
 from evenhand.errors import InputError
 from evenhand.study import Study, changing, open_study
+from evenhand.study.desk.claims import KnownUnit
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.settings.study_toml import FILE_NAME, with_entry, with_values
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.sections import _FORMS, Section, fault_of
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    OidcSettings,
+    StudyConfig,
+    with_entry,
+    with_values,
+)
 from evenhand.study.store.logs.decisions import acts, note_settings
 from harness.studies import panel_study, work_through
+from tests.commands import python
 
 WRITTEN = """# our study
 name = "mine"   # its name
@@ -160,24 +173,21 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study):
     assert changing.read_files(study)[FILE_NAME].decode().startswith('# our study\nname = "after"')
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
+def test_what_does_not_hold_together_is_refused_in_a_sentence(study):
+    before = changing.read_files(study)
+    for changes, sentence in (
         ({"annotation": {"raters_per_unit": 0}}, "annotation.raters_per_unit is 0; it must"),
         ({"pay": {"complete": 1.0, "currency": "pounds"}}, "three capital letters, such as GBP"),
         ({"annotation": {"rubrics": ["gone"]}}, "annotation.rubrics names the rubric 'gone'"),
         ({"training": {"file": "none.toml"}}, "names none.toml, which cannot be read"),
         ({"training": {"file": "/etc/passwd"}}, "/etc/passwd, which is not in the study's folder"),
         ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
-    ],
-)
-def test_what_does_not_hold_together_is_refused_in_a_sentence(study, changes, sentence):
-    before = changing.read_files(study)
-    with pytest.raises(InputError) as refused:
-        saved(study, changes)
-    assert sentence in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert changing.read_files(study) == before
+    ):
+        with pytest.raises(InputError) as refused:
+            saved(study, changes)
+        assert sentence in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert changing.read_files(study) == before
     assert acts(study.store).empty
 
 
@@ -244,3 +254,101 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, sam
         # Units that were labelled are given out again where the labels do not count.
         assert work_through(AnnotationDesk(changed), "ann") == (0 if same else 3)
     assert set(acts(study.store)["kind"]) == ({"settings", "file"} if same else {"file"})
+
+
+def test_the_page_and_the_words_for_patterns_are_those_of_the_settings():
+    schemas = [json.dumps(each.model_json_schema()) for each in (StudyConfig, KnownUnit)]
+    for pattern in _FORMS:
+        assert any(json.dumps(pattern) in schema for schema in schemas), pattern
+    page = PAGE.read_text("utf-8")
+    assert page == renewed(page), "run: python -m docs.settings"
+    assert "| `analysis.margin` | how far below" in page
+
+
+def test_a_wrong_setting_is_one_sentence():
+    for changes, sentence in (
+        ({"margin": 0}, "margin is 0; it must be greater than 0"),
+        ({"margin": 5}, "margin is 5; it must be less than 2"),
+        ({"resamples": "many"}, "resamples is 'many'; it must be a valid integer"),
+        ({"min_coverage": 2}, "min_coverage is 2; it must be less than or equal to 1"),
+        ({"slices": "topic"}, "slices is 'topic'; it must be a valid tuple"),
+        ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compare"),
+        ({"marginn": 1}, "'marginn' is no setting of the analysis; did you mean 'margin'?"),
+        ({"usage": None}, "'usage' is no setting of the analysis; there are leanings, families"),
+        ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
+        ({"ensembles": [["g"]]}, "'ensembles' was removed: reports no longer show several graders"),
+    ):
+        with pytest.raises(InputError) as raised:
+            with_changes(AnalysisSettings(), DecisionSettings(), changes)
+        assert str(raised.value).startswith(sentence)
+
+
+def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
+    columns = ("topic", "side", "topic")
+    before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
+    settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
+    assert (settings.margin, settings.slices) == (0.2, ("topic", "side"))
+    assert (decision.bias_bound, decision.min_clusters) == (0.3, 50)
+
+
+@pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])
+def test_a_setting_that_went_is_accepted_as_it_was_written_and_named_otherwise(kind):
+    """Earlier versions wrote `ensembles = []` and `interval = "percentile"`."""
+
+    def read(**went: object) -> Section:
+        analysis = {"margin": 0.2, **went}
+        whole = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "analysis": analysis}
+        return kind.model_validate(whole if kind is StudyConfig else analysis)
+
+    settings = read(ensembles=[], interval="percentile")
+    assert getattr(settings, "analysis", settings).margin == 0.2
+    for went, sentence in (
+        ({"ensembles": [["g", "h"]]}, "reports no longer show several graders combined into one"),
+        ({"interval": "bca"}, "all intervals are percentile intervals"),
+    ):
+        with pytest.raises(ValidationError) as raised:
+            read(**went)
+        (name,) = went
+        assert fault_of(raised.value).endswith(f"{name} was removed: {sentence}; delete it")
+
+
+def test_the_settings_load_neither_a_store_nor_a_table():
+    script = "import sys, evenhand.study.settings.analysis\n"
+    script += "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
+    assert python("-c", script, check=True).stdout.strip() == "[]"
+
+
+SET = {
+    "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
+    "client_id": "evenhand",
+    "client_secret": "${OIDC_SECRET}",
+    "address": "https://study.example.org/",
+    "leads": ["ada@example.org", "sub:00u1"],
+}
+
+
+def test_a_sound_section_is_taken():
+    assert OidcSettings.model_validate(SET).address == "https://study.example.org"
+    here = SET | {"address": "http://localhost:8501"}
+    assert OidcSettings.model_validate(here).address == "http://localhost:8501"
+    with_label = SET | {"label": "Log in"}  # a setting of former versions
+    assert OidcSettings.model_validate(with_label) == OidcSettings.model_validate(SET)
+
+
+def test_what_is_not_safe_or_names_nobody_is_refused():
+    provider = "id.example.org"
+    for key, values in {
+        "server_metadata_url": (f"http://{provider}/.well-known/openid-configuration", provider),
+        "client_id": ("",),
+        "client_secret": ("hunter2 and more", "x${OIDC_SECRET}", ""),
+        "address": (
+            *("http://study.example.org", "https://s.example/app/page"),
+            *("https://s.example/a?b", "https://"),
+        ),
+        "leads": (["ada"], ["ada@"], ["ada@example.org "], ["sub:"]),
+        "experts": (["@example.org"],),
+    }.items():
+        for value in values:
+            with pytest.raises(ValidationError) as refusal:
+                OidcSettings.model_validate(SET | {key: value})
+            assert "hunter2" not in str(refusal.value.errors()[0]["msg"])

@@ -370,17 +370,6 @@ def test_the_page_shows_the_words_of_the_units_own_wording(begun):
         assert sum(a != b for a, b in pairwise(of_rater)) <= 4
 
 
-def test_the_same_seed_deals_the_same_and_another_one_otherwise(begun):
-    declare_rewording(begun, *reworded(), 8)
-    dealt = []
-    for seed in (begun.config.seed, begun.config.seed, 77, 78, 79):
-        change_config(begun.folder, {"": {"seed": seed}})
-        with open_study(begun.folder) as again:
-            dealt.append({p: r.name for p, r in rewording_of(again).by_pair.items()})
-    assert dealt[0] == dealt[1]
-    assert any(each != dealt[0] for each in dealt[2:])
-
-
 def test_what_does_not_fit_is_refused_with_nothing_written(begun):
     before, own = (begun.folder / "study.toml").read_bytes(), load_rubric("refusal")
     for words, pairs, reason in (

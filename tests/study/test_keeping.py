@@ -18,7 +18,9 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 import sqlalchemy as sa
 
@@ -32,23 +34,15 @@ from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
 from evenhand.study.workspace import hours_since_backup
 from harness.postgresql import Postgresql
+from harness.released import COMMITS, released
 from harness.studies import label_all, submit, task_of, work_through
 
 ROOT = Path(__file__).parents[2]
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import evenhand.study.keeping as room
-room.{at} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-room.{run}(Path(sys.argv[1]), *map({cast}, sys.argv[2:]))
-"""
 
 
 @pytest.fixture
 def labelled(make_study) -> Callable[..., Study]:
-    """labelled(**fields of StudyPlan) -> an open study with labels of two annotators, and
-    grades.
-    """
+    """labelled(**fields of StudyPlan) -> an open study with labels of two people, and grades."""
 
     def make(**fields: object) -> Study:
         study = make_study(**{"rubrics": ["refusal"], **fields})
@@ -82,19 +76,19 @@ def old_study(tmp_path: Path) -> Path:
     return write_old_study(tmp_path / "old")
 
 
-@pytest.fixture
-def killed() -> Callable[..., None]:
-    """killed(run, at, *given): run(*given) of `keeping` in a process of its own that is killed
-    where it calls `at`."""
-
-    def run(run: str, at: str, *given: object) -> None:
-        cast = "Path" if isinstance(given[-1], Path) else "str"
-        script = KILLED.format(run=run, at=at, cast=cast)
-        command = [sys.executable, "-P", "-c", script, *map(str, given)]
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
-
-    return run
+def killed(run: str, at: str, *given: object) -> None:
+    """`run(*given)` of `keeping` in a process of its own that is killed where it calls `at`."""
+    cast = "Path" if isinstance(given[-1], Path) else "str"
+    script = f"""
+import os, sys
+from pathlib import Path
+import evenhand.study.keeping as room
+room.{at} = lambda *_, **__: os.kill(os.getpid(), {signal.SIGKILL:d})
+room.{run}(Path(sys.argv[1]), *map({cast}, sys.argv[2:]))
+"""
+    command = [sys.executable, "-P", "-c", script, *map(str, given)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
 class Hanging(Postgresql):
@@ -122,11 +116,8 @@ def test_what_is_restored_is_the_study(database, labelled, tmp_path):
     (study.folder / "practice.toml").write_text("# named in study.toml")
     (study.folder / "report").mkdir()
     (study.folder / "report" / "report.md").write_text("a report")
-    file, again, before = (
-        tmp_path / "study.zip",
-        tmp_path / "again",
-        rows_of(study.config.store, study.folder),
-    )
+    file, again = tmp_path / "study.zip", tmp_path / "again"
+    before = rows_of(study.config.store, study.folder)
     contents = keeping.backup_study(study.folder, file)
     assert (contents.labels, contents.raters) == (14, 2)
     assert (contents.grades, contents.graders) == (2, 1)
@@ -218,7 +209,7 @@ def test_people_label_while_it_is_made(labelled, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", ["read_snapshot", "check_archive"])
-def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path, killed):
+def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path):
     study = labelled()
     before = rows_of("study.db", study.folder)
     killed("backup_study", at, study.folder, tmp_path / "b.zip")
@@ -315,7 +306,7 @@ def test_one_that_cannot_be_restored_is_none_and_removes_none(
 
 
 @pytest.fixture(scope="module")
-def good_backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def good_backup(tmp_path_factory) -> Path:
     home = tmp_path_factory.mktemp("good")
     keeping.backup_study(write_old_study(home / "study"), home / "good.zip")
     return home / "good.zip"
@@ -568,7 +559,7 @@ def test_there_and_back(labelled, new_postgresql):
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("at", ["copy_tables", "change_config"])
-def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, killed, request):
+def test_a_killed_move_leaves_the_study_and_can_be_run_again(at, to, folder, request):
     place = "new.db" if to == "sqlite" else request.getfixturevalue("new_postgresql")()
     before = rows_of("study.db", folder)
     killed("move_store", at, folder, place)
@@ -761,7 +752,7 @@ def test_grades_that_another_server_gave_are_named_for_it(old_study):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", ["migrate", "backup_of"])
-def test_an_upgrade_that_fails_or_is_killed_has_changed_nothing(at, old_study, monkeypatch, killed):
+def test_an_upgrade_that_fails_or_is_killed_has_changed_nothing(at, old_study, monkeypatch):
     before = content(old_study / "study.db")
     if at == "migrate":
         killed("upgrade_store", "migrate", old_study)
@@ -816,3 +807,117 @@ def test_a_missing_column_is_a_sentence(make_study):
         study.close()
         with pytest.raises(InputError, match=says):
             open_study(study.folder)
+
+
+PAIRS, RATERS, ANSWERS = 200, 6, 60
+EXCLUDED = "rater-1"
+KILLS = 5
+UPGRADE = """
+import sys
+from pathlib import Path
+from evenhand.study.keeping import upgrade_store
+print("begun", flush=True)
+upgrade_store(Path(sys.argv[1]))
+print("done", flush=True)
+"""
+
+
+def ran(*command: object) -> str:
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = list(map(str, command))
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT.parent, env=alone)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def exported(program: Path, folder: Path, to: Path) -> dict[str, pd.DataFrame]:
+    """What the command line of a version writes of a study, cell by cell, in one order."""
+    to.mkdir()
+    names = {"--out": "ratings", "--units": "units", "--remarks": "remarks"}
+    options = [word for option, name in names.items() for word in (option, to / f"{name}.csv")]
+    ran(program, "export", folder, *options)
+    tables = {
+        name: pd.read_csv(to / f"{name}.csv", dtype=str, keep_default_na=False)
+        for name in names.values()
+    }
+    return {name: in_order(table) for name, table in tables.items()}
+
+
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
+    return table.sort_values(list(table)).reset_index(drop=True)
+
+
+def upgraded_by_itself(folder: Path, killed_after: float | None = None) -> tuple[bool, float]:
+    """Upgrade in a process of its own, killed so many seconds after it began; whether it came to
+    its end, and how long it took.
+    """
+    command = [sys.executable, "-P", "-c", UPGRADE, str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        begun = time.perf_counter()
+        if killed_after is not None:
+            time.sleep(killed_after)
+            process.send_signal(signal.SIGKILL)
+        ended = "done" in process.stdout.readline()  # Python's own end may take longer than all
+        took = time.perf_counter() - begun
+    assert killed_after is not None or process.returncode == 0
+    return ended, took
+
+
+def check_work_goes_on(folder: Path, is_open: dict[str, Any]) -> None:
+    """What was on each screen is stored under the id of then, once, and what was answered stays."""
+    with open_study(folder) as study:
+        before = len(study.ratings())
+        desk = AnnotationDesk(study)
+        for rater, each in is_open.items():
+            for status in ("stored", "duplicate"):
+                assert submit(desk, rater, each["open"], each["key"], f"{rater}-new") == status
+            task, submit_id, key = each["last"]
+            assert submit(desk, rater, task, key, submit_id) == "duplicate"
+            following = task_of(desk, rater)
+            assert (following is None) == (rater == EXCLUDED)
+            assert following is None or following.task_id != each["open"]
+        assert len(study.ratings()) == before + len(is_open)
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("version", COMMITS)
+def test_a_study_at_work_goes_on_after_the_upgrade_and_after_every_kill(version, tmp_path):
+    python = released(version)
+    program, now = python.with_name("evenhand"), Path(sys.executable).with_name("evenhand")
+    where = ran(python, "-c", "import evenhand; print(evenhand.__version__, evenhand.__file__)")
+    assert where.startswith(f"{version} {python.parents[1]}"), where
+    work = Path(__file__).with_name("work_on_released.py")
+    old = tmp_path / "old"
+    is_open = json.loads(ran(python, work, old, "study.db", PAIRS, RATERS, ANSWERS))
+    ran(program, "grade", old, "--grader", "baseline:lexical", "--scope", "all")
+    ran(program, "exclude", old, EXCLUDED, "--reason", "a test")
+    before = exported(program, old, tmp_path / "before")
+    assert len(before["ratings"]) > RATERS * ANSWERS
+    untouched = rows_of("study.db", old)
+
+    def check(folder: Path, to: str) -> None:
+        after = exported(now, folder, tmp_path / to)
+        for name, table in before.items():
+            assert set(table) <= set(after[name]), name
+            pd.testing.assert_frame_equal(in_order(after[name][list(table)]), table)
+        check_work_goes_on(folder, is_open)
+
+    whole = shutil.copytree(old, tmp_path / "whole")
+    ended, seconds = upgraded_by_itself(whole)
+    assert ended
+    check(whole, "after")
+    kills = 0
+    for number in range(KILLS):
+        folder = shutil.copytree(old, tmp_path / f"killed-{number}")
+        ended, _ = upgraded_by_itself(folder, killed_after=0.7 * seconds * number / KILLS)
+        kills += not ended
+        if ended:  # too late: the machine was busier when the time was taken
+            seconds /= 2
+        if not ended and version == "0.1.0":
+            kept = rows_of("study.db", folder)
+            assert kept == untouched or {*kept} > {*untouched}  # as it was, or all of it done
+        assert upgraded_by_itself(folder)[0]
+        check(folder, f"after-{number}")
+    assert kills >= KILLS / 2

@@ -17,8 +17,17 @@ from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
 from evenhand.study.access.admission import admit, make_invites, revoke_invites
-from evenhand.study.desk import claims
-from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude
+from evenhand.study.desk.claims import (
+    STOPPED_BY,
+    AttentionChecks,
+    attention_results,
+    decisions_table,
+    exclude,
+    oversight,
+    pause,
+    readmit,
+    resume,
+)
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.lead.disagreements import (
     adjudicator_id,
@@ -27,12 +36,12 @@ from evenhand.study.lead.disagreements import (
     sorted_so_far,
 )
 from evenhand.study.refused import Refused
-from evenhand.study.session import sessions as all_sessions
 from evenhand.study.session.sessions import (
     Costs,
     Sessions,
     completion_url,
     costs,
+    participants_table,
     rater_of,
     raters_table,
     released_submissions,
@@ -258,7 +267,7 @@ def test_what_the_documentation_shows_is_a_session(make_session):
     assert Sessions(study).steps == [
         "welcome", "consent", "side", "rubric", "practice", "comprehension", "labelling",
     ]  # fmt: skip
-    assert claims.AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
+    assert AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
     assert study.config.prolific is not None
     assert study.config.pay is not None
 
@@ -348,11 +357,11 @@ def live(folder: str) -> None:
         unit = str(study.ratings()["unit_id"].iloc[0])
         sessions.release("ann", "returned")
         sessions.readmit("ann")
-        claims.pause(study.store, REASON, "lead")
-        claims.resume(study.store, "", "lead")
-        claims.exclude(study.store, "ann", REASON, "lead")
-        claims.readmit(study.store, "ann", REASON, "lead")
-        claims.exclude(study.store, "ann", REASON, "lead")
+        pause(study.store, REASON, "lead")
+        resume(study.store, "", "lead")
+        exclude(study.store, "ann", REASON, "lead")
+        readmit(study.store, "ann", REASON, "lead")
+        exclude(study.store, "ann", REASON, "lead")
         set_account(study.store, "ada", "correct horse battery", "expert")
         disable_account(study.store, "ada")
         (link,) = make_invites(study, [""], 1)
@@ -375,11 +384,11 @@ def test_what_was_done_is_there_after_a_kill(make_session, database):
     with open_study(folder) as study:
         assert Sessions(study).next_step("ann").name == "labelling"
         assert raters_table(study).to_numpy().tolist() == [["ann", "a", "25 to 34"]]
-        assert claims.oversight(study.store).exclusions["ann"].reason == REASON
+        assert oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
-        assert claims.decisions_table(study.store)["kind"].tolist() == kinds
+        assert decisions_table(study.store)["kind"].tolist() == kinds
         assert accounts(study.store) == {}
-        assert len(all_sessions.participants_table(study)) == 1
+        assert len(participants_table(study)) == 1
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
         (said,) = sorted_so_far(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)

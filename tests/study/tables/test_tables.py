@@ -40,9 +40,6 @@ from evenhand.study.tables.ratings import (
 )
 from harness.studies import write_pairs, write_responses
 
-# Cells that no spreadsheet runs
-
-
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
     "-0.5", "1e-05", "plain", "", "a=b", "- an item",
@@ -72,13 +69,8 @@ def test_full_width_signs_begin_a_formula_too():
         assert formats.guarded(text) == f"'{text}"
         assert formats.guarded(f"'{text}") == f"''{text}"
         frame = pd.DataFrame({"a": [formats.guarded(text), formats.guarded(f"'{text}")]})
-        assert formats.unguarded_frame(frame, frame.to_csv().encode())["a"].tolist() == [
-            text,
-            f"'{text}",
-        ]
-
-
-# The fast reader of large files
+        again = formats.unguarded_frame(frame, frame.to_csv().encode())
+        assert again["a"].tolist() == [text, f"'{text}"]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +109,6 @@ def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path, mon
         formats.read_table(path)
 
 
-# Checks of columns
-
-
 def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
     table = pd.DataFrame({"id": list("ababa"), "text": list("11211")}, index=[0, 1, 3, 4, 6])
     require_columns(table, ("id", "text"), "f.csv")
@@ -137,9 +126,6 @@ def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
     assert first_repeat(table.iloc[:3], ["id", "text"]) is None
 
 
-# Limits of what is read
-
-
 def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
     """A text in every row, held once; `write_bomb` writes it as any other text."""
     texts = pa.DictionaryArray.from_arrays(np.zeros(rows, "int32"), [text])
@@ -155,9 +141,6 @@ def in_pieces(path: Path) -> Iterator[pa.Table]:
     """What `--engine dask` reads."""
     for piece in formats.pieces_of(str(path), ["unit_id", "label"], {"label": "text"}):
         yield from formats.batches_of(piece, {"label": "text"})
-
-
-# Limits of what is read
 
 
 @pytest.mark.slow
@@ -189,13 +172,13 @@ def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path):
         read_export(path, "huggingface")
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int64(), pa.float64()])
-def test_what_fits_is_read(tmp_path, kind):
+def test_what_fits_is_read(tmp_path):
     path = tmp_path / "fits.parquet"
-    table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
-    parquet.write_table(table, path)
-    formats.check_parquet(path)
-    assert len(formats.read_table(path)) == 30
+    for kind in (pa.string(), pa.large_string(), pa.int64(), pa.float64()):
+        table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
+        parquet.write_table(table, path)
+        formats.check_parquet(path)
+        assert len(formats.read_table(path)) == 30
 
 
 @pytest.mark.slow
@@ -247,9 +230,6 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
     monkeypatch.setattr(plain_files, "_MOST_UNPACKED", 10_000)
     with pytest.raises(InputError, match="unpacks to more than"):
         read_export(path)
-
-
-# Ratings read in pieces
 
 
 WANTED = ("unit_id", "label", "p_positive", "draw")
@@ -342,9 +322,8 @@ def test_marks_are_read_in_their_order_and_written_again():
     assert len(most) == MOST_MARKS
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_what_is_no_list_of_marks_is_refused():
+    for wrong in (
         *(None, {}, "text", [None], [[0, 1]]),
         *([mark(start)] for start in (2, -1, 0.0, "0", False)),
         *([mark(**{part: each})] for part, each in (("end", 0), ("end", True), ("text", 3))),
@@ -352,25 +331,15 @@ def test_marks_are_read_in_their_order_and_written_again():
         *([mark(0, end), mark(2, 4)] for end in (3, 9)),
         [mark(0, 3), mark(0, 3)],
         [mark(2 * n, 2 * n + 1) for n in range(MOST_MARKS + 1)],
-    ],
-)
-def test_what_is_no_list_of_marks_is_refused(wrong):
-    assert read_marks(wrong) is None
+    ):
+        assert read_marks(wrong) is None, wrong
 
 
-@pytest.mark.parametrize(
-    ("name", "end", "within"),
-    [
-        ("response_a", 3, True),  # the code points of "a\N{GRINNING FACE}b", not bytes or UTF-16
-        ("response_a", 4, False),
-        ("response_b", 1, False),
-        ("prompt_a", 1, False),
-        ("response", 1, False),
-    ],
-)
-def test_marks_lie_within_a_response(name, end, within):
+def test_marks_lie_within_a_response():
     texts = {"response_a": "a\N{GRINNING FACE}b", "response_b": "", "prompt_a": "Why?"}
-    assert lie_within([Mark(name, 0, end)], texts) == within
+    assert lie_within([Mark("response_a", 0, 3)], texts)  # code points, not bytes or UTF-16
+    for name, end in (("response_a", 4), ("response_b", 1), ("prompt_a", 1), ("response", 1)):
+        assert not lie_within([Mark(name, 0, end)], texts)
 
 
 def test_sides_change_places_and_back():

