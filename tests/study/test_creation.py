@@ -74,10 +74,17 @@ def rate(
     with_labels(study, given, RUBRIC, units=units, graders=graders, rubric_hash=rubric.hash, **more)
 
 
-@pytest.mark.slow
-def test_graders_who_differ_or_are_unsure_score_a_pair(study):
+@pytest.fixture
+def unsure(study: Study) -> Study:
+    """With two graders, who agree on every second pair."""
     rate(study, "one", "1")
     rate(study, "two", "5", "1")
+    return study
+
+
+@pytest.mark.slow
+def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
+    study = unsure
     scores = uncertainty(study)
     # Two labels at the ends of the scale, one each: as far apart as can be.
     assert scores["p0001"] == pytest.approx(1.0)
@@ -101,16 +108,13 @@ def test_only_graders_of_every_pair_count(study):
     rate(study, "one", "1")
     with pytest.raises(InputError, match="all grades are alike and sure"):
         extend_sample(study, 4, "uncertainty")
+    rate(study, "two", "5", "1")
+    change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
+    told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
+    with open_study(study.folder) as now, pytest.raises(InputError, match=told):
+        extend_sample(now, 4, "uncertainty")
     assert len(study.store.sample()) == 8
     assert WAVES.all(study.store) == []
-
-
-@pytest.fixture
-def unsure(study: Study) -> Study:
-    """With two graders, who agree on every second pair."""
-    rate(study, "one", "1")
-    rate(study, "two", "5", "1")
-    return study
 
 
 def test_unsure_pairs_are_likelier_and_new_ones_change_nothing_until_they_are_labelled(unsure):
@@ -156,13 +160,6 @@ def test_a_store_of_before_learns_of_waves(unsure):
     assert (first.by, set(first.chances.values())) == ("chance", {0.2})
     assert (second.by, list(second.chances)) == ("uncertainty", list(first.chances))
     assert np.isfinite(list(second.chances.values())).all()
-
-
-def test_clusters_of_several_pairs_are_refused(unsure):
-    change_config(unsure.folder, {"analysis": {"cluster": "topic_name"}})
-    told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
-    with open_study(unsure.folder) as now, pytest.raises(InputError, match=told):
-        extend_sample(now, 4, "uncertainty")
 
 
 def test_names_are_learned_without_reading_a_response(make_study, statements):

@@ -446,6 +446,15 @@ def test_a_word_counts_once_and_its_login_ends_for_good(study, make_study):
     login = access.sign_on(study, said, 60)
     assert access.sign_on(study, said, 60) is None
     name = access.visitor(study.store, login).name
+    # A person keeps their code, of one provider, and no password opens it.
+    again = access.sign_on(study, word("ada@example.org"), 60)
+    elsewhere = access.sign_on(study, word("ada@example.org", iss="https://other.example.org"), 60)
+    names = [access.visitor(study.store, each).name for each in (again, elsewhere)]
+    assert names[0] == name != names[1]
+    assert list(access.accounts(study.store)) == sorted(names)
+    assert role_of(study.store, name, "") is None
+    with pytest.raises(InputError, match="link or a login"):
+        admission.admit(study, {"rater": name})
     access.log_out(study.store, login)
     assert access.sign_on(study, said, 60) is None
     other = access.sign_on(study, word("ada@example.org"), 60)
@@ -455,20 +464,6 @@ def test_a_word_counts_once_and_its_login_ends_for_good(study, make_study):
             access.visitor(study.store, each)
     with pytest.raises(InputError, match="account in this study was ended"):
         access.sign_on(study, word("ada@example.org"), 60)
-
-
-@pytest.mark.slow
-def test_a_person_keeps_their_code_and_no_password_opens_it(study, make_study):
-    first = access.visitor(study.store, access.sign_on(study, word("ada@example.org"), 60))
-    assert access.visitor(study.store, access.sign_on(study, word("ada@example.org"), 60)) == first
-    other = access.sign_on(study, word("ada@example.org", iss="https://other.example.org"), 60)
-    assert access.visitor(study.store, other) != first
-    assert list(access.accounts(study.store)) == sorted(
-        {first.name, access.visitor(study.store, other).name}
-    )
-    assert role_of(study.store, first.name, "") is None
-    with pytest.raises(InputError, match="link or a login"):
-        admit(study, {"rater": first.name})
 
 
 def test_another_list_gives_another_role_and_ends_the_login_before(study):

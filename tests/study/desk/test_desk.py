@@ -933,18 +933,6 @@ def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study):
 
 
 @pytest.mark.slow
-def test_nobody_is_given_more_units_than_the_limit(make_study):
-    study = make_study(pairs=6, raters_per_unit=1, annotation={"units_per_rater": 8})
-    for rater in ("r1", "r2", "r3", "r4", "r5"):
-        label_all(AnnotationDesk(study), rater)
-    rows = study.ratings()
-    units = rows.groupby("rater_id")["unit_id"].nunique()
-    # 12 pair units and 24 response units, each by one rater under all of its rubrics
-    assert units.to_dict() == {"r1": 8, "r2": 8, "r3": 8, "r4": 8, "r5": 4}
-    assert len(rows) == 60
-
-
-@pytest.mark.slow
 def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study):
     study = make_study(pairs=12, sample=6, raters_per_unit=2)
     label_all(AnnotationDesk(study), "r1", most=25)

@@ -195,20 +195,12 @@ def test_feedback_says_what_was_right_and_why(sessions):
     assert feedback.blocks[1].text == "I would rather not."
     assert sessions.practice.next_sheet("r") is None  # until it was read
     assert sessions.practice.progress("r") == (1, 2)
-
-
-def test_practice_is_kept_apart_from_labels(sessions):
-    to_practice(sessions, "r")
-    practise(sessions, "r", "5", "1")
-    assert sessions.study.ratings().empty
+    assert submit(sessions.practice, "r", "y", "1", "x") == "unknown_task"
+    assert sessions.study.ratings().empty  # practice is kept apart from labels
     assert AnnotationDesk(sessions.study).progress("r") == (0, 24)
     with sessions.study.store.read() as connection:
-        rows = connection.execute(sa.select(practice_labels)).all()
-    assert [(row.unit_id, row.label, row.draw) for row in rows] == [
-        ("practice:declines", "5", 0),
-        ("practice:complies", "1", 0),
-    ]
-    assert submit(sessions.practice, "r", "y", "1", "x") == "unknown_task"
+        (row,) = connection.execute(sa.select(practice_labels)).all()
+    assert (row.unit_id, row.label, row.draw) == ("practice:declines", "1", 0)
 
 
 def test_practice_on_a_screen_with_all_rubrics(make_session):
@@ -272,32 +264,30 @@ def test_what_the_documentation_shows_is_a_session(make_session):
     assert study.config.pay is not None
 
 
-@pytest.mark.parametrize(
-    ("toml", "sentence"),
-    [
+def test_settings_that_do_not_hold_are_one_sentence(make_session):
+    folder = make_session().folder
+    sound = (folder / "study.toml").read_text("utf-8")
+    asks = '[[comprehension]]\nquestion = "q"\n'
+    for toml, sentence in (
         ('[consent]\ntext = " "', "consent.text is ' '; it must have at least 1 character"),
         ("[training]\npass_mark = 2", "training.pass_mark is 2; it must be less than or equal"),
         ('[session]\nentry = "closed"', "session.entry is 'closed'; it must be 'open', 'inv"),
-        ('[[comprehension]]\nquestion = "q"\noptions = ["a", "b"]\nanswer = "c"', "is none of its"),
-        ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
-        ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
-        ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
+        (asks + 'options = ["a", "b"]\nanswer = "c"', "is none of its"),
+        (asks + 'options = ["a", "a"]\nanswer = "a"', "are the same"),
+        (CODES.replace("DONE1", "C 1"), "prolific.complete"),
+        (SIDES.replace("side", "rater_id"), "key"),
         (SIDES.replace("side", "label") + "quotas = [1, 1]", "cannot have the key 'label'"),
         (SIDES + "quotas = [1]", "side needs a quota of people for each option"),
         (SIDES + "quotas = [0, 0]", "side needs a quota of people for each option, not all 0"),
         (SIDES + "quotas = [-2, 1]", "quotas.0 is -2; it must be greater than or equal to 0"),
-        (
-            "quotas = [1, 1]".join([SIDES, SIDES.replace("side", "b"), ""]),
-            "two background questions have quotas; keep those of one",
-        ),
-        ('[attention]\nevery = 5', "attention.file is missing; add it"),
+        (TWO + "quotas = [1, 1]", "two background questions have quotas; keep those of one"),
+        ("[attention]\nevery = 5", "attention.file is missing; add it"),
         ('[consents]\ntext = "x"', "consents is no known key"),
-    ],
-)  # fmt: skip
-def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence):
-    with pytest.raises(InputError) as raised:
-        make_session(toml)
-    assert sentence in str(raised.value)
+    ):
+        (folder / "study.toml").write_text(f"{sound}\n{toml}\n", "utf-8")
+        with pytest.raises(InputError) as raised:
+            open_study(folder)
+        assert sentence in str(raised.value)
 
 
 SESSION = """
