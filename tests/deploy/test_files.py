@@ -541,9 +541,7 @@ def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner, ratings):
 
 
 @pytest.mark.slow
-def test_wrong_use_is_no_verdict_with_a_pull_request_without_one_or_leave_to_comment(
-    runner, ratings, monkeypatch
-):
+def test_wrong_use_is_no_verdict_with_a_pull_request_or_without(runner, ratings, monkeypatch):
     done = gated(runner, ratings, "kappa is fine", report="true")
     assert (done.code, done.outputs["outcome"], done.outputs["report"]) == (2, "error", "")
     assert "is not a valid condition" in done.log

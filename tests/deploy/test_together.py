@@ -31,9 +31,7 @@ def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def apart(
-    tmp_path_factory: pytest.TempPathFactory, nginx: None
-) -> Iterator[tuple[Proxy, list[Served]]]:
+def apart(tmp_path_factory, nginx) -> Iterator[tuple[Proxy, list[Served]]]:
     """A process for each study, and the configuration's lines for the second one."""
     home = tmp_path_factory.mktemp
     apps = [
@@ -54,9 +52,7 @@ def apart(
 
 
 @pytest.fixture(scope="module")
-def at_once(
-    tmp_path_factory: pytest.TempPathFactory, nginx: None
-) -> Iterator[tuple[Proxy, list[Served]]]:
+def at_once(tmp_path_factory, nginx) -> Iterator[tuple[Proxy, list[Served]]]:
     """One command for both, and the configuration as it is for one."""
     home = tmp_path_factory.mktemp
     folders = two_studies(home("studies"))

@@ -296,9 +296,7 @@ def test_the_latest_are_kept_and_others_are_left(database, labelled, tmp_path, n
 
 
 @pytest.mark.slow
-def test_one_that_cannot_be_restored_is_none_and_removes_none(
-    labelled, tmp_path, nights, monkeypatch
-):
+def test_one_that_cannot_be_restored_is_none_and_removes_none(labelled, tmp_path, nights):
     """The archive is sound, so that only a trial shows it: its settings name no rubric there is."""
     study = labelled()
     first = keeping.keep_backups(study.folder, tmp_path, 1, verify=True)
@@ -705,19 +703,6 @@ def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study, tmp_path):
     keeping.restore_study(done.backup, tmp_path / "before")
     assert content(tmp_path / "before" / "study.db") == before
     upgraded(tmp_path / "before")
-
-
-@pytest.mark.slow
-def test_a_study_of_0_1_0_on_postgresql(old_study, new_postgresql):
-    url = new_postgresql()
-    old = Database.connect("study.db", old_study)
-    there = Database.connect(url, old_study)
-    with old.read() as source, there.write() as target:
-        keeping.copy_tables(source, target)
-    old.close()
-    there.close()
-    change_config(old_study, {"": {"store": url}})
-    upgraded(old_study)
 
 
 def test_grades_that_another_server_gave_are_named_for_it(old_study):

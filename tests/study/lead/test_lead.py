@@ -103,9 +103,7 @@ NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
     ],
     ids=["even", "none", "short", "few", "long ago"],
 )
-def test_an_even_pace_ends_when_it_says_and_without_a_pace_no_end_is_said(
-    make_study, hours_ago, hours
-):
+def test_an_even_pace_ends_when_it_says_and_no_other(make_study, hours_ago, hours):
     study = make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
     at = [(NOW - timedelta(hours=each)).isoformat() for each in hours_ago]
     if at:  # one label of one person at each of these times
@@ -263,9 +261,7 @@ def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(d
     assert adjudication.take_first(disputed.store, "dan", seen[2:], last) == seen[3]
 
 
-def test_a_unit_comes_back_when_its_lease_is_over_and_the_late_one_is_refused(
-    disputed, monkeypatch
-):
+def test_a_unit_comes_back_when_its_lease_is_over_and_who_is_late_is_refused(disputed, monkeypatch):
     case, _ = adjudication.open_next(disputed, "ada")
     monkeypatch.setattr(adjudication, "LEASE_MINUTES", -1.0)
     adjudication.decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")

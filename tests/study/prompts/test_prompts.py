@@ -286,8 +286,6 @@ VOTES = {
     "topic": ["t", "t", "u", "u"],
 }
 
-SIDES = {"a": "right", "b": "wrong"}
-
 
 def compared(
     rows: dict[str, list[str]], judge: str = "", show: Sequence[str] = ()
@@ -351,7 +349,10 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
 def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
     count = 20
     rows = {"prompt": [f"What is {n}?" for n in range(count)]}
-    rows |= {f"response_{s}": [f"{w} {n}" for n in range(count)] for s, w in SIDES.items()}
+    rows |= {
+        f"response_{s}": [f"{w} {n}" for n in range(count)]
+        for s, w in zip("ab", ("right", "wrong"), strict=True)
+    }
     rows |= {f"model_{side}": [f"secret-{side}"] * count for side in "ab"}
     items, _ = compared(rows)
     create_study(
@@ -390,14 +391,9 @@ def test_one_answer_beside_two(names, ask, shown, here, run):
     Path("quiz.csv").write_text(f"{names}\n{rows}")
     said = run.ok("new", "s", "--items", "quiz.csv", *ask.split())
     assert (shown or "shown: question, response;") in " ".join(said.split())
-
-
-@pytest.mark.slow
-def test_a_rubric_that_shows_a_prompt_needs_one(here, run):
-    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
-    said = run.refused("new", "s", "--items", "f.csv", "--rubric", "preference")
+    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")  # a rubric may need a prompt
+    said = run.refused("new", "t", "--items", "f.csv", "--rubric", "preference")
     assert "shows a prompt, and no column is taken for it" in said
-    run.ok("new", "s", "--items", "f.csv")
 
 
 @pytest.mark.parametrize(
@@ -575,19 +571,16 @@ def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch
         stored_image("one.png", tmp_path)
 
 
-STATEMENTS = """id,text,group
-trade,Free trade helps the poor.,left
-trade,The poor gain from open trade.,left
-parks,Cities need more parks.,right
-"""
-WORDINGS = "wording,template\nplain,{statement} Do you agree?\nasked,What do you say: {statement}\n"
-
-
 @pytest.fixture
 def bank(tmp_path: Path) -> tuple[Path, Path]:
-    for name, text in (("propositions", STATEMENTS), ("wordings", WORDINGS)):
-        (tmp_path / f"{name}.csv").write_text(text)
-    return tmp_path / "propositions.csv", tmp_path / "wordings.csv"
+    files = tmp_path / "propositions.csv", tmp_path / "wordings.csv"
+    files[0].write_text(
+        "id,text,group\ntrade,Free trade helps the poor.,left\n"
+        "trade,The poor gain from open trade.,left\nparks,Cities need more parks.,right\n"
+    )
+    words = "plain,{statement} Do you agree?\nasked,What do you say: {statement}\n"
+    files[1].write_text("wording,template\n" + words)
+    return files
 
 
 def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):

@@ -290,16 +290,9 @@ def test_settings_that_do_not_hold_are_one_sentence(make_session):
         assert sentence in str(raised.value)
 
 
-SESSION = """
-[session]
-instructions = "Read both."
-[consent]
-text = "We keep your answers."
-"""
-
-
 def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
-    made = make_session(SESSION, annotation={"languages": ["de", "es"]})
+    texts = '[session]\ninstructions = "Read both."\n[consent]\ntext = "We keep your answers."\n'
+    made = make_session(texts, annotation={"languages": ["de", "es"]})
     folder = made.folder
     (folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
     with open_study(folder) as study:
@@ -587,10 +580,7 @@ def test_who_is_stopped_is_paid_as_the_study_says(make_session):
     bare = everyone(make_session(ASKS))["stopped"]  # the table says why, without an amount
     assert bare["owed"] != bare["owed"]
     assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 items."
-
-
-def test_what_a_share_is_waits_until_someone_has_finished(make_session):
-    study = make_session(AMOUNTS)
+    study = make_session(AMOUNTS)  # what a share is waits until someone has finished
     label(AnnotationDesk(study), "first", 2)
     exclude(study.store, "first", "too fast", STOPPED_BY)
     (row,) = session_times(study, Sessions(study)).to_dict("records")

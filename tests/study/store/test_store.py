@@ -33,12 +33,7 @@ from evenhand.study.store.database import Database, check_store
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt
 from evenhand.study.store.logs import decisions, replies
 from evenhand.study.store.schema import grades, labels, meta, threshold_events, told_totals
-from evenhand.study.store.store import (
-    TOTALS_COLUMNS,
-    Store,
-    grade_totals,
-    models_that_answered,
-)
+from evenhand.study.store.store import TOTALS_COLUMNS, Store, grade_totals, models_that_answered
 from evenhand.study.tables.formats import pieces_of, read_table, write_table
 from evenhand.study.tables.ratings import (
     ATTACKED_COLUMNS,
@@ -574,9 +569,7 @@ def test_every_act_says_who_and_what_the_latest_first(make_study):
     assert noted.iloc[3:].reset_index(drop=True).equals(found)  # what was noted stays as it was
 
 
-def test_the_same_labels_are_the_same_look_and_who_does_not_look_leaves_no_trace(
-    make_study, any_database
-):
+def test_the_same_labels_are_the_same_look_and_others_leave_no_trace(make_study, any_database):
     folder = make_study(**any_database).folder
     for digests, record, numbers in (
         ({"refusal": "first"}, True, {"refusal": 1}),
@@ -744,9 +737,7 @@ def attacked(study: Study, label: str = "3", **about: object) -> AttackedGrade:
     return AttackedGrade(label=label, rubric_hash=digest, **usual | about)  # type: ignore[arg-type]
 
 
-def test_what_failed_for_the_network_is_open_and_only_the_suite_that_was_met_last_counts(
-    make_study,
-):
+def test_what_failed_for_the_network_is_open_and_only_the_last_suite_counts(make_study):
     study = make_study()
     accepted = study.accepted_hashes()
 

@@ -292,20 +292,17 @@ def test_an_object_store_is_read_through_fsspec():
         rows_at("memory://elsewhere")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
+def test_what_cannot_be_read_is_named(tmp_path):
+    for name, content, said in (
         ("r.csv", "unit_id,label\nu1,yes,more\n", "as CSV: .*Expected 2 columns, got 3"),
         ("r.csv", "", "r.csv cannot be read as CSV"),
         ("r.jsonl", '{"unit_id": "u1"}\nno\n', "r.jsonl, line 2: not valid JSON"),
         ("r.parquet", "PAR1", "r.parquet cannot be read as Parquet"),
         ("r.txt", "unit_id\n", "holds no .csv, .jsonl or .parquet file"),
-    ],
-)
-def test_what_cannot_be_read_is_named(name, content, said, tmp_path):
-    (tmp_path / name).write_text(content, "utf-8")
-    with pytest.raises(InputError, match=said):
-        rows_at(str(tmp_path / name))
+    ):
+        (tmp_path / name).write_text(content, "utf-8")
+        with pytest.raises(InputError, match=said):
+            rows_at(str(tmp_path / name))
 
 
 def mark(start: Any = 0, end: Any = 1, text: Any = "response", **more: Any) -> dict[str, Any]:
