@@ -16,7 +16,7 @@ from evenhand.rubrics.options import Number, NumberKind
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk, Flag
-from evenhand.study.lead import disagreements as adjudication
+from evenhand.study.lead import disagreements as cases
 from evenhand.study.lead import progress as lead
 from evenhand.study.lead.disagreements import reopen as reopen_case
 from evenhand.study.lead.imports import import_ratings
@@ -156,7 +156,7 @@ def test_what_has_no_majority_is_called(make_study):
     # Of the six items, in their order: "1", "111", "112", "12", "123" and "1122".
     given = {"r1": "111111", "r2": "-11221", "r3": "-12-32", "r4": "-----2"}
     with_labels(study, given)
-    called = {each.unit_id for each in adjudication.adjudication_queue(study)}
+    called = {each.unit_id for each in cases.adjudication_queue(study)}
     assert called == {"p0002|s|b", "p0003|s|a", "p0003|s|b"}
     kind = NumberKind(number=Number(low=0, high=100))  # numbers near their median are a majority
     given = {("40", "50", "60"): True, ("40", "51", "90"): False, ("10", "20", "21", "31"): False}
@@ -170,49 +170,49 @@ def study(make_study):
 
 
 def test_the_queue_names_units_and_no_people(study, make_study):
-    first, second = adjudication.adjudication_queue(study)
+    first, second = cases.adjudication_queue(study)
     assert (first.unit_id, sorted(first.labels)) == ("p0001|s|a", ["1", "3"])
     assert (second.unit_id, sorted(second.labels)) == ("p0001|s|b", ["1", "2", "3"])
-    assert "r1" not in adjudication.queue_table([first, second]).to_csv()
+    assert "r1" not in cases.queue_table([first, second]).to_csv()
     exclude(study.store, "r3", "a reason")  # whose label then makes no disagreement
-    assert [each.unit_id for each in adjudication.adjudication_queue(study)] == ["p0001|s|b"]
+    assert [each.unit_id for each in cases.adjudication_queue(study)] == ["p0001|s|b"]
     # Labels stand in an order that does not follow the raters.
     many = make_study(pairs=10, subjects=("s",), rubrics=[REFUSAL])
     with_labels(many, {"r1": "1" * 20, "r2": "2" * 20})
-    first = [found.labels[0] for found in adjudication.adjudication_queue(many)]
+    first = [found.labels[0] for found in cases.adjudication_queue(many)]
     assert len(first) == 20
     assert 3 < first.count("1") < 17
 
 
 def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
-    adjudication.decide(study, "chair", "p0001|s|b", "refusal", "2", "it answers in part")
-    assert [each.unit_id for each in adjudication.adjudication_queue(study)] == ["p0001|s|a"]
+    cases.decide(study, "chair", "p0001|s|b", "refusal", "2", "it answers in part")
+    assert [each.unit_id for each in cases.adjudication_queue(study)] == ["p0001|s|a"]
     (row,) = study.ratings().query("rater_kind == 'adjudicator'").to_dict("records")
     assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "2")
     assert row["rubric_hash"] == study.rubrics["refusal"].hash
     assert remarks_table(study.store)["text"].tolist() == ["it answers in part"]
-    adjudication.decide(study, "chair", "p0001|s|b", "refusal", "3", "on second thoughts")
+    cases.decide(study, "chair", "p0001|s|b", "refusal", "3", "on second thoughts")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["3"]
     assert len(remarks_table(study.store)) == 2
 
 
 def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
-    table = adjudication.queue_table(adjudication.adjudication_queue(study))
+    table = cases.queue_table(cases.adjudication_queue(study))
     table["label"] = ["1", ""]
     table["reason"] = ["plain", ""]
-    assert adjudication.import_decisions(study, "chair", table, "queue.csv") == (1, 1)
+    assert cases.import_decisions(study, "chair", table, "queue.csv") == (1, 1)
     table["label"] = ["2", "9"]
     with pytest.raises(InputError, match=r"queue.csv, row 3: label '9' is none of 1, 2"):
-        adjudication.import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
+        cases.import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
     again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
     with pytest.raises(InputError, match=r"row 3: a row further up decides the same item"):
-        adjudication.import_decisions(study, "chair", again, "queue.csv")
+        cases.import_decisions(study, "chair", again, "queue.csv")
     with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
-        adjudication.import_decisions(study, "the chair", table, "queue.csv")
+        cases.import_decisions(study, "the chair", table, "queue.csv")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
     with pytest.raises(InputError, match="'reason' is missing"):
-        adjudication.import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
+        cases.import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
 
 
 def test_what_is_no_decision(study):
@@ -223,7 +223,7 @@ def test_what_is_no_decision(study):
         ("p0001|s", "refusal", "1", "why", "no response item"),
     ):
         with pytest.raises(InputError, match=sentence):
-            adjudication.decide(study, "chair", unit, rubric, label, reason)
+            cases.decide(study, "chair", unit, rubric, label, reason)
 
 
 def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study, statements):
@@ -231,7 +231,7 @@ def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study,
     units = study.rubric_units(REFUSAL, "all")
     table = pd.DataFrame({"unit_id": units, "rubric": "refusal", "label": "2", "reason": "so"})
     with statements(study) as sent:
-        assert adjudication.import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
+        assert cases.import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
     read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
     assert len(read) == 1
     assert not [sql for sql in sent if "responses.response" in sql]
@@ -242,48 +242,46 @@ def disputed(make_study) -> Study:
     """Four responses that two annotators disagree on."""
     disputed = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     with_labels(disputed, {"r1": "1111", "r2": "4444"})
-    assert len(adjudication.adjudication_queue(disputed)) == 4
+    assert len(cases.adjudication_queue(disputed)) == 4
     return disputed
 
 
 def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(disputed):
     seen = []
     for _ in range(4):
-        case, waiting = adjudication.open_next(disputed, "ada", passed_over=seen)
+        case, waiting = cases.open_next(disputed, "ada", passed_over=seen)
         seen.append(case.key)
     assert (len(set(seen)), waiting) == (4, 4)
-    assert adjudication.open_next(disputed, "ben")[0].key == seen[0]
-    assert adjudication.open_next(disputed, "ada", passed_over=seen)[0].key == seen[1]
-    last = adjudication.last_label(disputed.store)
-    adjudication.decide(
-        disputed, "cy", *seen[2], "1", "plain"
-    )  # what was decided meanwhile is not handed out
-    assert adjudication.take_first(disputed.store, "dan", seen[2:], last) == seen[3]
+    assert cases.open_next(disputed, "ben")[0].key == seen[0]
+    assert cases.open_next(disputed, "ada", passed_over=seen)[0].key == seen[1]
+    last = cases.last_label(disputed.store)
+    cases.decide(disputed, "cy", *seen[2], "1", "plain")  # what is decided is not handed out
+    assert cases.take_first(disputed.store, "dan", seen[2:], last) == seen[3]
 
 
 def test_a_unit_comes_back_when_its_lease_is_over_and_who_is_late_is_refused(disputed, monkeypatch):
-    case, _ = adjudication.open_next(disputed, "ada")
-    monkeypatch.setattr(adjudication, "LEASE_MINUTES", -1.0)
-    adjudication.decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
-    slow, _ = adjudication.open_next(disputed, "ada")
-    assert adjudication.open_next(disputed, "ben")[0] == slow
+    case, _ = cases.open_next(disputed, "ada")
+    monkeypatch.setattr(cases, "LEASE_MINUTES", -1.0)
+    cases.decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
+    slow, _ = cases.open_next(disputed, "ada")
+    assert cases.open_next(disputed, "ben")[0] == slow
     with pytest.raises(InputError, match="ben has taken this item over; nothing was stored"):
-        adjudication.decide(disputed, "ada", *slow.key, "1", "too late", holder="ada")
-    assert adjudication.past_decisions(disputed)["reason"].tolist() == ["late, but nobody took it"]
+        cases.decide(disputed, "ada", *slow.key, "1", "too late", holder="ada")
+    assert cases.past_decisions(disputed)["reason"].tolist() == ["late, but nobody took it"]
 
 
 def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
-    case, _ = adjudication.open_next(disputed, "ada")
-    assert adjudication.open_next(disputed, "ada")[0] == case  # after a new login
-    (lease,) = adjudication.leases_of_others(disputed.store, "ben")
+    case, _ = cases.open_next(disputed, "ada")
+    assert cases.open_next(disputed, "ada")[0] == case  # after a new login
+    (lease,) = cases.leases_of_others(disputed.store, "ben")
     assert (lease.key, lease.holder) == (case.key, "ada")
-    assert adjudication.leases_of_others(disputed.store, "ada") == []
-    assert adjudication.open_next(disputed, "ben")[0].key != case.key
-    adjudication.give_back(disputed.store, "ada")
-    assert adjudication.open_next(disputed, "cy")[0] == case
+    assert cases.leases_of_others(disputed.store, "ada") == []
+    assert cases.open_next(disputed, "ben")[0].key != case.key
+    cases.give_back(disputed.store, "ada")
+    assert cases.open_next(disputed, "cy")[0] == case
     with pytest.raises(InputError, match="released in another window; nothing was stored"):
-        adjudication.decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
-    assert adjudication.past_decisions(disputed).empty
+        cases.decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
+    assert cases.past_decisions(disputed).empty
 
 
 @pytest.mark.slow
@@ -291,35 +289,33 @@ def test_many_at_once_never_meet(disputed):
     def work(holder: str) -> list[tuple[str, str]]:
         done = []
         with open_study(disputed.folder) as own:
-            while case := adjudication.open_next(own, holder)[0]:
-                adjudication.decide(own, holder, *case.key, "2", "so it is", holder=holder)
+            while case := cases.open_next(own, holder)[0]:
+                cases.decide(own, holder, *case.key, "2", "so it is", holder=holder)
                 done.append(case.key)
         return done
 
     with ThreadPoolExecutor(3) as pool:
         done = [key for keys in pool.map(work, ("ada", "ben", "cy")) for key in keys]
     assert len(done) == len(set(done))
-    assert set(done) == set(
-        adjudication.past_decisions(disputed)[["unit_id", "rubric"]].itertuples(index=False)
-    )
+    past = cases.past_decisions(disputed)[["unit_id", "rubric"]]
+    assert set(done) == set(past.itertuples(index=False))
 
 
 @pytest.mark.slow
 def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
-    case, _ = adjudication.open_next(disputed, "ada")
-    adjudication.decide(disputed, "ada", *case.key, "1", "at first sight", holder="ada")
+    case, _ = cases.open_next(disputed, "ada")
+    cases.decide(disputed, "ada", *case.key, "1", "at first sight", holder="ada")
     again = reopen_case(disputed, "ada", case.key)
     assert again.labels == case.labels
     assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
     with pytest.raises(InputError, match="ada has had this item open since"):
         reopen_case(disputed, "ben", case.key)
-    adjudication.decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
-    adjudication.decide(
-        disputed, "ben", *adjudication.open_next(disputed, "ben")[0].key, "2", "plain", holder="ben"
-    )
-    (mine,) = adjudication.past_decisions(disputed, "ada").to_dict("records")
+    cases.decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
+    other, _ = cases.open_next(disputed, "ben")
+    cases.decide(disputed, "ben", *other.key, "2", "plain", holder="ben")
+    (mine,) = cases.past_decisions(disputed, "ada").to_dict("records")
     assert (mine["label"], mine["reason"], mine["done_by"]) == ("5", "read again", "ada")
-    assert adjudication.past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
+    assert cases.past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
     ratings = disputed.ratings()
     assert ratings[ratings["rater_id"] == "adjudicator:ada"]["label"].tolist() == ["5"]
 
@@ -333,12 +329,12 @@ def test_final_labels_are_decided_by_most_or_by_an_adjudicator(make_study):
     with_labels(study, {"r1": ["10", "9", "100"], "r2": ["9", "90", "-"]}, "percent")
     with_labels(study, {"r1": ["1;2", "1"], "r2": ["1;2", "2"], "r3": ["3", "none"]}, "topics")
     exclude(study.store, "out", "careless")
-    adjudication.decide(study, "ada", "p0002|s", "even-handedness", "A", "at first")
-    adjudication.decide(study, "bea", "p0002|s", "even-handedness", "C", "the latest counts")
-    adjudication.decide(study, "ada", "p0001|s|a", "topics", "none", "read it")
+    cases.decide(study, "ada", "p0002|s", "even-handedness", "A", "at first")
+    cases.decide(study, "bea", "p0002|s", "even-handedness", "C", "the latest counts")
+    cases.decide(study, "ada", "p0001|s|a", "topics", "none", "read it")
     found = {
         (row["rubric"], row["item_id"]): (row["final_label"], row["decided_by"], row["votes"])
-        for row in adjudication.final_labels(study).to_dict("records")
+        for row in cases.final_labels(study).to_dict("records")
     }
     assert len(found) == 2 + 4 + 4
     assert found["even-handedness", "p0001|s"] == ("A", "majority", {"A": 2})
@@ -364,47 +360,47 @@ def flagged(make_study) -> Study:
 
 
 def test_flags_are_open_oldest_first_then_closed_with_an_answer_to_who_raised_them(flagged):
-    first, second = adjudication.raised_flags(flagged)
+    first, second = cases.raised_flags(flagged)
     assert (first.reason, second.reason) == ("harmful", "unclear_rubric")
     assert (first.is_open, first.rater_id) == (True, "ann")
     desk, settled = AnnotationDesk(flagged), (flagged, first.number)
     desk.register("ben")
     with pytest.raises(InputError, match="say what was done"):
-        adjudication.settle_flag(*settled, "  ", "lead")
-    adjudication.settle_flag(*settled, " taken out ", "lead", " Thank you. ")
-    left, closed = adjudication.raised_flags(flagged)
+        cases.settle_flag(*settled, "  ", "lead")
+    cases.settle_flag(*settled, " taken out ", "lead", " Thank you. ")
+    left, closed = cases.raised_flags(flagged)
     assert left.reason == "unclear_rubric"
     assert (closed.is_open, closed.answer, closed.done_by) == (False, "taken out", "lead")
     (told,) = desk.answers_to_flags("ann")
     assert (told.reason, told.answer) == ("harmful", "Thank you.")
     assert desk.answers_to_flags("ben") == ()
     with pytest.raises(InputError, match="closed already"):
-        adjudication.settle_flag(*settled, "again", "lead")
+        cases.settle_flag(*settled, "again", "lead")
     with pytest.raises(InputError, match="no flag 99"):
-        adjudication.settle_flag(flagged, 99, "done", "lead")
+        cases.settle_flag(flagged, 99, "done", "lead")
 
 
 def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
     """Before 0.3.0 the lead could open one again, and who raised it withdraw it."""
-    first, second = adjudication.raised_flags(flagged)
+    first, second = cases.raised_flags(flagged)
 
     def noted(kind: str, number: int, who: str) -> None:
         with flagged.store.write() as connection:
             about = {"flag_id": number, "kind": kind, "text": "", "done_by": who}
             append(connection, flag_events, about)
 
-    adjudication.settle_flag(flagged, second.number, "taken out", "lead")
+    cases.settle_flag(flagged, second.number, "taken out", "lead")
     noted("reopened", second.number, "lead")
-    assert adjudication.raised_flags(flagged)[1].is_open
+    assert cases.raised_flags(flagged)[1].is_open
     noted("withdrawn", first.number, "ann")
     said = remarks_table(flagged.store)
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
     assert standing(said)["reason"].tolist() == ["unclear_rubric"]
-    gone = adjudication.raised_flags(flagged)[-1]
+    gone = cases.raised_flags(flagged)[-1]
     assert (gone.is_open, gone.answer, gone.done_by) == (False, "", "ann")
     with pytest.raises(InputError, match="closed already"):
-        adjudication.settle_flag(flagged, gone.number, "done", "lead")
+        cases.settle_flag(flagged, gone.number, "done", "lead")
 
 
 UNIT = "p0001|s1|a"
@@ -412,16 +408,16 @@ UNIT = "p0001|s1|a"
 
 def say(study: Study, kind: str, note: str = "", grader: str = "g", **other: str) -> None:
     about = {"rubric": "refusal", "unit_id": UNIT} | other
-    adjudication.sort_disagreement(study, "lead", **about, grader=grader, kind=kind, note=note)  # type: ignore[arg-type]
+    cases.sort_disagreement(study, "lead", **about, grader=grader, kind=kind, note=note)  # type: ignore[arg-type]
 
 
 def held(study: Study) -> list[tuple[str, str, str]]:
-    return [(each.grader, each.kind, each.note) for each in adjudication.sorted_so_far(study)]
+    return [(each.grader, each.kind, each.note) for each in cases.sorted_so_far(study)]
 
 
 def test_the_latest_word_counts_and_can_be_taken_back(make_study):
-    assert adjudication.KINDS == REPORTED
-    assert len({kind_title(kind) for kind in adjudication.KINDS}) == 3
+    assert cases.KINDS == REPORTED
+    assert len({kind_title(kind) for kind in cases.KINDS}) == 3
     with upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
         say(again, "grader_wrong", " it missed the irony\n")
         say(again, "people_wrong", grader="h")

@@ -49,7 +49,6 @@ TEXTS = [
 def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
     frame = pd.DataFrame({"text": TEXTS, "number": [-1.5] * len(TEXTS), "other": "x"})
     formats.write_table(frame, tmp_path / "table.csv")
-
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         cells = [row["text"] for row in csv.DictReader(file)]
     assert not [cell for cell in cells if cell[:1] in "=+-@\t\r\n" and cell not in ("", "-0.5")]
