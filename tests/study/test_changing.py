@@ -157,9 +157,8 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study):
         "    print(number, flush=True)\n"
     )
     for moment in range(6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, str(study.folder)], stdout=subprocess.PIPE
-        )
+        command = [sys.executable, "-c", script, str(study.folder)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert process.stdout
         assert process.stdout.readline()
         time.sleep(0.007 * moment)
@@ -216,9 +215,8 @@ def test_every_setting_has_a_sentence_on_what_it_does(study):
     texts = changing.read_files(study) | {"consent.de.md": b"Einverstanden?"}
     assert "in that language" in said(study, texts)
     unit = UNIT.replace('"L"', '["L", "C"]').encode()
-    assert "not passed the training" in said(
-        study, changing.read_files(study) | {"training.toml": unit}
-    )
+    training = changing.read_files(study) | {"training.toml": unit}
+    assert "not passed the training" in said(study, training)
     pay = {"complete": 6.0, "currency": "GBP"}
     saved(study, {"consent": {"text": "Why"}, "pay": pay, "annotation": {"languages": ["de"]}})
     told = said(study, with_settings(study, {"pay": None}))
@@ -244,9 +242,8 @@ def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, sam
     told = said(study, after)
     assert told.startswith("Labels given under the present text of Length (3) ")
     assert ("keep counting" in told) is same
-    (*_, found) = changing.differences(
-        changing.contents_of(study, before), changing.contents_of(study, after)
-    )
+    states = (changing.contents_of(study, each) for each in (before, after))
+    (*_, found) = changing.differences(*states)
     assert (found.place, found.then) == ("rubric.shorter.question", "Which one is the shorter?")
     changing.save(study, before, after, "ada")
     with open_study(study.folder) as changed:

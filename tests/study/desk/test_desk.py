@@ -166,9 +166,8 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session):
 
 @pytest.mark.slow
 def test_a_check_asks_what_the_units_around_it_ask(make_session):
-    file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES) + "".join(
-        check(f"single-{n}", '{ refusal = "5" }', RESPONSE) for n in range(3)
-    )
+    file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES)
+    file += "".join(check(f"single-{n}", '{ refusal = "5" }', RESPONSE) for n in range(3))
     both = ["even-handedness", "refusal"]
     study = make_session(ATTENTION, {"attention.toml": file}, rubrics=both)
     shown = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]

@@ -123,9 +123,8 @@ def test_the_work_and_its_end_in_words():
     assert lead.Forecast(1, 9, 42.3, 3, soon).end == f"3 annotators until {soon:%A %H}:00 UTC"
     said = "42 hours of work: 1 annotator until 1 May 2100. 1,999 of 2,000 labels are still needed."
     assert lead.time_left(lead.Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))) == said
-    assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).startswith(
-        "60 minutes of work: 2 annotators in the last 24 hours."
-    )
+    said = "60 minutes of work: 2 annotators in the last 24 hours."
+    assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).startswith(said)
     assert lead.time_left(lead.Forecast(9, 9)) == "Every label has been given."
 
 
@@ -457,7 +456,6 @@ def test_postgresql_knows_at_once_how_many_came(make_session, new_postgresql):
     ratings = validate_ratings(frame.assign(rubric="refusal", label="1"))
     assert import_ratings(study, ratings, "test") == (len(units), 0)
     with study.store.read() as connection:
-        known = connection.execute(
-            sa.text("SELECT reltuples FROM pg_class WHERE relname IN ('labels', 'claims')")
-        )
+        query = "SELECT reltuples FROM pg_class WHERE relname IN ('labels', 'claims')"
+        known = connection.execute(sa.text(query))
         assert known.scalars().all() == [len(units)] * 2

@@ -355,10 +355,8 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
     }
     rows |= {f"model_{side}": [f"secret-{side}"] * count for side in "ab"}
     items, _ = compared(rows)
-    create_study(
-        tmp_path / "s",
-        StudyPlan(items=items, rubrics=[load_rubric("preference")], raters_per_unit=2),
-    )
+    plan = StudyPlan(items=items, rubrics=[load_rubric("preference")], raters_per_unit=2)
+    create_study(tmp_path / "s", plan)
     with open_study(tmp_path / "s") as study:
         desk = AnnotationDesk(study)
         for rater in ("ann", "ben"):
@@ -627,9 +625,8 @@ def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
 
 
 def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
-    plan = StudyPlan(
-        propositions=bank[0], wordings=bank[1], rubrics=usual_rubrics(propositions=True)
-    )
+    rubrics = usual_rubrics(propositions=True)
+    plan = StudyPlan(propositions=bank[0], wordings=bank[1], rubrics=rubrics)
     create_study(tmp_path / "s", plan)
     with open_study(tmp_path / "s") as study:
         prompts = study.store.pairs()
@@ -810,9 +807,8 @@ def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = sampling.chances_for(scores, before, more)
-    in_all = sampling.inclusion(
-        [sampling.Wave(by="u", chances=each, taken=()) for each in (before, chances)]
-    )
+    waves = [sampling.Wave(by="u", chances=each, taken=()) for each in (before, chances)]
+    in_all = sampling.inclusion(waves)
     # As many as were asked for are expected of those that are not in the sample yet.
     assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
     assert min(in_all.values()) >= 0.1 - 1e-12

@@ -601,9 +601,8 @@ def test_the_hash_knows_peoples_labels_and_nothing_else():
 def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
     study = make_study(**any_database)
     about = {"rubric": "refusal", "grader": "g", "reference": "humans", "instead_of": 0.1 + 0.2}
-    first = decisions.TunedThreshold(
-        threshold=1 / 3, objective="kappa", clusters=["p1", "p2"], **about
-    )
+    found = {"objective": "kappa", "clusters": ["p1", "p2"]}
+    first = decisions.TunedThreshold(threshold=1 / 3, **found, **about)
     second = decisions.TunedThreshold(threshold=0.1314, objective="f1", clusters=["p9"], **about)
     with upgraded_without(study, threshold_events) as again:
         assert decisions.TUNED_THRESHOLDS.all(again.store) == []
