@@ -311,8 +311,8 @@ def reworded(name: str = "refusal-2", **words: object) -> tuple[Rubric, str]:
 @pytest.fixture
 def begun(make_study) -> Study:
     """Four pairs that two annotators have labelled, and eight more in the study."""
-    begun = make_study(pairs=12, sample=4, rubrics=["refusal"], raters_per_unit=3)
-    return with_labels(begun, {"ann": "1" * 16, "ben": "1" * 16})
+    one = {"pairs": 12, "subjects": ("s",), "sample": 4, "rubrics": ["refusal"]}
+    return with_labels(make_study(**one, raters_per_unit=3), {"ann": "1" * 8, "ben": "1" * 8})
 
 
 @pytest.fixture
@@ -344,8 +344,8 @@ def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried):
     assert hashes["refusal-2"] == reworded()[0].hash
     assert hashes["refusal"] == tried.rubrics["refusal"].hash
     found = rubric_progress(tried).set_index("rubric")
-    assert found["units"].to_dict() == {"refusal": (4 + 4) * 4, "refusal-2": 4 * 4}
-    assert found.loc["refusal-2", "done"] == 4 * 4 * 3
+    assert found["units"].to_dict() == {"refusal": (4 + 4) * 2, "refusal-2": 4 * 2}
+    assert found.loc["refusal-2", "done"] == 4 * 2 * 3
 
 
 def test_the_page_shows_the_words_of_the_units_own_wording(begun):
@@ -417,7 +417,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):
         given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
         assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
         assert rewording_of(ended).by_pair == dealt
-        assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 16
+        assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 8
 
 
 def test_a_trial_that_has_begun_is_not_undone(begun):
@@ -443,7 +443,7 @@ def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_s
     task = task_of(late, "ann")
     unit = claim_of(study, task).unit_id
     with open_study(study.folder) as again:
-        declared = {"rubric": "refusal-2", "after": 1, "pairs": 4, "ended": False}
+        declared = {"rubric": "refusal-2", "after": 0, "pairs": 4, "ended": False}
         assert again.config.rewording.model_dump() == declared
         assert (len(rewording_of(again).by_pair), len(again.store.sample())) == (4, 5)
         desk = AnnotationDesk(again)

@@ -321,7 +321,8 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0), ("u", "", 0)}
     ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
     assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
-    assert store.ratings({"refusal": ["another"]})["label"].tolist() == ["5"]
+    edited = store.ratings({"refusal": ["another"]}).set_index("unit_id")
+    assert edited.loc["u", "label"] == "5"
     with store.read() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 4
 
@@ -514,9 +515,9 @@ def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
         task = task_of(desk, rater)
         assert submit(desk, rater, task, "1", name or rater, language=language) == "stored"
 
+    assert "page_language" not in raters_to_split_by(study)
     label("r-en", "en")
     assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
-    assert "page_language" not in raters_to_split_by(study)
     for rater, language in (("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
         label(rater, language)
     with study.store.read() as connection:
