@@ -660,7 +660,7 @@ def test_a_participant_is_always_the_same_rater_under_another_name(make_session)
     # Who returned a submission may come again, who was rejected not.
     sessions, again = Sessions(study), link | PROLIFIC | {"SESSION_ID": "5f22" * 6}
     sessions.release(first.rater_id, "returned")
-    admission.admit(study, link | PROLIFIC)
+    admission.admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6})
     assert sessions.next_step(first.rater_id).reason == "returned"  # it stays returned
     assert admission.admit(study, again).rater_id == first.rater_id
     assert sessions.next_step(first.rater_id).name == "labelling"

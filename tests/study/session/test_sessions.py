@@ -522,9 +522,6 @@ AMOUNTS = '\n[pay]\ncomplete = 6.0\ncurrency = "GBP"\nscreened_out = 0.5\n'
 AMOUNTS += 'nothing_left = 0.25\nstopped = "share"\n'
 
 
-AMOUNTS += 'nothing_left = 0.25\nstopped = "share"\n'
-
-
 def everyone(study: Study) -> dict[str, dict[str, object]]:
     """Somebody at every end, with their row of the table of times."""
     desk, sessions = AnnotationDesk(study), Sessions(study)
