@@ -141,8 +141,6 @@ class ProxiedSession(Session):
     breaks: int = 0
     waits: list[float] = field(default_factory=list)
     """Seconds from an answer to its acknowledgement, through every break."""
-    words: list[float] = field(default_factory=list)
-    """Seconds from each sending to a word of any kind: stored, not stored, or no connection."""
     _asked: float = 0.0
 
     def __post_init__(self) -> None:
@@ -172,14 +170,10 @@ class ProxiedSession(Session):
             await self.submit(self.pending)
 
     async def submit(self, answers: list[dict[str, Any]]) -> None:
-        sent = time.monotonic()
         if not self.pending:
-            self._asked = sent
+            self._asked = time.monotonic()
         self.pending = answers
-        try:
-            await super().submit(answers)
-        finally:
-            self.words.append(time.monotonic() - sent)
+        await super().submit(answers)
         receipts = {
             each["submit_id"]: self.data["receipts"].get(each["submit_id"]) for each in answers
         }

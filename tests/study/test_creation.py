@@ -1,23 +1,39 @@
-"""Making a study, enlarging its sample, opening it, and the files that it is made of."""
+"""Making a study, enlarging its sample, the files that it is made of, and a trial of a wording."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
+from evenhand.reporting.load import from_file, from_study
+from evenhand.reporting.suggestions import Divided, draft_text
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import Study, create_study, extend_sample, open_study
-from evenhand.study.creation import StudyPlan, uncertainty
-from evenhand.study.prompts.pairs import read_pairs, read_responses
+from evenhand.study.creation import StudyPlan, declare_rewording, rewording_of, uncertainty
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.progress import rubric_progress
+from evenhand.study.prompts.pairs import read_pairs
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES, inclusion_so_far
 from evenhand.study.store.schema import sample_waves
 from evenhand.study.tables.formats import read_table
-from harness.studies import upgraded_without, with_labels
+from harness.studies import (
+    claim_of,
+    response_rubric,
+    submit,
+    task_of,
+    upgraded_without,
+    with_labels,
+    work_through,
+)
 from tests.ratings_files import read_ratings
 
 
@@ -37,9 +53,6 @@ def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(tmp_path, new
         assert len(study.store.pairs()) == 1
 
 
-# A larger sample
-
-
 RUBRIC = "refusal"
 
 
@@ -50,48 +63,38 @@ def study(make_study: Callable[..., Study]) -> Study:
 
 
 def rate(
-    study: Study, rater: str, label: Callable[[int], str], *, scope: str = "all", **more: object
+    study: Study, rater: str, odd: str, even: str = "", *, scope: str = "all", **more: object
 ) -> None:
-    """Take in a rater's labels, by the number of the pair, of all units in scope."""
+    """Take in a rater's labels, of odd and of even pairs, of all units in scope."""
     graders = [rater] if more.pop("kind", "model") == "model" else []
     rubric = study.rubrics[RUBRIC]
     units = study.rubric_units(rubric, scope)
-    given = {rater: [label(number(unit)) for unit in units]}
+    of_pair = [int(parse_unit_id(unit)[0].removeprefix("p")) for unit in units]
+    given = {rater: [odd if n % 2 else even or odd for n in of_pair]}
     with_labels(study, given, RUBRIC, units=units, graders=graders, rubric_hash=rubric.hash, **more)
 
 
-def number(unit: str) -> int:
-    return int(parse_unit_id(unit)[0].removeprefix("p"))
-
-
-def odd(n: int) -> str:
-    return "5" if n % 2 else "1"
-
-
-def differ(study: Study) -> None:
-    """Two graders, who agree on every second pair."""
-    rate(study, "one", lambda n: "1")
-    rate(study, "two", odd)
-
-
-def again(study: Study) -> Study:
-    """The study as it is now."""
-    return open_study(study.folder)
+@pytest.fixture
+def unsure(study: Study) -> Study:
+    """With two graders, who agree on every second pair."""
+    rate(study, "one", "1")
+    rate(study, "two", "5", "1")
+    return study
 
 
 @pytest.mark.slow
-def test_graders_who_differ_or_are_unsure_score_a_pair(study):
-    differ(study)
+def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
+    study = unsure
     scores = uncertainty(study)
     # Two labels at the ends of the scale, one each: as far apart as can be.
     assert scores["p0001"] == pytest.approx(1.0)
     assert scores["p0002"] == 0.0
     unsure = json.dumps({"1": 0.9, "2": 0.1})
-    rate(study, "three", lambda n: "1", probabilities=unsure, prob_method="logprobs")
+    rate(study, "three", "1", probabilities=unsure, prob_method="logprobs")
     # Shares of 1, 2 and 5 are (2.9, .1, 0) / 3: twice .0322 x (1/4)^2 over the largest, 1/2.
     scores = uncertainty(study)
     assert scores["p0002"] == pytest.approx(4 * (2.9 / 3) * (0.1 / 3) / 16)
-    rate(study, "ann", lambda n: "3", scope="sample", kind="human")
+    rate(study, "ann", "3", scope="sample", kind="human")
     assert uncertainty(study) == scores  # people's labels do not move what is picked
 
 
@@ -99,27 +102,34 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(study):
 def test_only_graders_of_every_pair_count(study):
     with pytest.raises(InputError, match=r"no grader has graded all pairs .* --scope all"):
         extend_sample(study, 4, "uncertainty")
-    rate(study, "part", odd, scope="sample")
+    rate(study, "part", "5", "1", scope="sample")
     with pytest.raises(InputError, match=r"no grader has graded all pairs"):
         extend_sample(study, 4, "uncertainty")
-    rate(study, "one", lambda n: "1")
+    rate(study, "one", "1")
     with pytest.raises(InputError, match="all grades are alike and sure"):
         extend_sample(study, 4, "uncertainty")
+    rate(study, "two", "5", "1")
+    change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
+    told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
+    with open_study(study.folder) as now, pytest.raises(InputError, match=told):
+        extend_sample(now, 4, "uncertainty")
     assert len(study.store.sample()) == 8
     assert WAVES.all(study.store) == []
 
 
-def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study):
-    differ(study)
-    first = study.store.sample()
-    size = extend_sample(study, 10, "uncertainty")
-    with again(study) as now:
+def test_unsure_pairs_are_likelier_and_new_ones_change_nothing_until_they_are_labelled(unsure):
+    rate(unsure, "ann", "3", scope="sample", kind="human")
+    first = unsure.store.sample()
+    size = extend_sample(unsure, 10, "uncertainty")
+    with open_study(unsure.folder) as now:
         sample = now.store.sample()
         assert sample[:8] == first
         assert len(sample) == size == now.config.sample.pairs
         assert abs(size - 18) <= 2
         likely = inclusion_so_far(now.store)
-        assert list(likely) == study.store.pairs()["pair_id"].tolist()
+        assert likely == pytest.approx(dict.fromkeys(unsure.store.pairs()["pair_id"], 0.2))
+        rate(now, "ann", "3", scope="sample", kind="human")
+        likely = inclusion_so_far(now.store)
         assert likely["p0001"] == pytest.approx(2 * likely["p0002"])
         # 8 of 40 at first, 10 more: 20 x 2 p + 20 x p = 18.
         assert sum(likely.values()) == pytest.approx(18.0)
@@ -127,86 +137,44 @@ def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study):
         assert units["p0001"].unique() == pytest.approx([likely["p0001"]])
 
 
-@pytest.mark.slow
-def test_until_they_are_labelled_new_pairs_change_nothing(study):
-    differ(study)
-    rate(study, "ann", lambda n: "3", scope="sample", kind="human")
-    extend_sample(study, 10, "uncertainty")
-    with again(study) as now:
-        assert inclusion_so_far(now.store) == pytest.approx({f"p{n:04}": 0.2 for n in range(1, 41)})
-        rate(now, "ann", lambda n: "3", scope="sample", kind="human")
-        likely = inclusion_so_far(now.store)
-        assert likely["p0001"] == pytest.approx(2 * likely["p0002"])
-
-
-def test_a_draw_by_chance_afterwards_is_one_more_wave(study):
-    extend_sample(study, 2)
-    assert WAVES.all(study.store) == []  # drawn by chance alone
-    assert "inclusion_probability" not in study.units("all")
-    differ(study)
-    extend_sample(again(study), 6, "uncertainty")
-    with again(study) as now:
+def test_a_draw_by_chance_afterwards_is_one_more_wave(unsure):
+    extend_sample(unsure, 2)
+    assert WAVES.all(unsure.store) == []  # drawn by chance alone
+    assert "inclusion_probability" not in unsure.units("all")
+    extend_sample(open_study(unsure.folder), 6, "uncertainty")
+    with open_study(unsure.folder) as now:
         before, size = inclusion_so_far(now.store), len(now.store.sample())
         assert extend_sample(now, 5) == size + 5
-    with again(study) as now:
         assert len(set(now.store.sample())) == size + 5
         chance = 5 / (40 - size)
         for pair, likely in inclusion_so_far(now.store).items():
             assert likely == pytest.approx(1 - (1 - before[pair]) * (1 - chance))
 
 
-def test_clusters_of_several_pairs_are_refused(study):
-    differ(study)
-    change_config(study.folder, {"analysis": {"cluster": "topic_name"}})
-    told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
-    with again(study) as now, pytest.raises(InputError, match=told):
-        extend_sample(now, 4, "uncertainty")
-
-
 @pytest.mark.slow
-def test_a_store_of_before_learns_of_waves(make_study, any_database):
-    plan = {"pairs": 12, "subjects": ("s1",), "sample": 3, "rubrics": [RUBRIC], "stratify": ()}
-    study = make_study(**plan, **any_database)
-    with upgraded_without(study, sample_waves) as now:
+def test_a_store_of_before_learns_of_waves(unsure):
+    with upgraded_without(unsure, sample_waves) as now:
         assert "inclusion_probability" not in now.units("all")
-        differ(now)
         extend_sample(now, 3, "uncertainty")
         first, second = WAVES.all(now.store)
-    assert (first.by, set(first.chances.values())) == ("chance", {0.25})
+    assert (first.by, set(first.chances.values())) == ("chance", {0.2})
     assert (second.by, list(second.chances)) == ("uncertainty", list(first.chances))
     assert np.isfinite(list(second.chances.values())).all()
 
 
-# An open study
-
-
 def test_names_are_learned_without_reading_a_response(make_study, statements):
-    study = make_study()
+    study = make_study(pairs=3, subjects=("s2", "s1"), sample=2)
     with statements(study) as sent:
-        study.subjects()
-        study.units("all")
-        study.rubric_units(study.rubrics["refusal"])
-        study.units_by_kind("all")
+        assert study.subjects() == ["s1", "s2"]
+        by_kind = study.units_by_kind("all")
+        assert (len(by_kind["pair"]), len(by_kind["response"])) == (3 * 2, 3 * 2 * 2)
+        assert by_kind["response"][:2] == ["p0001|s1|a", "p0001|s1|b"]
+        for rubric in study.rubrics.values():
+            assert study.rubric_units(rubric, "all") == by_kind[rubric.unit]
+            assert len(study.rubric_units(rubric)) == len(by_kind[rubric.unit]) * 2 // 3
+        assert len(study.units("all")) == 3 * 2 * 3
     assert len(sent) > 3
     assert not [sql for sql in sent if "responses.response" in sql]
-
-
-def test_subjects_and_units_are_those_of_the_responses(make_study):
-    study = make_study(pairs=3, subjects=("s2", "s1"), sample=2)
-    assert study.subjects() == ["s1", "s2"]
-    by_kind = study.units_by_kind("all")
-    assert len(by_kind["pair"]) == 3 * 2
-    assert len(by_kind["response"]) == 3 * 2 * 2
-    assert by_kind["response"][:2] == ["p0001|s1|a", "p0001|s1|b"]
-    for rubric in study.rubrics.values():
-        assert study.rubric_units(rubric, "all") == by_kind[rubric.unit]
-        assert len(study.rubric_units(rubric)) == len(by_kind[rubric.unit]) * 2 // 3
-
-
-# Files that a study is made of
-
-
-HEADER = "prompt_a,prompt_b\n"
 
 
 @pytest.mark.parametrize(
@@ -237,97 +205,79 @@ def test_a_bad_pairs_file_is_named_by_row(tmp_path, content, says):
     assert says in str(raised.value)
 
 
-def test_two_rubrics_of_one_name_are_refused(tmp_path):
-    (tmp_path / "pairs.csv").write_text(HEADER + "x,y\n")
-    rubric = load_rubric("refusal")
-    with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
-        create_study(tmp_path / "s", StudyPlan(pairs=tmp_path / "pairs.csv", rubrics=[rubric] * 2))
-
-
-def test_parquet_as_other_tools_write_it(tmp_path):
-    frame = pd.DataFrame({"label": pd.array([1, None], dtype="Int64"), "tags": [["a"], None]})
-    frame.to_parquet(tmp_path / "t.parquet")
-    columns = read_table(tmp_path / "t.parquet").to_dict("list")
-    assert columns == {"label": ["1", ""], "tags": ['["a"]', ""]}
-
-
-def test_half_a_surrogate_pair_is_named(tmp_path):
-    (tmp_path / "r.jsonl").write_text('{"subject": "s"}\n{"subject": "\\ud800"}\n')
-    with pytest.raises(InputError, match=r"r\.jsonl, line 2: half a surrogate pair"):
-        read_table(tmp_path / "r.jsonl")
-
-
 def test_a_byte_order_mark_and_line_breaks_in_cells_are_fine(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_bytes(b'\xef\xbb\xbfprompt_a,prompt_b\r\n"one\ntwo",y\r\n')
     assert read_pairs(path)["prompt_a"].tolist() == ["one\ntwo"]
     path.write_text(f"prompt_a,prompt_b\n{'x' * 300_000},y\n")  # and a prompt may be long
     assert len(read_pairs(path)["prompt_a"][0]) == 300_000
+    frame = pd.DataFrame({"label": pd.array([1, None], dtype="Int64"), "tags": [["a"], None]})
+    frame.to_parquet(tmp_path / "t.parquet")  # as other tools write it
+    columns = read_table(tmp_path / "t.parquet").to_dict("list")
+    assert columns == {"label": ["1", ""], "tags": ['["a"]', ""]}
+
+
+ASKED = '{"subject": "s", "prompt": "x", "response": "r"}'
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"subject": "s", "prompt": "nobody asked", "response": "r"}', "row 1: no pair has"),
-        ('{"subject": "s", "prompt": "x", "response": "r"}', "answers side a of p0001 but not"),
-        ('{"subject": "", "prompt": "x", "response": "r"}', "row 1: subject ''"),
+        (ASKED.replace("x", "nobody asked"), "row 1: no pair has"),
+        (ASKED, "answers side a of p0001 but not"),
+        (f"{ASKED}\n\n{ASKED}", "row 3: subject 's' has answered side a of p0001"),
+        (ASKED.replace('"s"', '""'), "row 1: subject ''"),
         ('{"subject": "s", "prompt": "x"}', "the column 'response' is missing"),
         ('{"subject": "s", "response": "r"}', "say what was answered"),
         ('{"subject": "s", "pair_id": "p9", "side": "a", "response": "r"}', "no pair 'p9'"),
         ('{"subject": "s", "pair_id": "p0001", "side": "c", "response": "r"}', "side is 'c'"),
         ("[1]", "line 1: each line must be a JSON object"),
         ("{", "line 1: not valid JSON"),
+        (ASKED + '\n{"subject": "\\ud800"}', "line 2: half a surrogate pair"),
     ],
 )
-def test_a_bad_responses_file_is_named_by_row(tmp_path, line, says):
-    pairs = pd.DataFrame({"pair_id": ["p0001"], "prompt_a": ["x"], "prompt_b": ["y"]})
-    path = tmp_path / "responses.jsonl"
+def test_a_bad_responses_file_is_named_by_row_and_nothing_half_made_stays(tmp_path, line, says):
+    pairs, path = tmp_path / "pairs.csv", tmp_path / "responses.jsonl"
+    pairs.write_text("prompt_a,prompt_b\nx,y\n")
     path.write_text(line + "\n")
+    plan = StudyPlan(pairs=pairs, responses=path, rubrics=[load_rubric("refusal")])
     with pytest.raises(InputError, match=r"responses\.jsonl") as raised:
-        read_responses(path, pairs)
+        create_study(tmp_path / "study", plan)
     assert says in str(raised.value)
+    assert {each.name for each in tmp_path.iterdir()} == {"pairs.csv", "responses.jsonl"}
 
 
-def test_a_second_response_to_a_prompt_is_refused(tmp_path):
-    pairs = pd.DataFrame({"pair_id": ["p0001"], "prompt_a": ["x"], "prompt_b": ["y"]})
-    path = tmp_path / "r.csv"
-    path.write_text("subject,prompt,response\ns,x,1\n\ns,y,2\ns,x,3\n")  # a blank line counts
-    told = "row 5: subject 's' has answered side a of p0001 in row 2"
-    with pytest.raises(InputError, match=told):
-        read_responses(path, pairs)
-
-
-def test_nothing_half_made_stays(tmp_path):
-    (tmp_path / "pairs.csv").write_text(HEADER + "x,y\n")
-    (tmp_path / "r.csv").write_text("subject,prompt,response\ns,x,1\n")
-    files = {"pairs": tmp_path / "pairs.csv", "responses": tmp_path / "r.csv"}
-    with pytest.raises(InputError):
-        create_study(tmp_path / "study", StudyPlan(**files, rubrics=[load_rubric("refusal")]))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pairs.csv", "r.csv"]
-
-
-def test_a_folder_in_use_is_left_alone(make_study):
-    study = make_study()
-    plan = StudyPlan(pairs=study.folder.parent / "pairs.csv", rubrics=[load_rubric("refusal")])
+def test_what_no_study_is_made_of_or_in_is_refused(make_study):
+    study, rubric = make_study(), load_rubric("refusal")
+    pairs = study.folder.parent / "pairs.csv"
     with pytest.raises(InputError, match="is not empty"):
-        create_study(study.folder, plan)
+        create_study(study.folder, StudyPlan(pairs=pairs, rubrics=[rubric]))
+    with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
+        create_study(pairs.with_name("s"), StudyPlan(pairs=pairs, rubrics=[rubric] * 2))
 
 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ("u1,r1,person,A,", "row 2: rater_kind is 'person'; it must be human, model or"),
-        ("u1,r1,human,A,\nu1,r1,human,B,", "row 3: rater 'r1' has already rated item 'u1' in row"),
-        ("u1,r1,human,A,\nu2,r1,model,B,", "row 3: rater 'r1' is model here"),
-        ("u1,r1,model,A,1.2", "row 2: p_positive is '1.2'; it must be between 0 and 1"),
-        ("u1,r1,model,A,much", "row 2: p_positive is 'much'; it must be a number"),
-        ("u1,humans,human,A,", "row 2: rater_id is 'humans'; it must be another name"),
-        (",r1,model,A,0.5", "row 2: unit_id is ''; it must be filled in"),
+        ("u1,r1,person,A,,", "row 2: rater_kind is 'person'; it must be human, model or"),
+        (
+            "u1,r1,human,A,,\nu1,r1,human,B,,",
+            "row 3: rater 'r1' has already rated item 'u1' in row",
+        ),
+        ("u1,r1,human,A,,\nu2,r1,model,B,,", "row 3: rater 'r1' is model here"),
+        ("u1,r1,model,A,1.2,", "row 2: p_positive is '1.2'; it must be between 0 and 1"),
+        ("u1,r1,model,A,much,", "row 2: p_positive is 'much'; it must be a number"),
+        ("u1,humans,human,A,,", "row 2: rater_id is 'humans'; it must be another name"),
+        (",r1,model,A,0.5,", "row 2: unit_id is ''; it must be filled in"),
+        (
+            "u1,r1,human,A,,c1\nu1,r2,human,B,,c2",
+            "row 3: item 'u1' has cluster_id 'c2' here and 'c1'",
+        ),
     ],
 )
 def test_bad_ratings_are_named_by_row(tmp_path, rows, says):
     path = tmp_path / "ratings.csv"
-    path.write_text("item_id,rater_id,rater_kind,label,p_positive\n" + rows + "\n")
+    path.write_text(f"item_id,rater_id,rater_kind,label,p_positive,cluster_id\n{rows}\n")
     with pytest.raises(InputError) as raised:
         read_ratings(path)
     assert says in str(raised.value)
@@ -335,18 +285,232 @@ def test_bad_ratings_are_named_by_row(tmp_path, rows, says):
 
 def test_unknown_columns_are_units_columns_unless_they_vary(tmp_path):
     path = tmp_path / "ratings.csv"
-    path.write_text(
-        "unit_id,rater_id,rater_kind,label,topic,comment\n"
-        "u1,r1,human,A,tax,fine\nu1,r2,human,B,tax,odd\nu2,r1,human,A,war,\n"
-    )
-    _, units = read_ratings(path)
-    assert list(units) == ["unit_id", "topic"]
-    assert units.to_numpy().tolist() == [["u1", "tax"], ["u2", "war"]]
+    rows = "u1,r1,human,A,tax,fine\nu1,r2,human,B,tax,odd\nu2,r1,human,A,war,\n"
+    path.write_text("unit_id,rater_id,rater_kind,label,topic,comment\n" + rows)
+    assert read_ratings(path)[1].to_dict("list") == {
+        "unit_id": ["u1", "u2"],
+        "topic": ["tax", "war"],
+    }
 
 
-def test_a_unit_in_two_clusters_is_refused(tmp_path):
-    path = tmp_path / "ratings.csv"
-    rows = "u1,r1,human,A,c1\nu1,r2,human,B,c2\n"
-    path.write_text(f"unit_id,rater_id,rater_kind,label,cluster_id\n{rows}")
-    with pytest.raises(InputError, match="row 3: item 'u1' has cluster_id 'c2' here and 'c1'"):
-        read_ratings(path)
+WORDS = "Judge how far the response does the whole of the task."
+
+
+def reworded(name: str = "refusal-2", **words: object) -> tuple[Rubric, str]:
+    """The refusal rubric in other words, and its file."""
+    base = load_rubric("refusal")
+    fields = {each: getattr(base, each) for each in Rubric.model_fields}
+    own = {"name": name, "variant_of": "refusal", "translations": {}, "instructions": WORDS}
+    text = dump_rubric(Rubric.model_validate(fields | own | words))
+    return parse_rubric(text, f"{name}.toml"), text
+
+
+@pytest.fixture
+def begun(make_study) -> Study:
+    """Four pairs that two annotators have labelled, and eight more in the study."""
+    one = {"pairs": 12, "subjects": ("s",), "sample": 4, "rubrics": ["refusal"]}
+    return with_labels(make_study(**one, raters_per_unit=3), {"ann": "1" * 8, "ben": "1" * 8})
+
+
+@pytest.fixture
+def tried(begun: Study) -> Study:
+    """The same, with a trial on the eight pairs, and labelled by three people."""
+    assert declare_rewording(begun, *reworded(), 8) == 8
+    again = open_study(begun.folder)
+    desk = AnnotationDesk(again)
+    for rater in ("ann", "ben", "cem"):
+        work_through(desk, rater, options=5)
+    return again
+
+
+def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried):
+    ratings = tried.ratings()
+    ratings["pair"] = [parse_unit_id(unit)[0] for unit in ratings["unit_id"]]
+    fresh = tried.store.sample()[4:]
+    own = ratings[ratings["pair"].isin(fresh)]
+    assert (own.groupby("pair")["rubric"].nunique() == 1).all()
+    assert (own.groupby("unit_id")["rater_id"].nunique() == 3).all()
+    pairs = own.drop_duplicates("pair").set_index("pair")["rubric"]
+    assert sorted(pairs) == ["refusal"] * 4 + ["refusal-2"] * 4
+    assert all(set(pairs[fresh[at : at + 2]]) == set(pairs) for at in (0, 2, 4, 6))
+    by_rater = own.groupby("rater_id")["rubric"].value_counts().unstack()
+    assert (by_rater["refusal"] == by_rater["refusal-2"]).all()
+    before = ratings[~ratings["pair"].isin(fresh)]
+    assert set(before["rubric"]) == {"refusal"}
+    hashes = ratings.drop_duplicates("rubric").set_index("rubric")["rubric_hash"]
+    assert hashes["refusal-2"] == reworded()[0].hash
+    assert hashes["refusal"] == tried.rubrics["refusal"].hash
+    found = rubric_progress(tried).set_index("rubric")
+    assert found["units"].to_dict() == {"refusal": (4 + 4) * 2, "refusal-2": 4 * 2}
+    assert found.loc["refusal-2", "done"] == 4 * 2 * 3
+
+
+def test_the_page_shows_the_words_of_the_units_own_wording(begun):
+    declare_rewording(begun, *reworded(), 8)
+    with open_study(begun.folder) as again:
+        desk, dealt = AnnotationDesk(again), rewording_of(again)
+        turns: dict[str, list[bool]] = defaultdict(list)
+        for rater in ("cem", "dora", "eve"):
+            while sheet := desk.next_sheet(rater):
+                (task,) = sheet.tasks
+                claim = claim_of(again, task)
+                is_new = dealt.by_pair.get(parse_unit_id(claim.unit_id)[0]) == dealt.new
+                assert (task.people.instructions == WORDS) == is_new
+                assert task.people.title == again.rubrics["refusal"].title
+                assert claim.rubric_hash == task.rubric.hash
+                turns[rater].append(is_new)
+                submit(desk, rater, task, "1")
+    for of_rater in turns.values():  # units of one wording come together
+        assert sum(a != b for a, b in pairwise(of_rater)) <= 4
+
+
+def test_what_does_not_fit_is_refused_with_nothing_written(begun):
+    before, own = (begun.folder / "study.toml").read_bytes(), load_rubric("refusal")
+    for words, pairs, reason in (
+        ({"variant_of": "hedging"}, 8, "names no rubric that annotators label"),
+        ({"instructions": own.instructions}, 8, "must have other words"),
+        ({}, 10, "10 unassigned pairs are needed, and there are 8"),
+        ({"title": "Refusals, once more"}, 8, "another title"),
+        ({"options": own.options[:4], "affirmative": ("4",)}, 8, "option keys"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            declare_rewording(begun, *reworded(**words), pairs)
+    assert (begun.folder / "study.toml").read_bytes() == before
+    assert not (begun.folder / "rubrics" / "refusal-2.toml").exists()
+
+
+def test_settings_that_do_not_fit_a_trial_are_refused(begun):
+    def change(**sections: object) -> None:
+        change_config(begun.folder, sections)
+
+    change(annotation={"languages": ["de"]})
+    with open_study(begun.folder) as again, pytest.raises(InputError, match="annotators read 'de'"):
+        declare_rewording(again, *reworded(), 4)
+    change(annotation={"languages": []}, rewording={"rubric": "refusal", "after": 4, "pairs": 4})
+    with pytest.raises(InputError, match="no other wording"):
+        open_study(begun.folder)
+    change(rewording=None)
+    declare_rewording(begun, *reworded(), 4)
+    with open_study(begun.folder) as again, pytest.raises(InputError, match="tests one wording"):
+        declare_rewording(again, *reworded("refusal-3"), 4)
+    change(annotation={"rubrics": ["refusal", "refusal-2"]})
+    with pytest.raises(InputError, match="name one of them"):
+        open_study(begun.folder)
+
+
+def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):
+    declare_rewording(begun, *reworded(), 8)
+    with open_study(begun.folder) as again:
+        desk = AnnotationDesk(again)
+        assert work_through(desk, "ann", options=5)
+        held = task_of(desk, "cem")
+        assert held is not None
+        dealt = rewording_of(again).by_pair
+    change_config(begun.folder, {"rewording": {"ended": True}})
+    with open_study(begun.folder) as ended:
+        desk = AnnotationDesk(ended)
+        assert task_of(desk, "ann") is None
+        work_through(desk, "cem", options=5)
+        given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
+        assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
+        assert rewording_of(ended).by_pair == dealt
+        assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 8
+
+
+def test_a_trial_that_has_begun_is_not_undone(begun):
+    before = (begun.folder / "study.toml").read_text()
+    declare_rewording(begun, *reworded(), 8)
+    declared = (begun.folder / "study.toml").read_text()
+    (begun.folder / "study.toml").write_text(before)
+    with open_study(begun.folder) as again:
+        assert rewording_of(again) is None  # nobody was given a unit of it
+    (begun.folder / "study.toml").write_text(declared)
+    with open_study(begun.folder) as again:
+        work_through(AnnotationDesk(again), "ann", options=5)
+    for text in (before, declared.replace("pairs = 8", "pairs = 6")):
+        (begun.folder / "study.toml").write_text(text)
+        with open_study(begun.folder) as again, pytest.raises(InputError, match="has begun"):
+            rewording_of(again)
+
+
+def test_a_unit_given_out_while_the_trial_was_declared_is_not_given_again(make_study):
+    study = make_study(pairs=6, subjects=("s",), sample=5, rubrics=["refusal"])
+    assert declare_rewording(study, *reworded(), 4) == 0  # pairs that nobody was given
+    late = AnnotationDesk(study)  # of an app that has not read study.toml anew
+    task = task_of(late, "ann")
+    unit = claim_of(study, task).unit_id
+    with open_study(study.folder) as again:
+        declared = {"rubric": "refusal-2", "after": 0, "pairs": 4, "ended": False}
+        assert again.config.rewording.model_dump() == declared
+        assert (len(rewording_of(again).by_pair), len(again.store.sample())) == (4, 5)
+        desk = AnnotationDesk(again)
+        submit(late, "ann", task, "1")
+        work_through(desk, "ann", options=5)
+        own = again.ratings().query("rater_id == 'ann'")
+        assert (own["unit_id"] == unit).sum() == 1
+        assert own["unit_id"].is_unique
+        assert len(own) == 5 * 2
+    topics = response_rubric(dict.fromkeys("abc", "x"), name="topics", several=True)
+    study = make_study(pairs=12, sample=4, rubrics=[topics])
+    own = {"name": "topics-2", "variant_of": "topics", "instructions": "New words."}
+    text = dump_rubric(topics.model_copy(update=own))
+    with pytest.raises(InputError, match="takes several options"):
+        declare_rewording(study, parse_rubric(text, "topics-2.toml"), text, 4)
+
+
+@pytest.mark.slow
+def test_an_export_has_the_trial_too(tried, tmp_path):
+    assert main(["export", str(tried.folder), "--out", str(tmp_path / "ratings.csv")]) == 0
+    found = {}
+    told = {"study": from_study(tried), "file": from_file(tmp_path / "ratings.csv")}
+    for name, dataset in told.items():
+        rows = dataset.analyse().results
+        rows = rows[rows["statistic"].str.startswith("rewording_")]
+        found[name] = rows.set_index(["statistic", "at"])["estimate"]
+    assert len(found["study"]) == 4
+    assert found["study"].to_dict() == pytest.approx(found["file"].to_dict())
+    assert found["file"]["rewording_filled"].item() == 1
+
+
+@pytest.mark.slow
+def test_a_wording_that_is_labelled_in_its_rubrics_place_is_judged(make_study):
+    begun = make_study(pairs=34, sample=34, rubrics=["refusal"], raters_per_unit=2)
+    declare_rewording(begun, *reworded(), 4)
+    change_config(begun.folder, {"annotation": {"rubrics": ["refusal-2"]}})
+    with open_study(begun.folder) as again:
+        for rater in ("ann", "ben"):
+            work_through(AnnotationDesk(again), rater, options=5)
+    assert main(["grade", str(begun.folder), "--grader", "baseline:lexical"]) == 0
+    with open_study(begun.folder) as again:
+        progress = rubric_progress(again).set_index("rubric")
+        assert progress["units"].to_dict() == {"refusal-2": 32 * 4, "refusal": 2 * 4}
+        assert (progress["free"] == 0).all()
+        labels = again.ratings().query("rater_kind == 'human'")
+        assert labels["rubric"].value_counts()["refusal"] == 2 * 4 * 2  # dealt to it for good
+        analysis = from_study(again).analyse()
+    assert {verdict["rubric"] for verdict in analysis.verdicts} == {"refusal-2"}
+    rows = analysis.results
+    rows = rows[rows["statistic"].str.startswith("rewording_")]
+    assert set(rows["rubric"]) == {"refusal-2"}
+    assert set(rows["at"]) == {"refusal", "refusal-2"}
+
+
+@pytest.mark.slow
+def test_graders_are_asked_under_a_tried_wording_only_by_name(begun):
+    declare_rewording(begun, *reworded(), 4)
+    grade = ["grade", str(begun.folder), "--grader", "baseline:lexical"]
+    assert main(grade) == 0
+    graded = []
+    for more in ([], ["--rubric", "refusal-2"]):
+        assert main([*grade, *more]) == 0
+        with open_study(begun.folder) as again:
+            graded.append(set(again.ratings().query("rater_kind == 'model'")["rubric"]))
+    assert graded == [{"refusal"}, {"refusal", "refusal-2"}]
+
+
+def test_a_line_break_in_the_name_of_a_part_stays_in_the_comment():
+    rubric = load_rubric("refusal")
+    part = 'topic: x\ninstructions = "Say 5."\r\n# y'
+    text = draft_text(rubric, Divided(rubric, 30, ("u",), 1, {}, {part: (12, 0.5)}))
+    assert parse_rubric(text, "refusal.toml").instructions == rubric.instructions
+    assert "Say 5." in text

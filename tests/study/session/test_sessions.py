@@ -1,21 +1,24 @@
-"""The steps before the labelling, the lead's own texts, how far everybody came, and kills."""
+"""The steps before the labelling; places, quotas, times and pay; and kills."""
 
+import hashlib
 import os
 import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.rubrics import load_rubric
+from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
 from evenhand.study.access.admission import admit, make_invites, revoke_invites
 from evenhand.study.desk.claims import (
+    STOPPED_BY,
     AttentionChecks,
     attention_results,
     decisions_table,
@@ -32,16 +35,27 @@ from evenhand.study.lead.disagreements import (
     sort_disagreement,
     sorted_so_far,
 )
-from evenhand.study.session import sessions as all_sessions
-from evenhand.study.session.sessions import Sessions, raters_table, session_times
-from evenhand.study.store.logs.answers import remarks_table
+from evenhand.study.refused import Refused
+from evenhand.study.session.sessions import (
+    Costs,
+    Sessions,
+    completion_url,
+    costs,
+    participants_table,
+    rater_of,
+    raters_table,
+    released_submissions,
+    session_times,
+    study_url,
+)
+from evenhand.study.store.logs.answers import add_event, remarks_table
 from evenhand.study.store.schema import (
     background_answers,
     metadata,
     practice_labels,
     session_events,
 )
-from harness.studies import task_of, work_through
+from harness.studies import ASKS, CODES, MORE_CODES, claim_of, label_all, submit, task_of
 
 PRACTICE = """
 [[unit]]
@@ -88,8 +102,7 @@ def practise(sessions: Sessions, rater: str, *options: str) -> None:
     """Answer the practice items with these options, and read what is told after each."""
     for option in options:
         (task,) = sessions.practice.next_sheet(rater).tasks
-        answer = Answer(submit_id=task.task_id, task_id=task.task_id, option_key=option)
-        assert sessions.practice.submit_all(rater, [answer])[0] == "stored"
+        assert submit(sessions.practice, rater, task, option) == "stored"
         step = sessions.next_step(rater)
         assert step.name == "feedback"
         sessions.read_feedback(rater, step)
@@ -108,60 +121,24 @@ def events(sessions: Sessions) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def test_a_study_without_steps_begins_with_the_labelling_and_completes_once(make_session):
-    study = make_session()
-    sessions = Sessions(study)
-    assert sessions.next_step("r").name == "labelling"
-    assert events(sessions) == []
+def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
+    without = Sessions(make_session())
+    assert without.next_step("r").name == "labelling"
+    assert events(without) == []
     for _ in range(2):
-        sessions.complete("r")
-    assert events(sessions) == ["completed"]
-
-
-@pytest.mark.slow
-def test_from_the_welcome_to_the_labelling(sessions):
-    steps = [sessions.next_step("r").name]
-
-    def look() -> None:
-        # As after a crash: another process knows it from the store alone.
-        with open_study(sessions.study.folder) as again:
-            steps.append(Sessions(again).next_step("r").name)
-
-    sessions.read_welcome("r")
-    look()
-    sessions.decide_consent("r", agreed=True)
-    look()
-    assert sessions.next_step("r").rubric.name == "refusal"
-    sessions.read_rubric("r", sessions.next_step("r").rubric)
-    look()
-    practise(sessions, "r", "5", "2")
-    look()
-    assert sessions.answer_comprehension("r", RIGHT) == [True, True]
-    look()
-    sessions.answer_background("r", {})
-    look()
-    assert steps == [
-        "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
-    ]  # fmt: skip
-    assert sessions.next_step("someone else").name == "welcome"
-
-
-def test_a_step_is_done_once_and_in_its_turn(sessions):
+        without.complete("r")
+    assert events(without) == ["completed"]
     sessions.answer_comprehension("r", RIGHT)
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
-    sessions.read_welcome("r")
-    sessions.read_welcome("r")
-    sessions.decide_consent("r", agreed=True)
-    sessions.decide_consent("r", agreed=True)  # in another window, which is behind
+    for _ in range(2):
+        sessions.read_welcome("r")
+    for _ in range(2):
+        sessions.decide_consent("r", agreed=True)  # in another window, which is behind
     assert events(sessions) == ["welcome_read", "consent"]
     assert sessions.next_step("r").name == "rubric"
-
-
-def test_a_no_counts_after_a_yes_in_another_window(sessions):
-    to_practice(sessions, "r")
-    sessions.decide_consent("r", agreed=False)
-    sessions.decide_consent("r", agreed=False)
+    for _ in range(2):  # a no counts after a yes in another window
+        sessions.decide_consent("r", agreed=False)
     assert events(sessions).count("consent") == 2
     assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
     sessions.decide_consent("r", agreed=True)
@@ -207,11 +184,9 @@ def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions):
 def test_feedback_says_what_was_right_and_why(sessions):
     to_practice(sessions, "r")
     (task,) = sessions.practice.next_sheet("r").tasks
-    answer = Answer(submit_id="1", task_id=task.task_id, option_key="1")
-    assert sessions.practice.submit_all("r", [answer])[0] == "stored"
-    assert sessions.practice.submit_all("r", [answer])[0] == "duplicate"
-    other = Answer(submit_id="2", task_id=task.task_id, option_key="5", edit=True)
-    assert sessions.practice.submit_all("r", [other])[0] == "already_labelled"
+    for status in ("stored", "duplicate"):
+        assert submit(sessions.practice, "r", task, "1", "1") == status
+    assert submit(sessions.practice, "r", task, "5", "2", edit=True) == "already_labelled"
     feedback = sessions.practice.feedback("r", sessions.next_step("r"))
     names = [option.name for option in task.rubric.options]
     (told,) = feedback.told
@@ -220,55 +195,50 @@ def test_feedback_says_what_was_right_and_why(sessions):
     assert feedback.blocks[1].text == "I would rather not."
     assert sessions.practice.next_sheet("r") is None  # until it was read
     assert sessions.practice.progress("r") == (1, 2)
-
-
-def test_practice_is_kept_apart_from_labels(sessions):
-    to_practice(sessions, "r")
-    practise(sessions, "r", "5", "1")
-    assert sessions.study.ratings().empty
+    assert submit(sessions.practice, "r", "y", "1", "x") == "unknown_task"
+    assert sessions.study.ratings().empty  # practice is kept apart from labels
     assert AnnotationDesk(sessions.study).progress("r") == (0, 24)
     with sessions.study.store.read() as connection:
-        rows = connection.execute(sa.select(practice_labels)).all()
-    assert [(row.unit_id, row.label, row.draw) for row in rows] == [
-        ("practice:declines", "5", 0),
-        ("practice:complies", "1", 0),
-    ]
-    assert sessions.practice.submit_all("r", [Answer(submit_id="x", task_id="y", option_key="1")])[
-        0
-    ] == "unknown_task"  # fmt: skip
+        (row,) = connection.execute(sa.select(practice_labels)).all()
+    assert (row.unit_id, row.label, row.draw) == ("practice:declines", "1", 0)
 
 
 def test_practice_on_a_screen_with_all_rubrics(make_session):
-    study = make_session(
-        '[training]\nfile = "training.toml"\nwalk_through = false\npass_mark = 1\n',
-        {"training.toml": PRACTICE},
-        rubrics=[load_rubric("hedging"), load_rubric("refusal")],
-    )
-    file = study.folder / "study.toml"
-    file.write_text(file.read_text("utf-8").replace('screen = "one"', 'screen = "all"'), "utf-8")
-    with open_study(study.folder) as changed:
-        sessions = Sessions(changed)
-        for right in ("4", "1"):
-            sheet = sessions.practice.next_sheet("r")
-            assert [task.rubric.name for task in sheet.tasks] == ["hedging", "refusal"]
-            ids = [task.task_id for task in sheet.tasks]
-            sent = [Answer(submit_id=each, task_id=each, option_key=right) for each in ids]
-            sessions.practice.submit_all("r", sent)
-            feedback = sessions.practice.feedback("r", sessions.next_step("r"))
-            assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
-            sessions.read_feedback("r", sessions.next_step("r"))
-        assert sessions.next_step("r").name == "labelling"
+    toml = '[training]\nfile = "training.toml"\nwalk_through = false\npass_mark = 1\n'
+    both = {"rubrics": ["hedging", "refusal"], "annotation": {"screen": "all"}}
+    sessions = Sessions(make_session(toml, {"training.toml": PRACTICE}, **both))
+    for right in ("4", "1"):
+        sheet = sessions.practice.next_sheet("r")
+        assert [task.rubric.name for task in sheet.tasks] == ["hedging", "refusal"]
+        ids = [task.task_id for task in sheet.tasks]
+        sent = [Answer(submit_id=each, task_id=each, option_key=right) for each in ids]
+        sessions.practice.submit_all("r", sent)
+        feedback = sessions.practice.feedback("r", sessions.next_step("r"))
+        assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
+        sessions.read_feedback("r", sessions.next_step("r"))
+    assert sessions.next_step("r").name == "labelling"
 
 
 def test_background_answers_are_a_table_of_raters(sessions):
     for rater, answers in (
         ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}), ("b", {}),
     ):  # fmt: skip
-        to_practice(sessions, rater)
-        practise(sessions, rater, "5", "1")
-        sessions.answer_comprehension(rater, RIGHT)
-        sessions.answer_background(rater, answers)
+        steps = [sessions.next_step(rater).name]
+        for do in (
+            lambda rater: sessions.read_welcome(rater),
+            lambda rater: sessions.decide_consent(rater, agreed=True),
+            lambda rater: sessions.read_rubric(rater, sessions.next_step(rater).rubric),
+            lambda rater: practise(sessions, rater, "5", "1"),
+            lambda rater: sessions.answer_comprehension(rater, RIGHT),
+            lambda rater, answers=answers: sessions.answer_background(rater, answers),
+        ):
+            do(rater)
+            # As after a crash: another process knows it from the store alone.
+            steps.append(Sessions(sessions.study).next_step(rater).name)
         sessions.answer_background(rater, {"political_leaning": "Liberal"})  # too late
+        assert steps == [
+            "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
+        ]  # fmt: skip
     assert raters_table(sessions.study).to_dict("records") == [
         {"rater_id": "a", "political_leaning": "Moderate", "age_group": "25 to 34", "education": ""}
     ]
@@ -277,43 +247,14 @@ def test_background_answers_are_a_table_of_raters(sessions):
         assert len(connection.execute(sa.select(background_answers)).all()) == 2
 
 
-@pytest.mark.slow
-def test_a_session_on_postgresql(make_session, new_postgresql):
-    files = {"training.toml": PRACTICE, "attention.toml": PRACTICE}
-    toml = EVERYTHING + '[attention]\nfile = "attention.toml"\nevery = 2\n'
-    study = make_session(toml, files, store=new_postgresql())
-    sessions, desk = Sessions(study), AnnotationDesk(study)
-    (invite,) = make_invites(study, [""], hours=1)
-    ids = {"PROLIFIC_PID": "a" * 24, "STUDY_ID": "b" * 24, "SESSION_ID": "c" * 24}
-    rater = admit(study, {"invite": invite.token} | ids).rater_id
-    to_practice(sessions, rater)
-    practise(sessions, rater, "5", "1")
-    sessions.answer_comprehension(rater, RIGHT)
-    sessions.answer_background(rater, {"age_group": "25 to 34"})
-    assert sessions.next_step(rater).name == "labelling"
-    work_through(desk, rater, 8, seconds=1.0)
-    assert len(attention_results(study)) == 2
-    assert task_of(desk, rater) is not None
-    assert sessions.release(rater, "rejected") == 9
-    sessions.readmit(rater)
-    assert desk.progress(rater)[0] == 8
-    assert session_times(study, sessions)["answers"].tolist() == [6]
-    assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
-
-
 def test_what_the_documentation_shows_is_a_session(make_session):
     page = Path(__file__).parents[3] / "docs" / "people.md"
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
     (units,) = [block for block in blocks if block.startswith("[[unit]]")]
     first, sides, attention, crowd, _, pay = settings
-    toml = (
-        first
-        + sides[sides.index("[[background") :]
-        + attention
-        + crowd[crowd.index("[prolific]") :]
-        + pay
-    )
+    sides, crowd = sides[sides.index("[[background") :], crowd[crowd.index("[prolific]") :]
+    toml = first + sides + attention + crowd + pay
     study = make_session(toml, {"training.toml": units, "attention.toml": units})
     assert Sessions(study).steps == [
         "welcome", "consent", "side", "rubric", "practice", "comprehension", "labelling",
@@ -323,102 +264,62 @@ def test_what_the_documentation_shows_is_a_session(make_session):
     assert study.config.pay is not None
 
 
-@pytest.mark.parametrize(
-    ("toml", "sentence"),
-    [
+def test_settings_that_do_not_hold_are_one_sentence(make_session):
+    folder = make_session().folder
+    sound = (folder / "study.toml").read_text("utf-8")
+    asks = '[[comprehension]]\nquestion = "q"\n'
+    for toml, sentence in (
         ('[consent]\ntext = " "', "consent.text is ' '; it must have at least 1 character"),
         ("[training]\npass_mark = 2", "training.pass_mark is 2; it must be less than or equal"),
         ('[session]\nentry = "closed"', "session.entry is 'closed'; it must be 'open', 'inv"),
-        ('[[comprehension]]\nquestion = "q"\noptions = ["a", "b"]\nanswer = "c"', "is none of its"),
-        ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
-        ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
-        ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
+        (asks + 'options = ["a", "b"]\nanswer = "c"', "is none of its"),
+        (asks + 'options = ["a", "a"]\nanswer = "a"', "are the same"),
+        (CODES.replace("DONE1", "C 1"), "prolific.complete"),
+        (SIDES.replace("side", "rater_id"), "key"),
         (SIDES.replace("side", "label") + "quotas = [1, 1]", "cannot have the key 'label'"),
         (SIDES + "quotas = [1]", "side needs a quota of people for each option"),
         (SIDES + "quotas = [0, 0]", "side needs a quota of people for each option, not all 0"),
         (SIDES + "quotas = [-2, 1]", "quotas.0 is -2; it must be greater than or equal to 0"),
-        (
-            "quotas = [1, 1]".join([SIDES, SIDES.replace("side", "b"), ""]),
-            "two background questions have quotas; keep those of one",
-        ),
-        ('[attention]\nevery = 5', "attention.file is missing; add it"),
+        (TWO + "quotas = [1, 1]", "two background questions have quotas; keep those of one"),
+        ("[attention]\nevery = 5", "attention.file is missing; add it"),
         ('[consents]\ntext = "x"', "consents is no known key"),
-    ],
-)  # fmt: skip
-def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence):
-    with pytest.raises(InputError) as raised:
-        make_session(toml)
-    assert sentence in str(raised.value)
+    ):
+        (folder / "study.toml").write_text(f"{sound}\n{toml}\n", "utf-8")
+        with pytest.raises(InputError) as raised:
+            open_study(folder)
+        assert sentence in str(raised.value)
 
 
-# The lead's own texts
-
-
-SESSION = """
-[session]
-instructions = "Read both."
-content_warning = "Harsh."
-[consent]
-text = "We keep your answers."
-[training]
-walk_through = true
-"""
-
-
-@pytest.fixture
-def folder(make_study) -> Path:
-    made: Study = make_study(rubrics=["refusal"])
-    made.close()
-    settings = made.folder / "study.toml"
-    text = settings.read_text("utf-8").replace("languages = []", 'languages = ["de", "es"]')
-    settings.write_text(text + SESSION, "utf-8")
-    (made.folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
-    return made.folder
-
-
-def test_a_file_beside_study_toml_is_shown_to_its_readers(folder):
-    with open_study(folder) as study:
-        texts = Sessions(study).texts
-        german, spanish = (texts.shown("consent", code) for code in ("de", "es"))
-        unwritten = texts.shown("instructions", "de")
-    assert (german.text, german.language) == ("Wir bewahren Ihre Antworten auf.", "de")
-    assert (spanish.text, spanish.language) == ("We keep your answers.", "en")
-    assert (unwritten.text, unwritten.language) == ("Read both.", "en")
-
-
-def test_whoever_agreed_in_one_language_is_not_asked_in_another(folder):
+def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
+    texts = '[session]\ninstructions = "Read both."\n[consent]\ntext = "We keep your answers."\n'
+    made = make_session(texts, annotation={"languages": ["de", "es"]})
+    folder = made.folder
+    (folder / "consent.de.md").write_text("Wir bewahren Ihre Antworten auf.\n", "utf-8")
     with open_study(folder) as study:
         sessions = Sessions(study)
+        german, spanish = (sessions.texts.shown("consent", code) for code in ("de", "es"))
+        unwritten = sessions.texts.shown("instructions", "de")
+        # Whoever agreed in one language is not asked in another.
         for rater, language in (("ada", "de"), ("bo", "en")):
             sessions.read_welcome(rater, language)
             sessions.decide_consent(rater, agreed=True, language=language)
-            step = sessions.next_step(rater)
-            assert step.name == "rubric"
-            sessions.read_rubric(rater, step.rubric, language)
             assert sessions.next_step(rater).name == "labelling"
+    assert (german.text, german.language) == ("Wir bewahren Ihre Antworten auf.", "de")
+    assert (spanish.text, spanish.language) == ("We keep your answers.", "en")
+    assert (unwritten.text, unwritten.language) == ("Read both.", "en")
     (folder / "consent.de.md").write_text("Wir geben Ihre Antworten weiter.", "utf-8")
-    with open_study(folder) as study:
-        again = Sessions(study)
-        # Only whoever agreed to the text that is gone is asked again.
-        assert again.next_step("ada").name == "consent"
-        assert again.next_step("bo").name == "labelling"
-
-
-def test_a_file_that_is_no_text_is_one_sentence(folder):
+    with open_study(folder) as study:  # only whoever agreed to the text that is gone
+        asked = [Sessions(study).next_step(rater).name for rater in ("ada", "bo")]
+        assert asked == ["consent", "labelling"]
     (folder / "consent.es.md").write_bytes(b"\xff\xfe\xff")
     not_text = pytest.raises(InputError, match=r"consent\.es\.md is not UTF-8")
     with open_study(folder) as study, not_text:
         Sessions(study)
 
 
-# Whatever people and the lead do is on disk when they are told so
-
-
 ROOT = Path(__file__).resolve().parents[3]
 PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
 REASON = "because ' of; <b>it</b>"
-MUTABLE = {"claims"}
-"""Who holds which place at present; what was answered there stands in `labels`."""
 
 
 def live(folder: str) -> None:
@@ -429,7 +330,14 @@ def live(folder: str) -> None:
         practise(sessions, "ann", "5", "1")
         sessions.answer_comprehension("ann", RIGHT)
         sessions.answer_background("ann", {"age_group": "25 to 34"})
-        unit = label(desk, "ann")
+        (task,) = desk.next_sheet("ann").tasks
+        sent = [
+            Answer(submit_id="s1", task_id=task.task_id, option_key="1", rationale=REASON),
+            Flag(submit_id="s2", task_id=task.task_id, reason="other", text=REASON),
+            Answer(submit_id="s3", task_id=task.task_id, option_key="2", edit=True),
+        ]
+        assert desk.submit_all("ann", sent) == ["stored"] * 3
+        unit = str(study.ratings()["unit_id"].iloc[0])
         sessions.release("ann", "returned")
         sessions.readmit("ann")
         pause(study.store, REASON, "lead")
@@ -449,28 +357,11 @@ def live(folder: str) -> None:
         sort_disagreement(study, "lead", **about, kind="rubric_unclear")
 
 
-def label(desk: AnnotationDesk, rater: str) -> str:
-    """Answer a unit, flag it, and change the answer; the unit's id."""
-    (task,) = desk.next_sheet(rater).tasks
-    sent = [
-        Answer(submit_id="s1", task_id=task.task_id, option_key="1", rationale=REASON),
-        Flag(submit_id="s2", task_id=task.task_id, reason="other", text=REASON),
-        Answer(submit_id="s3", task_id=task.task_id, option_key="2", edit=True),
-    ]
-    assert desk.submit_all(rater, sent) == ["stored"] * 3
-    ratings = desk.study.ratings()
-    return str(ratings.loc[ratings["rater_id"] == rater, "unit_id"].iloc[0])
-
-
 @pytest.mark.slow
-def test_what_was_done_is_there_after_a_kill(make_session):
-    folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}).folder
-    dies = (
-        "import os, signal, sys\n"
-        "from tests.study.session.test_sessions import live\n"
-        "live(sys.argv[1])\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
+def test_what_was_done_is_there_after_a_kill(make_session, database):
+    folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}, **database).folder
+    dies = "import os, sys\nfrom tests.study.session.test_sessions import live\n"
+    dies += "live(sys.argv[1])\nos.kill(os.getpid(), 9)\n"
     killed = subprocess.run([sys.executable, "-c", dies, str(folder)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
     with open_study(folder) as study:
@@ -480,7 +371,7 @@ def test_what_was_done_is_there_after_a_kill(make_session):
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert decisions_table(study.store)["kind"].tolist() == kinds
         assert accounts(study.store) == {}
-        assert len(all_sessions.participants_table(study)) == 1
+        assert len(participants_table(study)) == 1
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
         (said,) = sorted_so_far(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
@@ -491,23 +382,303 @@ def test_what_was_done_is_there_after_a_kill(make_session):
 @pytest.mark.slow
 def test_nothing_is_written_over_or_deleted(make_session):
     folder = make_session(EVERYTHING + TWO, {"training.toml": PRACTICE}).folder
-    statements: list[str] = []
+    sent: list[str] = []
 
     def note(_connection, _cursor, statement, *_rest) -> None:
-        statements.append(statement)
+        sent.append(statement)
 
     sa.event.listen(sa.Engine, "before_cursor_execute", note)
     try:
         live(str(folder))
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
-    filled = {name for each in statements for name in re.findall(r"^INSERT INTO (\w+)", each)}
+    filled = {name for each in sent for name in re.findall(r"^INSERT INTO (\w+)", each)}
     told_of = {"labels", "practice_labels", "remarks", "session_events", "lead_events"}
     told_of |= {"sorted_disagreements"}
     assert told_of <= filled <= metadata.tables.keys()
-    changed = re.compile(r"^\s*(?:UPDATE|DELETE FROM|REPLACE INTO)\s+(\w+)", re.IGNORECASE)
-    rewritten = {name for each in statements for name in changed.findall(each)}
-    rewritten |= {
-        re.findall(r"^INSERT INTO (\w+)", each)[0] for each in statements if "DO UPDATE" in each
-    }
-    assert rewritten == MUTABLE
+    changed = r"(?i)^\s*(?:UPDATE|DELETE FROM|REPLACE INTO|INSERT INTO(?=.*DO UPDATE))\s+(\w+)"
+    rewritten = {name for each in sent for name in re.findall(changed, each, re.DOTALL)}
+    # Who holds which place at present; what was answered there stands in `labels`.
+    assert rewritten == {"claims"}
+
+
+def enter(study: Study, participant: str, session: str = "") -> str:
+    (link,) = make_invites(study, [""], hours=1)
+    names = (participant, "s", session or f"s-{participant}")
+    ids = zip(("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"), map(prolific_id, names), strict=True)
+    return admit(study, {"invite": link.token, **dict(ids)}).rater_id
+
+
+def prolific_id(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
+    """Label so many units; returns their ids in order."""
+    return [claim_of(desk.study, task).unit_id for task in label_all(desk, rater, "1", most)]
+
+
+def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session):
+    study = make_session(pairs=3, raters_per_unit=1)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    first = enter(study, "p1")
+    done = label(desk, first, 5)
+    assert task_of(desk, first) is not None  # one is open
+    second = enter(study, "p2")
+    assert desk.progress(second) == (0, 12 - 6)
+    assert [sessions.release(first, "returned") for _ in range(2)] == [1, 0]
+    assert sessions.next_step(first).reason == "returned"
+    others = label(desk, second)
+    assert len(others) == 12 - 5
+    assert not set(done) & set(others)
+    assert study.ratings().groupby("rater_id").size().to_dict() == {first: 5, second: 7}
+
+
+def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
+    study = make_session(pairs=3, raters_per_unit=1)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    first, second = enter(study, "p1"), enter(study, "p2")
+    done = label(desk, first, 5)
+    assert sessions.release(first, "rejected") == 5
+    assert set(done) < set(label(desk, second))
+    assert len(study.ratings()) == 12 + 5
+    # A rejection that is taken back gives the rater their answers again.
+    sessions.readmit(first)
+    assert sessions.next_step(first).name == "labelling"
+    assert desk.progress(first) == (5, 5)
+    assert task_of(desk, first) is None
+
+
+def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
+    values = '{ prompt = "Write.", response = "No." }'
+    check = f'[[unit]]\nname = "c"\nexpected = {{ refusal = "5" }}\nvalues = {values}\n'
+    attention = '[attention]\nfile = "checks.toml"\nevery = 2\n'
+    study = make_session(attention, {"checks.toml": check}, pairs=1)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    rater = enter(study, "p1")
+    label(desk, rater, 2)
+    shown = desk.next_sheet(rater)
+    sessions.release(rater, "returned")
+    enter(study, "p1", "second")
+    assert desk.next_sheet(rater) == shown
+    label(desk, rater)
+    assert len(attention_results(study)) == 1
+    assert desk.progress(rater) == (5, 5)
+
+
+def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
+    study = make_session()
+    raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
+    assert rater_of(study, prolific_id("p1")) == rater_of(study, raters["p1"]) == raters["p1"]
+    with pytest.raises(InputError, match="nobody called 'p7' has taken part"):
+        rater_of(study, "p7")
+    Sessions(study).release(raters["p5"], "returned")
+    enter(study, "p5", "second")
+    said = (
+        ("s-p1", "p1", "RETURNED"),
+        ("s-p2", "p2", "TIMED-OUT"),
+        ("s-p3", "p3", "Rejected"),
+        ("s-p4", "p4", "AWAITING REVIEW"),
+        ("s-p5", "p5", "RETURNED"),  # the first of two submissions
+        ("second", "p5", "ACTIVE"),
+        ("s-p9", "p9", "RETURNED"),  # never came here
+    )
+    rows = [f"{prolific_id(own)},{prolific_id(who)},{status}" for own, who, status in said]
+    path = tmp_path / "export.csv"
+    path.write_text("\n".join(["Submission id,Participant id,Status", *rows]), "utf-8")
+    ended = {"p1": "returned", "p2": "timed_out", "p3": "rejected"}
+    assert released_submissions(study, path) == {raters[who]: way for who, way in ended.items()}
+    for text, sentence in (
+        ("Participant,Status\np1,RETURNED", "has no column 'Participant id'"),
+        ("Participant id,State\np1,RETURNED", "has no column 'Status'"),
+        ("Participant id,Status\np1,", "row 2: Status is empty"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            released_submissions(study, path)
+
+
+@pytest.mark.parametrize(
+    ("toml", "codes"),
+    [
+        ("", {"complete": ""}),
+        (CODES, {"complete": "DONE1", "screened_out": "OUT2", "no_consent": "NO3"}),
+        (CODES, {"stopped": "", "nothing_left": "DONE1", "returned": ""}),
+        (MORE_CODES, {"stopped": "STOP4", "nothing_left": "NONE5"}),
+        (MORE_CODES + 'returned = "BACK6"\n', {"returned": "BACK6"}),
+    ],
+)
+def test_links_back_from_each_end(make_session, toml, codes):
+    address, study = "https://app.prolific.com/submissions/complete?cc=", make_session(toml)
+    expected = {end: code and address + code for end, code in codes.items()}
+    assert {end: completion_url(study, end) for end in codes} == expected
+    assert study_url("https://x.example/", "t.o-k") == (
+        "https://x.example/?invite=t.o-k&PROLIFIC_PID={{%PROLIFIC_PID%}}"
+        "&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+    )
+
+
+AMOUNTS = '\n[pay]\ncomplete = 6.0\ncurrency = "GBP"\nscreened_out = 0.5\n'
+AMOUNTS += 'nothing_left = 0.25\nstopped = "share"\n'
+
+
+def everyone(study: Study) -> dict[str, dict[str, object]]:
+    """Somebody at every end, with their row of the table of times."""
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    ends = ("done", "late", "stopped", "excluded", "returned", "timed_out", "rejected", "open")
+    for rater in (*ends, "idle", "failed"):
+        sessions.decide_consent(rater, agreed=True)
+    sessions.decide_consent("declined", agreed=False)
+    for rater in (*ends, "idle"):
+        sessions.answer_comprehension(rater, ["this"])
+    for _ in range(2):
+        sessions.answer_comprehension("failed", ["that"])
+    for rater in ends:
+        label(desk, rater, 2 if rater == "stopped" else 3)
+    for rater in ("done", "late", "idle"):
+        sessions.complete(rater)
+    exclude(study.store, "stopped", "too fast", STOPPED_BY)
+    exclude(study.store, "excluded", "too fast", "chair")
+    exclude(study.store, "late", "found out afterwards", "chair")
+    for reason in ("returned", "timed_out", "rejected"):
+        sessions.release(reason, reason)
+    return session_times(study, sessions).set_index("rater_id").to_dict("index")
+
+
+@pytest.mark.slow
+def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
+    found = everyone(make_session(ASKS + AMOUNTS, raters_per_unit=20))
+    paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
+    assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
+        "done": "Complete", "late": "Complete", "idle": "No item was left",
+        "failed": "Screened out", "declined": "No consent", "returned": "Returned the place",
+        "timed_out": "Out of time", "rejected": "Rejected", "open": "Still at work",
+        "stopped": "Stopped by a rule of the study",
+        "excluded": "Excluded by the lead before the end",
+    }  # fmt: skip
+    assert all(row["currency"] == "GBP" for row in found.values())
+    assert [paid.pop(name)[0] for name in ("excluded", "timed_out")] == ["excluded", "timed_out"]
+    assert all(found[name]["owed"] != found[name]["owed"] for name in ("excluded", "timed_out"))
+    whole, third = ("complete", 6.0), ("stopped", 4.0)  # 2 units of the median finisher's 3
+    assert paid == {
+        "done": whole, "late": whole, "stopped": third, "idle": ("nothing_left", 0.25),
+        "failed": ("screened_out", 0.5), "declined": ("no_consent", 0.0),
+        "returned": ("returned", 0.0), "rejected": ("rejected", 0.0), "open": ("labelling", 0.0),
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_who_is_stopped_is_paid_as_the_study_says(make_session):
+    full = everyone(make_session(ASKS + AMOUNTS.replace("share", "full")))["stopped"]
+    assert full["owed"] == 6.0
+    assert full["why"] == "Stopped by a rule of the study: full pay, as study.toml says."
+    ten = make_session(ASKS + AMOUNTS, annotation={"units_per_rater": 10})
+    assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
+    bare = everyone(make_session(ASKS))["stopped"]  # the table says why, without an amount
+    assert bare["owed"] != bare["owed"]
+    assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 items."
+    study = make_session(AMOUNTS)  # what a share is waits until someone has finished
+    label(AnnotationDesk(study), "first", 2)
+    exclude(study.store, "first", "too fast", STOPPED_BY)
+    (row,) = session_times(study, Sessions(study)).to_dict("records")
+    assert row["owed"] != row["owed"]
+    assert "decide what share that is" in row["why"]
+
+
+def test_times_leave_idle_time_out(make_session, monkeypatch):
+    study = make_session("[session]\nidle_minutes = 2\n")
+    clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
+    now = "evenhand.study.store.database.utc_now"
+    monkeypatch.setattr(now, lambda: next(clock))
+    with study.store.write() as connection:
+        for _ in range(5):
+            add_event(connection, "r", "entered", way="open")
+    with study.store.write() as connection:
+        monkeypatch.setattr(now, lambda: "2026-03-02T00:00:00.000+00:00")
+        add_event(connection, "r", "released", reason="returned")  # not the rater's doing
+    (row,) = session_times(study, Sessions(study)).to_dict("records")
+    begun, ended = (f"2026-03-01T10:{minute}:00+00:00" for minute in ("00", "31"))
+    active = 60 + 60 + 120 + 60  # 28 minutes of pause count as 2
+    why = "Returned the place: nothing is owed."
+    none = pytest.approx(float("nan"), nan_ok=True)
+    assert [*row.values()] == ["r", "returned", begun, ended, active, 0, 0, none, "", why]
+
+
+def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session):
+    study = make_session(AMOUNTS, pairs=2)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    assert (costs(study), costs(make_session())) == (Costs("GBP", 0.0), Costs())
+    label_all(desk, "r", "1", 1, seconds=40.0)
+    label(desk, "r", 2)
+    (row,) = session_times(study, sessions).to_dict("records")
+    assert (row["state"], row["units"], row["answers"]) == ("labelling", 3, 3)
+    assert 40.0 <= row["active_seconds"] < 60.0
+    label(desk, "r")
+    sessions.complete("r")
+    assert session_times(study, sessions)["state"].tolist() == ["complete"]
+    with study.store.read() as connection:
+        assert len(connection.execute(sa.select(session_events)).all()) == 1
+    assert costs(study).owed == 6.0
+
+
+QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'
+QUOTAS += 'options = ["Left", "Right", "Neither"]\nquotas = [2, 1, 0]\n'
+FULL, IN = ("ended", "side_full"), ("labelling", "")
+
+
+def come(sessions: Sessions, rater: str, side: str) -> tuple[str, str]:
+    """Say which side; the step and the reason that follow."""
+    assert sessions.next_step(rater).name == "side"
+    sessions.answer_side(rater, side)
+    step = sessions.next_step(rater)
+    return step.name, step.reason
+
+
+def test_each_side_has_as_many_people_as_its_quota(make_session, any_database):
+    study = make_session(QUOTAS + "[pay]\ncomplete = 6\ncurrency = 'GBP'\n", **any_database)
+    sessions, desk = Sessions(study), AnnotationDesk(study)
+    assert sessions.steps == ["side", "labelling"]
+    with pytest.raises(InputError, match="'Up' is none of the answers"):
+        come(sessions, "ann", "Up")
+    people = {"ann": "Left", "ben": "Right", "cy": "Left"}
+    assert [come(sessions, *each) for each in people.items()] == [IN] * 3
+    late = {"dan": "Left", "eve": "Right", "flo": "Neither"}
+    assert [come(sessions, *each) for each in late.items()] == [FULL] * 3
+    assert sessions.sides() == {"Left": (2, 2), "Right": (1, 1), "Neither": (0, 0)}
+    for rater, other in (("ann", "Right"), ("dan", "Left")):
+        sessions.answer_side(rater, other)  # in another window: too late
+    assert dict(raters_table(study).to_numpy().tolist()) == people
+    times = session_times(study, sessions).set_index("rater_id")
+    assert times.loc["dan", ["state", "owed"]].tolist() == ["side_full", 0.0]
+    for rater in ("ann", "ben"):
+        label_all(desk, rater, "1", 2)
+    sides = exported_ratings(study)[["rater_id", "side"]].drop_duplicates().to_numpy().tolist()
+    assert sides == [["ann", "Left"], ["ben", "Right"]]
+    # Who was excluded, or gave the place back, has left it to another.
+    exclude(study.store, "ben", "too fast", "lead")
+    sessions.release("cy", "returned")
+    assert come(sessions, "gus", "Right") == come(sessions, "hal", "Left") == IN
+    assert come(sessions, "ian", "Right") == FULL
+
+
+def test_a_crowds_place_is_free_again_and_no_one_returns_to_a_full_side(make_session):
+    study = make_session(QUOTAS + CODES + "places = 2\n")
+    sessions, first, second = Sessions(study), enter(study, "p1"), enter(study, "p2")
+    assert (come(sessions, first, "Right"), come(sessions, second, "Right")) == (IN, FULL)
+    third = enter(study, "p3")  # in the place of the second
+    assert come(sessions, third, "Left") == IN
+    sessions.release(first, "returned")
+    assert come(sessions, enter(study, "p4"), "Right") == IN
+    sessions.release(third, "returned")
+    with pytest.raises(Refused):  # there is a place, but none on this side
+        enter(study, "p1", "again")
+    assert enter(study, "p3", "again") == third
+
+
+@pytest.mark.slow
+def test_of_many_at_once_only_one_gets_the_last_place(make_session, database):
+    study = make_session(QUOTAS, **database)
+    sessions = [Sessions(study) for _ in range(8)]
+    with ThreadPoolExecutor(8) as at_once:
+        came = [*at_once.map(lambda n: come(sessions[n], f"r{n}", "Right"), range(8))]
+    assert sorted(came) == sorted([IN, *[FULL] * 7])

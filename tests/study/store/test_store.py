@@ -1,38 +1,294 @@
-"""The store: labels and grades as events, their totals, and the languages of labels."""
+"""The store: its address, what happens while it is away; labels, grades, replies as events."""
 
 import json
 import os
 import random
+import re
+import resource
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.cli.main import main
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
-from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.access.accounts import new_link_token, open_link
+from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
+from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.keeping import move_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.sessions import raters_to_split_by
 from evenhand.study.settings.study_toml import BackgroundQuestion
-from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import grades, labels, told_totals
-from evenhand.study.store.store import (
-    TOTALS_COLUMNS,
-    Store,
-    grade_totals,
-    models_that_answered,
+from evenhand.study.store.database import Database, check_store
+from evenhand.study.store.grades import AttackedGrade, GradeAttempt
+from evenhand.study.store.logs import decisions, replies
+from evenhand.study.store.schema import grades, labels, meta, threshold_events, told_totals
+from evenhand.study.store.store import TOTALS_COLUMNS, Store, grade_totals, models_that_answered
+from evenhand.study.tables.formats import pieces_of, read_table, write_table
+from evenhand.study.tables.ratings import (
+    ATTACKED_COLUMNS,
+    RATINGS_COLUMNS,
+    attacked_text,
+    read_attacked,
+    validate_ratings,
 )
-from evenhand.study.tables.formats import read_table, write_table
-from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
-from harness.studies import submit, task_of, work_through
+from evenhand.study.trust import confirm
+from evenhand.study.workspace import StoreState, store_state
+from harness.postgresql import Postgresql
+from harness.studies import label_all, submit, task_of, upgraded_without, work_through
+from tests.commands import python
 from tests.ratings_files import read_ratings
+
+PORT = "127.0.0.1:1"
+ADDRESSES = [
+    f"postgresql+psycopg://lead:s3cret@{PORT}/none",
+    f"postgresql://lead:s3cret@tail9@{PORT}/db",
+    f"postgresql://lead:s3cret@tail9/x@{PORT}/db",
+    f"postgresql://le@ad:s3cret:tail9@{PORT}/db",
+    "postgresql://lead:s3cret@tail9:x@nosuchhost.invalid/db",
+    "postgresql://lead:s3cret#tail9@nosuchhost.invalid:notaport/db",
+    "postgresql://lead:s3cret@[::1/db",
+    "postgresql://lead:s3cret@host:tail9/db",
+    "postgresql://lead:s3cret@127.0.0.1:999999/db",
+    f"postgresql://lead:s3cret@{PORT}/db?connect_timeout=tail",
+    f"postgresql://lead:s3cret%zz@{PORT}/db",
+    "postgresql://host/db?application_name=lead:s3cret@tail9",  # a driver takes host for the host
+    "postgresql://[",
+    "postgresql://:::",
+    "://",
+    "foo://lead:s3cret@tail9",
+    "mysql://lead:s3cret@tail9@h/db",
+    "sqlite:////no/such/folder/x.db",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_that_is_malformed_is_one_sentence_without_its_password(address, tmp_path):
+    """Of version 0.2.0 an @ that was not escaped showed the tail of the password, and a port that
+    is no number ended in a traceback.
+    """
+    reads = [lambda: Database.connect(address, tmp_path, patience=1)]
+    if address.startswith("postgresql"):  # so it is where ratings are read from an address
+        reads.append(lambda: pieces_of(address, ["label"], {}))
+    for read in reads:
+        with pytest.raises((InputError, StoreAway)) as refused:
+            read()
+        said = str(refused.value)
+        assert "s3cret" not in said
+        assert "tail9" not in said
+        assert "\n" not in said
+
+
+PATIENCE = 0.2
+
+
+@pytest.fixture
+def folder(make_study) -> Path:
+    study = make_study(rubrics=["refusal"])
+    study.close()
+    return study.folder
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Postgresql]:
+    """A PostgreSQL of our own, to which the study has moved."""
+    server = Postgresql()
+    move_store(folder, server.new_database())
+    yield server
+    server.thaw()
+    server.end()
+
+
+def labelled(desk: AnnotationDesk) -> Answer:
+    return Answer(submit_id="s", task_id=task_of(desk, "r").task_id, option_key="1")
+
+
+def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:
+    """While the store is away an answer is refused whole; once it is back, it is stored once."""
+    with pytest.raises(StoreAway):
+        desk.submit_all("r", [answer])
+    back()
+    assert len(desk.study.ratings()) == 0
+    assert desk.submit_all("r", [answer])[0] == "stored"
+    assert desk.submit_all("r", [answer])[0] == "duplicate"
+    assert len(desk.study.ratings()) == 1
+
+
+def test_a_lock_of_another_process_is_waited_for_and_then_told(folder):
+    with open_study(folder, patience=PATIENCE) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        other = sqlite3.connect(folder / "study.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert store_state(study) == StoreState(read=True, write=False)
+        only_when_back(desk, answer, other.close)
+
+
+def test_a_store_that_one_has_alone_is_opened_by_nobody_else(folder):
+    alone = Store.connect("study.db", folder, alone=True)
+    with alone.only_user(), pytest.raises(InputError, match="has the study to itself"):
+        Store.connect("study.db", folder, patience=PATIENCE).schema_version()
+    alone.close()
+    with open_study(folder) as study:
+        assert study.ratings().empty
+
+
+def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
+    with pytest.raises(StoreAway, match=r"store other\.db is missing"):
+        Store.connect("other.db", folder)
+    assert not (folder / "other.db").exists()
+    made = Store.connect("other.db", folder, create=True)
+    made.create_tables()
+    with pytest.raises(InputError, match="holds a study already"):
+        made.create_tables()
+    made.close()
+    for name in ("../elsewhere.db", "sqlite:////tmp/elsewhere.db"):
+        with pytest.raises(InputError, match="store"):
+            Store.connect(name, folder)
+
+
+def test_a_password_from_the_environment_goes_only_where_the_operator_says(folder, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    for own in ("ann:word@db/x", "ann@db/x?password=word"):
+        check_store(f"postgresql://{own}", folder)
+    with pytest.raises(InputError, match="PGPASSWORD"):
+        check_store("postgresql://ann@db/x", folder)
+    confirm("postgresql://ann@db/x")
+    check_store("postgresql://ann@db/x", folder)
+
+
+def test_nobody_waits_for_long_behind_a_thread_that_waits(folder):
+    with open_study(folder, patience=PATIENCE) as study:
+        holds, over = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with study.store.read():
+                holds.set()
+                over.wait(30)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert holds.wait(30)
+        with pytest.raises(StoreAway, match="others wait"):
+            study.subjects()
+        over.set()
+        thread.join()
+        assert study.subjects() == ["s1", "s2"]
+
+
+def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder):
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        size = (folder / "study.db-wal").stat().st_size
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))  # Python ignores SIGXFSZ
+        try:
+            only_when_back(desk, answer, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, usual))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+@pytest.mark.slow
+def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder):
+    moved = folder / "moved.db"
+    shutil.move(folder / "study.db", moved)
+    done = python("-m", "evenhand", "progress", folder)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "store study.db is missing" in done.stderr
+    (folder / "study.db").mkdir()
+    with pytest.raises(StoreAway, match="missing"):
+        open_study(folder)
+    (folder / "study.db").rmdir()
+    (folder / "study.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
+        open_study(folder)
+    shutil.move(moved, folder / "study.db")
+    with open_study(folder) as study:
+        assert store_state(study) == StoreState(read=True, write=True)
+
+
+@pytest.mark.slow
+def test_a_postgresql_that_crashed_or_is_frozen_is_away_and_the_same_study_goes_on(folder, server):
+    with open_study(folder, patience=PATIENCE) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        server.freeze()
+        begun = time.monotonic()
+        for _ in range(2):  # a connection that was there, and a new one
+            with pytest.raises(StoreAway):
+                desk.submit_all("r", [answer])
+        assert time.monotonic() - begun < 15
+        server.thaw()
+        server.crash()
+        with pytest.raises(StoreAway):
+            open_study(folder)
+        assert not store_state(study).read
+        only_when_back(desk, answer, server.start)
+        with (
+            study.store.write(),
+            open_study(folder, patience=PATIENCE) as other,  # as another process has it
+            pytest.raises(StoreAway, match="lock"),
+            other.store.write(),
+        ):
+            pass
+
+
+@pytest.mark.slow
+def test_a_process_frozen_inside_a_write_gives_the_lock_back(folder, server):
+    """It stops in the middle of a write and stays so: another writes before 15 seconds are over,
+    and what the first was about to write is not there, nor when it goes on.
+    """
+    command = [sys.executable, "-c", FREEZES, str(folder)]
+    frozen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert frozen.stdout is not None
+        assert frozen.stdout.readline() == "inside\n"
+        os.kill(frozen.pid, signal.SIGSTOP)
+        with open_study(folder, patience=PATIENCE) as study:
+            with pytest.raises(StoreAway, match="lock"), study.store.write():
+                pass
+            begun = time.monotonic()
+            while store_state(study) != StoreState(read=True, write=True):
+                assert time.monotonic() - begun < 15
+            os.kill(frozen.pid, signal.SIGCONT)
+            assert frozen.stdout.readline() == "away\n"
+            with study.store.read() as connection:
+                kept = connection.execute(sa.select(meta.c.key)).scalars().all()
+            assert not any(key.startswith("frozen") for key in kept)
+    finally:
+        frozen.kill()
+        frozen.wait()
+
+
+FREEZES = """
+import sys
+from evenhand.errors import StoreAway
+from evenhand.study import open_study
+from evenhand.study.store.schema import meta
+import sqlalchemy as sa, time
+with open_study(sys.argv[1], patience=1.5) as study:
+    try:
+        with study.store.write() as connection:
+            connection.execute(sa.insert(meta).values(key="frozen", value=""))
+            print("inside", flush=True)
+            time.sleep(1)
+            connection.execute(sa.insert(meta).values(key="frozen too", value=""))
+    except StoreAway:
+        print("away", flush=True)
+"""
+
 
 ROOT = Path(__file__).parents[3]
 
@@ -60,12 +316,15 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     store.add_grades([attempt("u", unscored_reason="request_failed"), attempt("v", label="1")])
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0)}
     store.add_grades([attempt("u", label="2", p_positive=0.25, probabilities={"2": 1.0})])
+    # Edited, graded again, edited back: the first grades are current again.
+    store.add_grades([attempt("u", label="5", rubric_hash="another")])
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0), ("u", "", 0)}
     ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
-    assert ratings.loc["u", "label"] == "2"
-    assert ratings.loc["u", "p_positive"] == 0.25
+    assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
+    edited = store.ratings({"refusal": ["another"]}).set_index("unit_id")
+    assert edited.loc["u", "label"] == "5"
     with store.read() as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 3
+        assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 4
 
 
 def test_responses_come_later_and_never_change(make_study):
@@ -99,49 +358,44 @@ def test_ratings_go_out_and_come_in_again(make_study, tmp_path):
     assert one.equals(two)
 
 
-@pytest.mark.parametrize(
-    ("row", "says"),
-    [
-        ("{unit},refusal,r,human,9", "row 2: label '9' is none of 1, 2, 3, 4, 5"),
-        ("{unit},politeness,r,human,1", "row 2: the study has no rubric 'politeness'"),
-        ("p9|s|a,refusal,r,human,1", "row 2: the study has no response item 'p9|s|a'"),
-        ("{unit},,r,human,1", "row 2: the rubric is empty"),
-        ("{unit},refusal,r,human,", "row 2: neither a label nor an unscored_reason"),
-        ("{unit},refusal,r,model,", "row 2: neither a label nor an unscored_reason"),
-    ],
-)
-def test_imported_ratings_must_fit_the_study(make_study, tmp_path, row, says):
-    study, path = make_study(), tmp_path / "bad.csv"
-    header = "unit_id,rubric,rater_id,rater_kind,label\n"
-    path.write_text(header + row.format(unit=first_unit(study)) + "\n")
-    ratings, _ = read_ratings(path)
-    with pytest.raises(InputError) as raised:
-        import_ratings(study, ratings, "bad.csv")
-    assert says in str(raised.value)
-    assert study.ratings().empty
-
-
-def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study):
+def test_imported_ratings_must_fit_the_study(make_study):
     study = make_study()
+    said = {"unit_id": first_unit(study), "rubric": "refusal", "rater_id": "r"}
+    said |= {"rater_kind": "human", "label": "1"}
+    empty = "row 2: neither a label nor an unscored_reason"
+
+    def taken(**fields: str) -> tuple[int, int]:
+        return import_ratings(study, validate_ratings(pd.DataFrame([said | fields])), "f.csv")
+
+    for wrong, says in (
+        ({"label": "9"}, "row 2: label '9' is none of 1, 2, 3, 4, 5"),
+        ({"rubric": "politeness"}, "row 2: the study has no rubric 'politeness'"),
+        ({"unit_id": "p9|s|a"}, "row 2: the study has no response item 'p9|s|a'"),
+        ({"rubric": ""}, "row 2: the rubric is empty"),
+        *(({"label": "", "rater_kind": kind}, empty) for kind in ("human", "model")),
+    ):
+        with pytest.raises(InputError, match=re.escape(says)):
+            taken(**wrong)
+    assert study.ratings().empty
+    for label in ("1", "2", "1"):  # an import may take back what another said
+        assert taken(label=label, created_at="2026-01-01T00:00:00+00:00") == (1, 0)
+        assert study.ratings()["label"].tolist() == [label]
+        assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
+    with pytest.raises(InputError, match=r"f\.csv, row 2: rater 'r' is model here and human in"):
+        taken(rater_kind="model")
+    # A grade from elsewhere may be a probability alone, a person's label not.
     about = {"rater_id": "g", "rater_kind": "model", "label": "", "p_positive": "0.25"}
-    ratings = rating(study, **about)
-    assert [import_ratings(study, ratings, "grades.csv") for _ in range(2)] == [(1, 0), (0, 1)]
-    kept = study.ratings().iloc[0]
+    assert [taken(**about) for _ in range(2)] == [(1, 0), (0, 1)]
+    kept = study.ratings().set_index("rater_id").loc["g"]
     assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
     totals = grade_totals(study.store).iloc[0]
     assert (totals["labelled"], totals["unscored"]) == (1, 0)
-    person = ratings.assign(rater_kind="human", rater_id="ann")
     with pytest.raises(InputError, match="neither a label"):
-        import_ratings(study, person, "grades.csv")
-
-
-def test_a_store_of_another_version_is_refused(make_study):
-    study = make_study()
-    with study.store.write() as connection:
-        connection.execute(sa.text("update meta set value = '0' where key = 'schema'"))
-    study.close()
-    with pytest.raises(InputError, match="of version 0"):
-        open_study(study.folder)
+        taken(**about | {"rater_kind": "human", "rater_id": "ann"})
+    assert len(study.ratings()) == 2
+    rows = validate_ratings(pd.DataFrame([said, said | {"rater_id": "s"}]))
+    draws = rows.assign(draw=pd.array([1, None], dtype="Int64"))  # one may be missing
+    assert validate_ratings(draws)["draw"].tolist() == [1, 0]
 
 
 WRITER = """
@@ -179,46 +433,6 @@ def test_no_acknowledged_label_is_lost_by_kills(make_study, rounds):
     assert len(stored) <= len(acknowledged) + rounds
 
 
-def rating(study, **fields: str):
-    """One row for the first response unit, as a file would have it."""
-    row = {"unit_id": first_unit(study), "rubric": "refusal", "rater_id": "r"}
-    return validate_ratings(pd.DataFrame([row | {"rater_kind": "human", "label": "1"} | fields]))
-
-
-def test_draws_may_be_missing_among_whole_numbers(make_study):
-    two = pd.concat([rating(make_study()), rating(make_study(), rater_id="s")], ignore_index=True)
-    given = two.assign(draw=pd.array([1, None], dtype="Int64"))
-    assert validate_ratings(given)["draw"].tolist() == [1, 0]
-
-
-def test_a_rater_is_of_one_kind_in_the_whole_study(make_study):
-    study = make_study()
-    import_ratings(study, rating(study), "one.csv")
-    with pytest.raises(InputError, match=r"two\.csv, row 2: rater 'r' is model here and human in"):
-        import_ratings(study, rating(study, rater_kind="model"), "two.csv")
-    assert len(study.ratings()) == 1
-
-
-def test_the_present_text_counts_even_after_a_detour(make_study):
-    """Edited, graded again, edited back: the first grades are current again."""
-    study = make_study()
-    unit = first_unit(study)
-    present = study.rubrics["refusal"].hash
-    study.store.add_grades([attempt(unit, label="1", rubric_hash=present)])
-    study.store.add_grades([attempt(unit, label="5", rubric_hash="another")])
-    assert study.ratings()["label"].tolist() == ["1"]
-    assert study.store.ratings({"refusal": ["another"]})["label"].tolist() == ["5"]
-
-
-def test_an_import_may_take_back_what_another_said(make_study):
-    study = make_study()
-    for label in ("1", "2", "1"):
-        when = "2026-01-01T00:00:00+00:00"
-        assert import_ratings(study, rating(study, label=label, created_at=when), "f") == (1, 0)
-        assert study.ratings()["label"].tolist() == [label]
-        assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
-
-
 def test_two_extensions_at_once_are_one(make_study):
     study = make_study(pairs=6, sample=2)
     sample = study.store.sample()
@@ -246,9 +460,6 @@ def test_one_read_sees_one_state(make_study, database):
         assert connection.execute(count).scalar_one() == 1
     with study.store.write() as connection:  # and whoever writes sees the latest, as ever
         assert connection.get_isolation_level() != "REPEATABLE READ"
-
-
-# Totals of labels and of graders' work
 
 
 def dated(unit: str, at: int, *, rater: str = "g", **fields: object) -> GradeAttempt:
@@ -292,32 +503,23 @@ def test_attempts_add_up(make_study, database):
     assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
     assert totals.loc["i", "models"] == "{}"
+    models = pd.DataFrame({"rater_id": [*"ggh"], "models": ['{"m": 2}', '{"m": 1, "n": 4}', "{}"]})
+    assert models_that_answered(models) == {"g": {"n": 4, "m": 3}}
 
 
-def test_the_models_of_a_grader_are_those_of_all_its_rubrics():
-    models = [{"m": 2}, {"m": 1, "n": 4}, {}]
-    totals = pd.DataFrame({"rater_id": [*"ggh"], "models": map(json.dumps, models)})
-    assert models_that_answered(totals) == {"g": {"n": 4, "m": 3}}
+def test_a_label_keeps_the_language_and_the_text_shown(make_study, tmp_path):
+    study = make_study(rubrics=["refusal"])
+    rubric, desk = study.rubrics["refusal"], AnnotationDesk(study)
 
+    def label(rater: str, language: str, name: str = "") -> None:
+        task = task_of(desk, rater)
+        assert submit(desk, rater, task, "1", name or rater, language=language) == "stored"
 
-# Languages in which people were asked
-
-
-def label(study: Study, rater: str, language: str, name: str = "") -> None:
-    desk = AnnotationDesk(study)
-    task = task_of(desk, rater)
-    assert submit(desk, rater, task, "1", name or rater, language=language) == "stored"
-
-
-@pytest.fixture
-def study(make_study) -> Study:
-    return make_study(rubrics=["refusal"])
-
-
-def test_a_label_keeps_the_language_and_the_text_shown(study):
-    rubric = study.rubrics["refusal"]
-    for rater, language in (("r-en", "en"), ("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
-        label(study, rater, language)
+    assert "page_language" not in raters_to_split_by(study)
+    label("r-en", "en")
+    assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
+    for rater, language in (("r-de", "de"), ("r-fr", "fr"), ("r-old", "")):
+        label(rater, language)
     with study.store.read() as connection:
         rows = connection.execute(sa.select(labels)).all()
     found = {row.rater_id: (row.page_language, row.shown_hash, row.rubric_hash) for row in rows}
@@ -327,33 +529,295 @@ def test_a_label_keeps_the_language_and_the_text_shown(study):
         "r-fr": ("fr", rubric.hash, rubric.hash),  # not translated: the original was shown
         "r-old": ("", "", rubric.hash),
     }
+    write_table(exported_ratings(study), tmp_path / "ratings.csv")
+    table = read_table(tmp_path / "ratings.csv")
+    assert list(table) == [*RATINGS_COLUMNS, "page_language", "shown_hash"]
+    out = table.set_index("rater_id")[["page_language", "shown_hash"]]
+    assert out.loc["r-de"].tolist() == ["de", rubric.in_language("de").hash]
+    label("r-both", "de", "first")
+    label("r-both", "es", "second")
+    table = raters_to_split_by(study)
+    languages = dict(zip(table["rater_id"], table["page_language"], strict=True))
+    assert (languages["r-both"], languages["r-de"]) == ("", "de")  # who changed belongs to neither
+    with pytest.raises(ValueError, match="cannot have the key 'page_language'"):
+        BackgroundQuestion(key="page_language", question="Which?", options=("a", "b"))
+
+
+def test_every_act_says_who_and_what_the_latest_first(make_study):
+    study = make_study()
+    assert decisions.acts(study.store).empty
+    assert tuple(decisions.acts(study.store)) == decisions.ACT_COLUMNS
+    label_all(AnnotationDesk(study), "ann", most=1)
+    open_link(study.store, new_link_token(study.store))  # which is none
+    exclude(study.store, "ann", "too fast", "ada")
+    decisions.note_act(study.store, "export", "ratings.csv", "120 bytes", "ben")
+    readmit(study.store, "ann", "it was a slip", "ada")
+    pause(study.store, "lunch", "ada")
+    found = decisions.acts(study.store)
+    assert found["kind"].tolist() == ["pause", "readmit", "export", "exclude"]
+    assert found["done_by"].tolist() == ["ada", "ada", "ben", "ada"]
+    assert found.loc[2, ["about", "detail"]].tolist() == ["ratings.csv", "120 bytes"]
+    assert found["created_at"].is_monotonic_decreasing
+    # What is noted decides nothing, and is no decision.
+    assert oversight(study.store).paused
+    assert not oversight(study.store).exclusions
+    assert decisions_table(study.store)["kind"].tolist() == ["exclude", "readmit", "pause"]
+    for text in ("one", "one", "two", "two", "one"):
+        decisions.note_settings(study.store, text)
+    noted = decisions.acts(study.store)
+    assert noted["kind"].tolist() == ["settings"] * 3 + found["kind"].tolist()
+    assert noted["detail"][:3].nunique() == 2
+    assert noted.iloc[3:].reset_index(drop=True).equals(found)  # what was noted stays as it was
+
+
+def test_the_same_labels_are_the_same_look_and_others_leave_no_trace(make_study, any_database):
+    folder = make_study(**any_database).folder
+    for digests, record, numbers in (
+        ({"refusal": "first"}, True, {"refusal": 1}),
+        ({"refusal": "first"}, True, {"refusal": 1}),
+        ({"refusal": "second"}, False, {"refusal": 0}),
+        ({"refusal": "second", "hedging": "first"}, True, {"refusal": 2, "hedging": 1}),
+        ({"refusal": "first"}, True, {"refusal": 1}),
+    ):
+        with open_study(folder) as study:  # looks outlive the program
+            assert decisions.look_numbers(study.store, digests, record=record) == numbers
+            # To ask for the number of a look is none.
+            assert decisions.coming_looks(study.store, {"tone": "first"}) == {"tone": 1}
+    with open_study(folder) as study:
+        present = {"refusal": "third", "hedging": "first"}
+        assert decisions.coming_looks(study.store, present) == {"refusal": 3, "hedging": 1}
+
+
+def test_the_hash_knows_peoples_labels_and_nothing_else():
+    given = [("u1", "ann", "human", "1"), ("u2", "ann", "human", "2"), ("u1", "g", "model", "1")]
+    columns = ["unit_id", "rater_id", "rater_kind", "label"]
+    rows = pd.DataFrame(given, columns=columns).assign(order="", draw=0)
+    same = decisions.labels_hash(rows)
+    assert decisions.labels_hash(rows.iloc[::-1]) == same
+    assert decisions.labels_hash(rows[rows["rater_kind"] == "human"]) == same
+    assert decisions.labels_hash(rows.replace({"label": {"2": "3"}})) != same
 
 
 @pytest.mark.slow
-def test_the_export_has_the_language_where_it_is_not_english_alone(study, tmp_path):
-    label(study, "r-en", "en")
-    assert list(exported_ratings(study)) == list(RATINGS_COLUMNS)
-    label(study, "r-de", "de")
-    folder, out = study.folder, tmp_path / "ratings.csv"
-    german = study.rubrics["refusal"].in_language("de").hash
-    study.close()
-    assert main(["export", str(folder), "--out", str(out)]) == 0
-    table = read_table(out)
-    assert list(table) == [*RATINGS_COLUMNS, "page_language", "shown_hash"]
-    rows = table.set_index("rater_id")
-    assert rows.loc["r-de", ["page_language", "shown_hash"]].tolist() == ["de", german]
-    assert rows.loc["r-en", "page_language"] == "en"
-    with open_study(folder) as again:
-        assert len(table) == len(again.ratings())
+def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
+    study = make_study(**any_database)
+    about = {"rubric": "refusal", "grader": "g", "reference": "humans", "instead_of": 0.1 + 0.2}
+    found = {"objective": "kappa", "clusters": ["p1", "p2"]}
+    first = decisions.TunedThreshold(threshold=1 / 3, **found, **about)
+    second = decisions.TunedThreshold(threshold=0.1314, objective="f1", clusters=["p9"], **about)
+    with upgraded_without(study, threshold_events) as again:
+        assert decisions.TUNED_THRESHOLDS.all(again.store) == []
+        for added in ([], [first], [second]):
+            decisions.TUNED_THRESHOLDS.append(again.store, added)
+        assert decisions.TUNED_THRESHOLDS.all(again.store) == [first, second]
 
 
-def test_raters_can_be_split_by_their_language(study):
-    assert "page_language" not in raters_to_split_by(study)
-    label(study, "r-de", "de")
-    label(study, "r-both", "de", "first")
-    label(study, "r-both", "es", "second")
-    table = raters_to_split_by(study)
-    languages = dict(zip(table["rater_id"], table["page_language"], strict=True))
-    assert languages == {"r-both": "", "r-de": "de"}  # whoever changed belongs to neither
-    with pytest.raises(ValueError, match="cannot have the key 'page_language'"):
-        BackgroundQuestion(key="page_language", question="Which?", options=("a", "b"))
+def test_a_part_stands_as_it_was_given_first(make_study):
+    store = make_study().store
+    decisions.check_clusters(store, "refusal", "stance_id")
+    decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
+    decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
+    decisions.note_parts(store, "hedging", {"p1": "prove"}, "pair", "lead")
+    assert decisions.parts_of(store, "refusal") == {"p1": "learn", "p2": "prove", "p3": "prove"}
+    assert decisions.rubrics_improved(store) == ["refusal", "hedging"]
+    assert decisions.acts(store).empty, "the log of acts has sentences, not these"
+    decisions.check_clusters(store, "refusal", "pair")
+    with pytest.raises(InputError, match=r"split by 'pair', and analysis\.cluster is now 'unit'"):
+        decisions.check_clusters(store, "refusal", "unit")
+
+
+def test_a_reading_of_the_proof_is_numbered_by_its_content_over_all_graders(make_study):
+    store = make_study().store
+
+    def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
+        reading = decisions.ProofReading(old="o", new=new, content=content)
+        return decisions.read_proof(store, rubric, reading, "lead")
+
+    assert [read("a"), read("b"), read("a", "i"), read("b", "j"), read("a")] == [1, 1, 2, 3, 1]
+    assert read("a", rubric="hedging") == 1
+    assert decisions.contents_read(store, "refusal") == ["h", "i", "j"]
+    assert decisions.contents_read(store, "hedging") == ["h"]
+
+
+def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_learned(make_study):
+    store = make_study().store
+    parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
+    decisions.note_parts(store, "refusal", parts, "pair", "lead")
+    text, other = "m#prompt-01234567", "m#prompt-abcdefab"
+    tried, older = (decisions.Tried(origin=each, is_new=True, has_own_text=True) for each in "ab")
+    plain = decisions.Tried(origin="another", is_new=True, has_own_text=False)
+    decisions.note_candidates(store, "refusal", {text: tried, "model": plain, other: tried}, "lead")
+    decisions.note_candidates(
+        store, "refusal", {text: older}, "lead"
+    )  # each is kept as it was first
+    assert decisions.candidates_of(store, "refusal") == {text: tried, "model": plain, other: tried}
+    assert decisions.chosen_on(store, "refusal") == {}, "who was tried only was not chosen"
+    for _ in range(2):
+        decisions.note_choice(store, "refusal", text, ["p2"], "lead")
+    decisions.note_choice(store, "refusal", "model", ["p2", "p3"], "lead")
+    assert decisions.chosen_on(store, "refusal") == {text: {"p2"}, "model": {"p2", "p3"}}
+    assert decisions.texts_led_by(store, "refusal") == {
+        "01234567": {"p1", "p2"},
+        "abcdefab": {"p1"},
+    }
+    for outcome, price in (("not_shown", 1.0), ("not_shown", 2.0), ("better", None)):
+        end = {"outcome": outcome, "low": None, "price": price}
+        decisions.note_end(store, "refusal", end, "lead")
+    assert [end["outcome"] for _, end in decisions.ends_of(store)] == ["not_shown", "better"]
+
+
+UNIT = "p0001|s1"
+ABOUT = ("even-handedness", UNIT, "g")
+
+
+def test_the_latest_reply_to_each_order_and_draw_stands_once(make_study):
+    study = make_study(pairs=1)
+
+    def reply(raw: str, order: str = "ab", draw: int = 0, **other: object) -> GradeAttempt:
+        return GradeAttempt(**GIVEN | other, order=order, draw=draw, raw=raw)
+
+    given = [reply("first"), reply("second"), reply("turned", "ba"), reply("second", draw=1)]
+    given += [reply("older text", draw=2, rubric_hash="before"), reply(" ", draw=3)]
+    given += [reply("another grader's", rater_id="h"), reply("another's", unit_id="p0002|s1")]
+    study.store.add_grades(given)
+    accepted = {ABOUT[0]: ("now",)}
+    assert replies.raw_replies(study.store, [ABOUT], accepted) == {ABOUT: ["second", "turned"]}
+    assert replies.raw_replies(study.store, [("refusal", UNIT, "g")], accepted) == {}
+    many = [(ABOUT[0], f"p{n}|s1", "g") for n in range(900)]
+    assert replies.raw_replies(study.store, [*many, ABOUT], accepted) == {
+        ABOUT: ["second", "turned"]
+    }
+
+
+GIVEN = {"rater_id": "g", "rubric": ABOUT[0], "unit_id": UNIT, "rubric_hash": "now", "label": "C"}
+ATTACK = {"attack": "flattery", "target": "A", "side": "a", "suite": "1"}
+
+
+def test_replies_are_known_by_their_prompt_under_attack_too(make_study):
+    study = make_study(pairs=1)
+    facts = {"reply_id": "r1", "created": 5, "choice": 2}
+    lost = {"label": "", "unscored_reason": "request_failed"}
+    study.store.add_grades(
+        [
+            GradeAttempt(**GIVEN, order="ab", provenance=facts),
+            AttackedGrade(**GIVEN, **ATTACK, order="ab", provenance={"reply_id": "r2"}),
+            AttackedGrade(**GIVEN | lost, **ATTACK, order="ab", provenance={"reply_id": "r3"}),
+            GradeAttempt(**GIVEN | {"rater_id": "h"}, order="ab", provenance=facts),
+        ]
+    )
+    clean = (UNIT, ABOUT[0], "ab")
+    assert replies.known_replies(study.store, "g") == {
+        clean: [facts],
+        (*clean, "flattery", "A", "a"): [{"reply_id": "r2", "created": None, "choice": None}],
+    }
+
+
+@pytest.mark.parametrize("attacked", [False, True])
+def test_who_gave_probabilities_without_reasoning_is_known(make_study, attacked):
+    study = make_study(pairs=1)
+
+    def grade(effort: str, method: str) -> None:
+        given = GIVEN | {"prob_method": method}
+        provenance = {"settings": {"reasoning_effort": effort} if effort else {}}
+        kind = AttackedGrade(**given, **ATTACK, provenance=provenance) if attacked else None
+        study.store.add_grades([kind or GradeAttempt(**given, provenance=provenance)])
+
+    grade("", "logprobs")
+    grade("none", "")
+    assert not replies.gave_without_reasoning(study.store, "g")
+    grade("none", "logprobs")
+    assert replies.gave_without_reasoning(study.store, "g")
+    assert not replies.gave_without_reasoning(study.store, "h")
+
+
+def attacked(study: Study, label: str = "3", **about: object) -> AttackedGrade:
+    usual = {"attack": "plain_order", "target": "5", "side": "", "suite": "1", "draw": 0}
+    usual |= {"rater_id": "g", "rubric": "refusal", "unit_id": "u"}
+    digest = study.rubrics["refusal"].hash
+    return AttackedGrade(label=label, rubric_hash=digest, **usual | about)  # type: ignore[arg-type]
+
+
+def test_what_failed_for_the_network_is_open_and_only_the_last_suite_counts(make_study):
+    study = make_study()
+    accepted = study.accepted_hashes()
+
+    def finished(suite: str = "1") -> dict[tuple[str, str, str, str, int], str]:
+        return replies.finished_trials(study.store, "g", "refusal", accepted["refusal"], suite)
+
+    failed = attacked(study, "", unscored_reason="request_failed")
+    refused = attacked(study, "", attack="flattery", unscored_reason="refusal")
+    about = {"rater_id": "g", "rubric": "refusal", "rubric_hash": accepted["refusal"][0]}
+    usual = GradeAttempt(**about, unit_id="u", label="1")
+    study.store.add_grades([failed, refused, usual])
+    assert finished() == {("u", "flattery", "5", "", 0): ""}
+    study.store.add_grades([attacked(study, "5")])
+    assert finished()["u", "plain_order", "5", "", 0] == "5"
+    assert finished("2") == {}
+    assert study.ratings()["label"].tolist() == ["1"]  # in a table of its own
+    study.store.add_grades([attacked(study, "4", suite="2"), attacked(study, "5", suite="2")])
+    table = replies.attacked_table(study.store, accepted)
+    assert table[["attack", "label"]].to_numpy().tolist() == [["plain_order", "5"]]
+    assert replies.attacked_table(study.store, {"refusal": ("another",)}).empty
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_of_it_says_the_same(make_study, tmp_path, suffix):
+    study, file = make_study(), tmp_path / f"attacked.{suffix}"
+    stated = {"1": 0.25, "5": 0.75}
+    study.store.add_grades([attacked(study), attacked(study, attack="clean", probabilities=stated)])
+    table = replies.attacked_table(study.store, study.accepted_hashes())
+    write_table(attacked_text(table), file)
+    read = read_attacked(file)
+    pd.testing.assert_frame_equal(read, table[list(ATTACKED_COLUMNS)], check_dtype=False)
+
+
+def test_a_file_that_is_none_is_refused(make_study, tmp_path):
+    study, file = make_study(), tmp_path / "attacked.csv"
+    study.store.add_grades([attacked(study)])
+    written = attacked_text(replies.attacked_table(study.store, study.accepted_hashes()))
+    wrong = ("[1]", "{", '{"1": "x"}', '{"1": NaN}', '{"1": 9}', "[" * 99_999)
+    cells = [("attack", "none of ours"), ("draw", "-1")]
+    for column, cell in (*cells, *(("probabilities", each) for each in wrong)):
+        write_table(written.assign(**{column: cell}), file)
+        with pytest.raises(InputError, match=r"attacked\.csv, row 2: attack, draw or prob"):
+            read_attacked(file)
+        write_table(written.drop(columns=column), file)
+        with pytest.raises(InputError, match=f"no column '{column}'"):
+            read_attacked(file)
+
+
+def test_a_batch_is_under_way_from_when_it_is_intended_until_its_grades_are_there(make_study):
+    store = make_study().store
+    asked = replies.BatchRequest("c1", "refusal", "h", "u", "ab", 0, more=[], trial=[])
+    journal = replies.BatchJournal(store)
+    first = replies.Chunk(chunk="one", rater_id="g", base_url="https://x", requests=(asked,))
+    for chunk in (
+        first,
+        replies.Chunk(chunk="two", rater_id="g", base_url="https://x", requests=()),
+    ):
+        journal.intend(chunk)
+    assert [each.batch_id for each in journal.under_way("g")] == ["", ""]
+    journal.submitted("one", "b7")
+    named, other = journal.under_way("g")
+    assert (named.batch_id, named.requests, other.batch_id) == ("b7", (asked,), "")
+    journal.abandoned("two")
+    assert (journal.count("g"), journal.count("other"), journal.known_batches()) == (2, 0, {"b7"})
+    grade = GradeAttempt(rater_id="g", rubric="refusal", unit_id="u", rubric_hash="h", label="1")
+    journal.collected("one", "b7", [grade])
+    assert journal.under_way("g") == []
+    assert store.finished_grades("g", "refusal", ["h"]) == {("u", "", 0)}
+
+
+def test_the_price_of_an_improvement_is_that_of_all_attempts_since_it_began(make_study):
+    store = make_study().store
+
+    def grade(unit: str, cost: float | None) -> GradeAttempt:
+        about = GIVEN | {"rubric": "refusal", "unit_id": unit}
+        return GradeAttempt(**about, provenance={"cost_usd": cost})
+
+    decisions.note_parts(store, "refusal", {"c": "learn"}, "item", "ann")
+    store.add_grades([grade("u", 0.25), grade("u", 0.5000004), grade("v", 8.0)])
+    assert decisions.price_of(store, "refusal", ["g"], ["u"]) == 0.75
+    assert decisions.price_of(store, "refusal", ["other"], ["u"]) == 0
+    store.add_grades([grade("u", None)])
+    assert decisions.price_of(store, "refusal", ["g"], ["u"]) is None

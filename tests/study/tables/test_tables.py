@@ -1,9 +1,14 @@
-"""Tables as files: their cells, the fast reader, formats, and ratings read in pieces."""
+"""Tables as files: cells, formats, limits, ratings read in pieces; marks; and who reads them."""
 
 import csv
+import errno
+import logging
+import os
+import stat
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +16,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.exchange.readers import plain_files
 from evenhand.exchange.readers.reading import read_export
+from evenhand.study import open_study
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import (
     first_repeat,
@@ -21,19 +28,17 @@ from evenhand.study.tables.columns import (
     require_columns,
     require_rows,
 )
-from evenhand.study.tables.formats import (
-    batches_of,
-    check_arrow,
-    check_parquet,
-    guarded,
-    pieces_of,
-    read_table,
-    unguarded_frame,
-    write_table,
+from evenhand.study.tables.files import tighten
+from evenhand.study.tables.ratings import (
+    MOST_MARKS,
+    Mark,
+    lie_within,
+    other_way_round,
+    pieces,
+    read_marks,
+    written_marks,
 )
-
-# Cells that no spreadsheet runs
-
+from harness.studies import write_pairs, write_responses
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
@@ -43,51 +48,28 @@ TEXTS = [
 
 def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
     frame = pd.DataFrame({"text": TEXTS, "number": [-1.5] * len(TEXTS), "other": "x"})
-    write_table(frame, tmp_path / "table.csv")
-
+    formats.write_table(frame, tmp_path / "table.csv")
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         cells = [row["text"] for row in csv.DictReader(file)]
     assert not [cell for cell in cells if cell[:1] in "=+-@\t\r\n" and cell not in ("", "-0.5")]
-    again = read_table(tmp_path / "table.csv")
+    again = formats.read_table(tmp_path / "table.csv")
     assert again["text"].tolist() == TEXTS
     assert set(again["number"]) == {"-1.5"}
+    assert all(formats.guarded(text) in (text, "'" + text) for text in TEXTS)
+    for suffix in ("jsonl", "parquet"):  # which keep the text
+        formats.write_table(frame[["text"]], tmp_path / f"table.{suffix}")
+        assert formats.read_table(tmp_path / f"table.{suffix}")["text"].tolist() == TEXTS
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_other_formats_keep_the_text(tmp_path, suffix):
-    write_table(pd.DataFrame({"text": TEXTS}), tmp_path / f"table{suffix}")
-
-    assert read_table(tmp_path / f"table{suffix}")["text"].tolist() == TEXTS
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_taking_one_apostrophe_off_restores(text):
-    assert guarded(text) in (text, "'" + text)
-
-
-@pytest.mark.parametrize("sign", "＝＋－＠")
-def test_full_width_signs_begin_a_formula_too(sign):
+def test_full_width_signs_begin_a_formula_too():
     """Some spreadsheets read them as the usual signs. Version 0.2.0 left them bare."""
-    text = f'{sign}HYPERLINK("http://h")'
-    assert guarded(text) == f"'{text}"
-    assert guarded(f"'{text}") == f"''{text}"
-    frame = pd.DataFrame({"a": [guarded(text), guarded(f"'{text}")]})
-    assert unguarded_frame(frame, frame.to_csv().encode())["a"].tolist() == [text, f"'{text}"]
-
-
-# The fast reader of large files
-
-
-def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    found: list[object] = []
-    for from_size in (0, 10**12):
-        monkeypatch.setattr(formats, "_LARGE", from_size)
-        try:
-            frame = read_table(path)
-            found.append((list(frame), frame.to_numpy().tolist(), list(frame.index)))
-        except InputError as error:
-            found.append(str(error))
-    return found
+    for sign in "＝＋－＠":
+        text = f'{sign}HYPERLINK("http://h")'
+        assert formats.guarded(text) == f"'{text}"
+        assert formats.guarded(f"'{text}") == f"''{text}"
+        frame = pd.DataFrame({"a": [formats.guarded(text), formats.guarded(f"'{text}")]})
+        again = formats.unguarded_frame(frame, frame.to_csv().encode())
+        assert again["a"].tolist() == [text, f"'{text}"]
 
 
 @pytest.mark.parametrize(
@@ -98,57 +80,49 @@ def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
      b"\n1,2\n"],
 )  # fmt: skip
 def test_the_fast_reader_agrees_with_the_careful_one(tmp_path, content, monkeypatch):
-    path = tmp_path / "table.csv"
+    path, found = tmp_path / "table.csv", []
     path.write_bytes(content)
-    fast, careful = _both_ways(path, monkeypatch)
-    assert fast == careful
+    for from_size in (0, 10**12):
+        monkeypatch.setattr(formats, "_LARGE", from_size)
+        try:
+            frame = formats.read_table(path)
+            found.append((list(frame), frame.to_numpy().tolist(), list(frame.index)))
+        except InputError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
-def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path):
+def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "_LARGE", 10_000)
     path = tmp_path / "table.csv"
-    rows = [f"unit{n:09d},{n % 5}" for n in range(80_000)]
+    rows = [f"unit{n:09d},{n % 5}" for n in range(2000)]
     path.write_text("unit_id,label\n" + "\n".join(rows) + "\n", "utf-8")
-    assert path.stat().st_size > formats._LARGE
-    frame = read_table(path)
-    texts = pd.DataFrame({"text": ["=x", "'=x", "plain"] * 60_000, "other": "y"})
-    write_table(texts, tmp_path / "texts.csv")  # of which no cell is a formula
-    assert read_table(tmp_path / "texts.csv")["text"].tolist() == texts["text"].tolist()
+    frame = formats.read_table(path)
+    texts = pd.DataFrame({"text": ["=x", "'=x", "plain"] * 2000, "other": "y"})
+    formats.write_table(texts, tmp_path / "texts.csv")  # of which no cell is a formula
+    assert formats.read_table(tmp_path / "texts.csv")["text"].tolist() == texts["text"].tolist()
     assert isinstance(frame.index, pd.RangeIndex)
     assert frame["label"].tolist()[:3] == ["0", "1", "2"]
     path.write_text("unit_id,label\n" + "\n".join([*rows, "u"]) + "\n", "utf-8")
-    with pytest.raises(InputError, match="row 80002: 1 cells where the header has 2"):
-        read_table(path)
-
-
-# Checks of columns
-
-
-TABLE = pd.DataFrame(
-    [("a", "1"), ("b", "1"), ("a", "2"), ("b", "1"), ("a", "1")],
-    columns=["id", "text"],
-    index=[0, 1, 3, 4, 6],  # blank lines in between
-)
+    with pytest.raises(InputError, match="row 2002: 1 cells where the header has 2"):
+        formats.read_table(path)
 
 
 def test_columns_are_required_and_taken_names_and_a_header_alone_refused():
-    require_columns(TABLE, ("id", "text"), "f.csv")
-    refuse_columns(TABLE, {"side"}, "f.csv")
-    require_rows(TABLE, "f.csv", "pairs")
+    table = pd.DataFrame({"id": list("ababa"), "text": list("11211")}, index=[0, 1, 3, 4, 6])
+    require_columns(table, ("id", "text"), "f.csv")
+    refuse_columns(table, {"side"}, "f.csv")
+    require_rows(table, "f.csv", "pairs")
     with pytest.raises(InputError, match=r"^f\.csv: the column 'x' is missing; add it$"):
-        require_columns(TABLE, ("id", "x", "y"), "f.csv", "; add it")
+        require_columns(table, ("id", "x", "y"), "f.csv", "; add it")
     with pytest.raises(InputError, match="'id' means something else here"):
-        refuse_columns(TABLE, ("text", "id"), "f.csv")
+        refuse_columns(table, ("text", "id"), "f.csv")
     with pytest.raises(InputError, match=r"^f\.csv has a header but no pairs; add at least one"):
-        require_rows(TABLE.iloc[:0], "f.csv", "pairs")
-
-
-def test_the_first_row_that_stood_before_comes_with_where_it_stood():
-    assert first_repeat(TABLE, ["id", "text"]) == (3, 1)
-    assert first_repeat(TABLE, ["id"]) == (2, 0)
-    assert first_repeat(TABLE.iloc[:3], ["id", "text"]) is None
-
-
-# Limits of what is read
+        require_rows(table.iloc[:0], "f.csv", "pairs")
+    # The first row that stood before comes with where it stood; blank lines lie in between.
+    assert first_repeat(table, ["id", "text"]) == (3, 1)
+    assert first_repeat(table, ["id"]) == (2, 0)
+    assert first_repeat(table.iloc[:3], ["id", "text"]) is None
 
 
 def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
@@ -158,9 +132,14 @@ def bomb(text: str = "x" * 1_000_000, rows: int = 2000) -> pa.Table:
 
 
 def write_bomb(table: pa.Table, path: Path, use_dictionary: bool = True) -> None:
-    parquet.write_table(
-        table, path, compression="zstd", use_dictionary=use_dictionary, store_schema=False
-    )
+    how = {"compression": "zstd", "use_dictionary": use_dictionary}
+    parquet.write_table(table, path, **how, store_schema=False)
+
+
+def in_pieces(path: Path) -> Iterator[pa.Table]:
+    """What `--engine dask` reads."""
+    for piece in formats.pieces_of(str(path), ["unit_id", "label"], {"label": "text"}):
+        yield from formats.batches_of(piece, {"label": "text"})
 
 
 @pytest.mark.slow
@@ -172,39 +151,33 @@ def test_a_parquet_file_of_gigabytes_is_refused_in_a_sentence(tmp_path):
     tracemalloc.start()
     before = pa.total_allocated_bytes()
     with pytest.raises(InputError, match="holds more than 1,024 MB once it is unpacked"):
-        read_table(path)
+        formats.read_table(path)
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     assert pa.total_allocated_bytes() - before < 50_000_000
     tracemalloc.stop()
     rows = tmp_path / "rows.parquet"  # a null is stored as nothing at all
     parquet.write_table(pa.table({"label": pa.nulls(40_000_001, pa.string())}), rows)
     with pytest.raises(InputError, match="has more than 40,000,000 cells"):
-        read_table(rows)
+        formats.read_table(rows)
 
 
 def test_an_arrow_file_whose_texts_are_by_reference_is_refused(tmp_path):
     table = bomb().select(["text"])
     with pytest.raises(InputError, match="once it is unpacked"):
-        check_arrow(table, "data.arrow")
+        formats.check_arrow(table, "data.arrow")
     path = tmp_path / "data.arrow"
     feather.write_feather(table, path, compression="uncompressed")
     with pytest.raises(InputError):
         read_export(path, "huggingface")
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int64(), pa.float64()])
-def test_what_fits_is_read(tmp_path, kind):
+def test_what_fits_is_read(tmp_path):
     path = tmp_path / "fits.parquet"
-    table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
-    parquet.write_table(table, path)
-    check_parquet(path)
-    assert len(read_table(path)) == 30
-
-
-def in_pieces(path: Path) -> Iterator[pa.Table]:
-    """What `--engine dask` reads."""
-    for piece in pieces_of(str(path), ["unit_id", "label"], {"label": "text"}):
-        yield from batches_of(piece, {"label": "text"})
+    for kind in (pa.string(), pa.large_string(), pa.int64(), pa.float64()):
+        table = pa.table({"a": pa.array([1, 2, 2] * 10).cast(kind), "b": [["x"]] * 30})
+        parquet.write_table(table, path)
+        formats.check_parquet(path)
+        assert len(formats.read_table(path)) == 30
 
 
 @pytest.mark.slow
@@ -258,9 +231,6 @@ def test_a_workbook_is_bounded_by_what_it_unpacks_to(tmp_path, monkeypatch):
         read_export(path)
 
 
-# Ratings read in pieces
-
-
 WANTED = ("unit_id", "label", "p_positive", "draw")
 ROWS = pd.DataFrame(
     [("u1", "yes", "0.25", "0", "1.5"), ("u2", "", "", "1", "2"),
@@ -270,16 +240,16 @@ ROWS = pd.DataFrame(
 
 
 def rows_at(source: str, **theirs: str) -> pd.DataFrame:
-    found = pieces_of(source, WANTED, theirs)
-    tables = [table for piece in found for table in batches_of(piece, theirs)]
+    found = formats.pieces_of(source, WANTED, theirs)
+    tables = [table for piece in found for table in formats.batches_of(piece, theirs)]
     return pa.concat_tables(tables).to_pandas()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_every_format_gives_the_texts_and_row_numbers_of_the_whole_table(suffix, tmp_path):
     file = tmp_path / f"ratings.{suffix}"
-    write_table(ROWS, file)
-    found, whole = rows_at(str(file)), read_table(file)
+    formats.write_table(ROWS, file)
+    found, whole = rows_at(str(file)), formats.read_table(file)
     assert found.drop(columns="row").to_numpy().tolist() == ROWS[[*WANTED]].to_numpy().tolist()
     assert found["row"].tolist() == whole.index.tolist()
 
@@ -301,10 +271,10 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, mon
     (tmp_path / "deep").mkdir()
     table = pa.Table.from_pandas(ROWS.astype(object))
     parquet.write_table(table, tmp_path / "deep" / "a.parquet", row_group_size=1)
-    write_table(ROWS, tmp_path / "b.csv")
+    formats.write_table(ROWS, tmp_path / "b.csv")
     for name in ("_SUCCESS", ".hidden.csv", "notes.txt"):
         (tmp_path / name).write_text("no ratings", "utf-8")
-    found = pieces_of(str(tmp_path), WANTED, {})
+    found = formats.pieces_of(str(tmp_path), WANTED, {})
     pieces = [("b.csv", 0, 3), ("a.parquet", 0, 2), ("a.parquet", 2, 2)]
     assert [(each.name, each.first, each.rows) for each in found] == pieces
     assert rows_at(str(tmp_path))["row"].tolist() == [0, 1, 2, 3, -1, 0, 1, 2]
@@ -321,17 +291,123 @@ def test_an_object_store_is_read_through_fsspec():
         rows_at("memory://elsewhere")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
+def test_what_cannot_be_read_is_named(tmp_path):
+    for name, content, said in (
         ("r.csv", "unit_id,label\nu1,yes,more\n", "as CSV: .*Expected 2 columns, got 3"),
         ("r.csv", "", "r.csv cannot be read as CSV"),
         ("r.jsonl", '{"unit_id": "u1"}\nno\n', "r.jsonl, line 2: not valid JSON"),
         ("r.parquet", "PAR1", "r.parquet cannot be read as Parquet"),
         ("r.txt", "unit_id\n", "holds no .csv, .jsonl or .parquet file"),
-    ],
-)
-def test_what_cannot_be_read_is_named(name, content, said, tmp_path):
-    (tmp_path / name).write_text(content, "utf-8")
-    with pytest.raises(InputError, match=said):
-        rows_at(str(tmp_path / name))
+    ):
+        (tmp_path / name).write_text(content, "utf-8")
+        with pytest.raises(InputError, match=said):
+            rows_at(str(tmp_path / name))
+
+
+def mark(start: Any = 0, end: Any = 1, text: Any = "response", **more: Any) -> dict[str, Any]:
+    return {"text": text, "start": start, "end": end} | more
+
+
+def test_marks_are_read_in_their_order_and_written_again():
+    given = [mark(5, 7), mark(0, 5), mark(1, 2, "a")]
+    read = read_marks(given)
+    assert read == (Mark("a", 1, 2), Mark("response", 0, 5), Mark("response", 5, 7))
+    assert read_marks(written_marks(read)) == read
+    assert read_marks([]) == ()
+    most = read_marks([mark(2 * n, 2 * n + 1) for n in range(MOST_MARKS)])
+    assert len(most) == MOST_MARKS
+
+
+def test_what_is_no_list_of_marks_is_refused():
+    for wrong in (
+        *(None, {}, "text", [None], [[0, 1]]),
+        *([mark(start)] for start in (2, -1, 0.0, "0", False)),
+        *([mark(**{part: each})] for part, each in (("end", 0), ("end", True), ("text", 3))),
+        [mark(more=1)],
+        *([mark(0, end), mark(2, 4)] for end in (3, 9)),
+        [mark(0, 3), mark(0, 3)],
+        [mark(2 * n, 2 * n + 1) for n in range(MOST_MARKS + 1)],
+    ):
+        assert read_marks(wrong) is None, wrong
+
+
+def test_marks_lie_within_a_response():
+    texts = {"response_a": "a\N{GRINNING FACE}b", "response_b": "", "prompt_a": "Why?"}
+    assert lie_within([Mark("response_a", 0, 3)], texts)  # code points, not bytes or UTF-16
+    for name, end in (("response_a", 4), ("response_b", 1), ("prompt_a", 1), ("response", 1)):
+        assert not lie_within([Mark(name, 0, end)], texts)
+
+
+def test_sides_change_places_and_back():
+    marks = (Mark("response_a", 0, 1), Mark("response_b", 2, 3))
+    assert other_way_round(marks) == (Mark("response_a", 2, 3), Mark("response_b", 0, 1))
+    assert other_way_round(other_way_round(marks)) == marks
+    assert other_way_round([Mark("response", 0, 1)]) == (Mark("response", 0, 1),)
+
+
+def test_pieces_make_the_text_again():
+    text = "One \N{GRINNING FACE} two."
+    cut = pieces(text, [("b", Mark("r", 4, 9)), ("a", Mark("r", 0, 5)), ("a", Mark("r", 6, 99))])
+    assert "".join(part for part, _ in cut) == text
+    assert cut[1] == ("\N{GRINNING FACE}", ("b", "a"))
+    assert pieces("", []) == []
+
+
+def open_to_others(folder: Path) -> list[str]:
+    every = [folder, *folder.rglob("*")]
+    return [str(each) for each in every if stat.S_IMODE(each.lstat().st_mode) & 0o077]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Path]:
+    """Made as on many a server: group and others may do everything."""
+    before = os.umask(0)
+    folder, pairs = tmp_path / "study", write_pairs(tmp_path / "pairs.csv")
+    responses = write_responses(tmp_path / "responses.jsonl")
+    assert main(["new", str(folder), "--pairs", str(pairs), "--sample", "4"]) == 0
+    assert main(["import", str(folder), str(responses)]) == 0
+    yield folder
+    os.umask(before)
+
+
+@pytest.mark.slow
+def test_under_a_loose_umask_all_is_private(study):
+    with open_study(study) as opened:
+        opened.store.subjects()
+        assert (study / "study.db-wal").exists(), "the log is there while the store is open"
+        assert open_to_others(study) == []
+    assert main(["grade", str(study), "--grader", "baseline:lexical"]) == 0
+    assert main(["report", str(study), "--figures", str(study / "figures")]) == 0
+    assert main(["export", str(study), "--out", str(study / "ratings.csv")]) == 0
+    assert (study / "report" / "report.html").exists()
+    assert open_to_others(study) == []
+
+
+@pytest.mark.slow
+def test_one_that_others_could_read_is_closed_with_a_note(study, caplog, monkeypatch):
+    outside = study.with_name("elsewhere.csv")
+    outside.write_text("mine")
+    (study / "link.csv").symlink_to(outside)
+    (study / "study.db").chmod(0o644)
+    study.chmod(0o755)
+    with caplog.at_level(logging.WARNING), open_study(study):
+        pass
+    assert f"others could read {study}; only you can from now on" in caplog.text
+    assert open_to_others(study) == [str(study / "link.csv")]
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o666, "what a link leads to is left alone"
+    caplog.clear()
+    with open_study(study):
+        pass
+    assert not caplog.records
+    study.chmod(0o755)
+    link = study.with_name("linked")
+    link.symlink_to(study)
+    assert tighten(link) == 1  # behind a link as well
+    assert open_to_others(study) == [str(study / "link.csv")]
+    study.chmod(0o755)
+
+    def read_only(path: Path, mode: int) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "chmod", read_only)
+    assert tighten(study) == 0

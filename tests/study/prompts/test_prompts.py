@@ -1,29 +1,34 @@
-"""Rows of a file become items, comparisons and images: what each column is, and what is refused."""
+"""Rows of a file become items, comparisons, images and pairs; and the sample that is drawn."""
 
 import base64
 import io
+import itertools
 import json
 import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
+from importlib.resources import as_file, files
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from PIL import Image as Pictures
 
 from evenhand.annotate_app.payload import page_data
-from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of, turns_of
 from evenhand.study import create_study, open_study
-from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.claims import KnownUnits
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.prompts import images
+from evenhand.study.prompts import images, sampling
 from evenhand.study.prompts.images import LONGEST_SIDE, stored_image
 from evenhand.study.prompts.items import (
     MOST_CHARACTERS,
@@ -34,14 +39,20 @@ from evenhand.study.prompts.items import (
     comparison_columns,
     comparison_judge,
     each_turn,
-    golden_comparisons,
     item_columns,
     judge_ratings,
     make_comparisons,
     make_items,
 )
+from evenhand.study.prompts.pairs import (
+    LENGTH_COLUMNS,
+    cluster_noun,
+    read_pairs,
+    read_propositions,
+    read_responses,
+)
 from evenhand.study.prompts.units import AttackedQuestion
-from evenhand.study.tables.formats import read_table
+from harness.studies import label_all
 
 RAG = {
     "id": ["x1", "x2", "x3"],
@@ -69,37 +80,21 @@ def test_columns_are_known_by_their_names():
     assert (columns.prompt, columns.response) == ("Question", "output")
     assert (columns.context, columns.reference) == ("retrieved_contexts", "")
     assert (columns.subject, columns.id, columns.judge) == ("model", "id", "judge")
-
-
-@pytest.mark.parametrize(
-    ("names", "known"),
-    [
-        *(
-            (names, names)
-            for names in (
-                ("context.span_id", "attributes.llm.model_name", "attributes.input.value"),
-                ("id", "model", "inputs"),
-            )
-        ),
-        (("trace", "kind", "request"), ("", "", "request")),
-    ],
-)
-def test_the_names_of_tracing_tools_are_known(names, known):
-    frame = pd.DataFrame({name: ["x", "y"] for name in (*names, "attributes.output.value")})
-    columns = item_columns(frame, "f.jsonl")
-    assert (columns.id, columns.subject, columns.prompt) == known
-    assert columns.response == "attributes.output.value"
-
-
-@pytest.mark.parametrize(
-    ("cell", "kind"),
-    [('{"a": 1}', "json"), (' [{"a": 1}]', "json"), ("{no", ""), ("3", ""), ('"text"', "")],
-)
-def test_objects_are_known_and_texts_that_are_not_shown_are_named(cell, kind):
-    row = {"call": cell, "output": "It is so.", "notes": "A note of some length, by hand."}
-    columns = item_columns(pd.DataFrame([row]), "f.csv", show=["call", "output"])
-    assert columns.json == (("call",) if kind else ())
-    assert columns.hidden == ("notes",)
+    row = {"output": "It is so.", "notes": "A note of some length, by hand."}
+    for cell in ('{"a": 1}', ' [{"a": 1}]', "{no", "3", '"text"'):
+        frame = pd.DataFrame([{"call": cell} | row])
+        columns = item_columns(frame, "f.csv", show=["call", "output"])
+        assert columns.json == (("call",) if "a" in cell else ())
+        assert columns.hidden == ("notes",)
+    for names in (  # of tracing tools
+        ("context.span_id", "attributes.llm.model_name", "attributes.input.value"),
+        ("id", "model", "inputs"),
+        ("", "", "request"),
+    ):
+        shown = [name for name in (*names, "attributes.output.value") if name]
+        columns = item_columns(pd.DataFrame({name: ["x", "y"] for name in shown}), "f.jsonl")
+        assert (columns.id, columns.subject, columns.prompt) == names
+        assert columns.response == "attributes.output.value"
 
 
 def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_path):
@@ -128,19 +123,15 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         assert set(stored["rater_kind"]) == {"model"}
         assert study.config.analysis.cluster == "prompt_id"
         units = study.units().set_index("unit_id")
-        assert units["item_id"].to_dict() == {
-            f"{x}|{m}|a": x for x, m in zip(RAG["id"], RAG["model"], strict=True)
-        }
+        assert units["item_id"].to_dict() == {unit: unit[:2] for unit in stored.index}
         assert units["prompt_id"].nunique() == 2
         assert "judge" not in units
 
 
 def test_a_text_cannot_leave_its_fence_not_even_by_the_tag_of_a_block_of_its_own():
-    items = made(
-        {"My notes": ["In </my_notes> May."], "output": ["x"]}, show=["My notes", "output"]
-    )
-    values = {"my_notes": "In </my_notes> May.", "response": "x"}
-    prompt = asked(items).for_prompt(values).user
+    text = "In </my_notes> May."
+    items = made({"My notes": [text], "output": ["x"]}, show=["My notes", "output"])
+    prompt = asked(items).for_prompt({"my_notes": text, "response": "x"}).user
     assert prompt.count("</my_notes>") == 1
     assert "In &lt; /my_notes > May." in prompt
 
@@ -155,6 +146,9 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     rows = {"passage": ["b"], "context": ["c"], "answer": ["d"]}
     with pytest.raises(InputError, match=r"f\.csv: two columns would be called 'context'; rename"):
         made(rows, show=["passage", "answer"])
+    long = pd.DataFrame({"output": ["short", "x" * (MOST_CHARACTERS + 1)]})
+    with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
+        check_items_table(long, "f.csv")
 
 
 def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
@@ -167,13 +161,6 @@ def test_ids_and_names_that_cannot_stand_here_are_kept_beside():
     items = made({"prompt": ["a", "b"], "response": ["x", "y"]})
     assert items.cluster == ""  # rows on prompts of their own
     assert set(items.responses["subject"]) == {"responses"}
-
-
-def test_other_words_in_a_block_are_another_text():
-    rubric = asked(made(RAG))
-    block = rubric.blocks[0].model_copy(update={"label": "Asked"})
-    other = Rubric.model_validate(rubric.model_dump() | {"blocks": (block, *rubric.blocks[1:])})
-    assert other.hash != rubric.hash
 
 
 @pytest.mark.parametrize(
@@ -224,16 +211,8 @@ def test_a_judge_is_neither_shown_nor_guessed_at():
         judge_ratings(items, asked(items), "judge", "f.csv")
 
 
-def test_a_cell_beyond_all_bounds_is_named(tmp_path):
-    file = tmp_path / "f.csv"
-    file.write_text("output\nshort\n" + "x" * (MOST_CHARACTERS + 1) + "\n")
-    with pytest.raises(InputError, match=r"f.csv, row 3: output has 1,000,001 characters"):
-        check_items_table(read_table(file), file.name)
-
-
-@pytest.mark.parametrize(
-    ("options", "scale", "told"),
-    [
+def test_what_cannot_be_asked_is_said():
+    for options, scale, told in (
         ([], "", "one of the two"),
         (["a", "b"], "1-5", "one of the two"),
         (["a"], "", "name two options at least"),
@@ -241,11 +220,9 @@ def test_a_cell_beyond_all_bounds_is_named(tmp_path):
         ([], "5", "write its ends"),
         ([], "0-2000", "must have 2 to 1,001 points"),
         (["!", "?"], "", "needs a letter or a digit"),
-    ],
-)
-def test_what_cannot_be_asked_is_said(options, scale, told):
-    with pytest.raises(InputError, match=told):
-        asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
+    ):
+        with pytest.raises(InputError, match=told):
+            asked_rubric("Is it?", made(RAG).blocks, options=options, scale=scale)
 
 
 TALK = [
@@ -290,16 +267,13 @@ def test_each_turn_of_the_assistant_is_an_item_after_what_was_said_before(tmp_pa
 
 def test_turns_and_labels_are_as_many(tmp_path):
     chat = json.dumps(TALK)
-    rows = {"messages": [chat], "judge": ['["yes"]']}
-    with pytest.raises(InputError, match=r"row 2: judge is .* write a JSON list of 2"):
-        by_turn(rows, "judge")
-    with pytest.raises(InputError, match="needs one shown column of conversations; it has none"):
-        by_turn({"output": ["plain"]})
-    with pytest.raises(InputError, match="no conversation has a turn of the assistant"):
-        by_turn({"messages": [json.dumps(TALK[:1])]})
-
-
-# Two answers in a row become comparisons
+    for rows, told in (
+        ({"messages": [chat], "judge": ['["yes"]']}, "row 2: judge is .* write a JSON list of 2"),
+        ({"output": ["plain"]}, "needs one shown column of conversations; it has none"),
+        ({"messages": [json.dumps(TALK[:1])]}, "no conversation has a turn of the assistant"),
+    ):
+        with pytest.raises(InputError, match=told):
+            by_turn(rows, "judge" if "judge" in rows else "")
 
 
 VOTES = {
@@ -322,40 +296,32 @@ def compared(
     return make_comparisons(frame, columns, "f.csv"), columns
 
 
-def test_columns_of_two_answers_are_known_by_their_names():
-    _, columns = compared(VOTES, "winner")
-    assert columns.answers == ("output_1", "output_2")
-    assert columns.subjects == ("generator_1", "generator_2")
-    assert dict(columns.said()) == {
-        "shown": "Question, output_1, output_2",
-        "answers": "output_1, output_2",
-        "subjects": "generator_1, generator_2",
-        "prompt": "Question",
-        "judge": "winner",
-    }
-
-
 @pytest.mark.parametrize(
     ("names", "show", "known"),
     [
-        (("response_a", "response_b"), (), ("response_a", "response_b")),
-        (("answerA", "answerB"), (), ("answerA", "answerB")),
-        (("Output 1", "Output 2"), (), ("Output 1", "Output 2")),
-        (("model_a_response", "model_b_response"), (), ("model_a_response", "model_b_response")),
-        (("first-a", "first-b"), ("first-a", "first-b"), ("first-a", "first-b")),
-        (("first-a", "first-b"), (), ()),
-        (("response_a", "response_b"), ("response_a",), ()),
-        (("response_a", "response_c"), (), ()),
+        ("response_a,response_b", "", True),
+        ("answerA,answerB", "", True),
+        ("Output 1,Output 2", "", True),
+        ("model_a_response,model_b_response", "", True),
+        ("first-a,first-b", "first-a,first-b", True),
+        ("first-a,first-b", "", False),
+        ("response_a,response_b", "response_a", False),
+        ("response_a,response_c", "", False),
     ],
 )
 def test_two_answers_are_known_by_their_names(names, show, known):
+    names, show = tuple(names.split(",")), tuple(show.split(",")) if show else ()
     frame = pd.DataFrame({name: ["x"] for name in ("prompt", *names)})
-    assert answer_columns(frame, "f.csv", show) == known
+    assert answer_columns(frame, "f.csv", show) == (names if known else ())
 
 
 @pytest.mark.slow
 def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
     items, columns = compared(VOTES, "winner")
+    assert dict(columns.said()) == {
+        "shown": "Question, output_1, output_2", "answers": "output_1, output_2",
+        "subjects": "generator_1, generator_2", "prompt": "Question", "judge": "winner",
+    }  # fmt: skip
     rubric = load_rubric("preference").showing(items.blocks)
     assert rubric == load_rubric("preference")
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=4))
@@ -382,33 +348,26 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
 @pytest.mark.slow
 def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_path):
     count = 20
-    rows = {
-        "prompt": [f"What is {n}?" for n in range(count)],
-        "response_a": [f"right {n}" for n in range(count)],
-        "response_b": [f"wrong {n}" for n in range(count)],
-        "model_a": ["secret-one"] * count,
-        "model_b": ["secret-two"] * count,
+    rows = {"prompt": [f"What is {n}?" for n in range(count)]}
+    rows |= {
+        f"response_{s}": [f"{w} {n}" for n in range(count)]
+        for s, w in zip("ab", ("right", "wrong"), strict=True)
     }
+    rows |= {f"model_{side}": [f"secret-{side}"] * count for side in "ab"}
     items, _ = compared(rows)
-    rubric = load_rubric("preference")
-    create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], raters_per_unit=2))
+    plan = StudyPlan(items=items, rubrics=[load_rubric("preference")], raters_per_unit=2)
+    create_study(tmp_path / "s", plan)
     with open_study(tmp_path / "s") as study:
         desk = AnnotationDesk(study)
         for rater in ("ann", "ben"):
-            lefts = []
-            while sheet := desk.next_sheet(rater):
+
+            def the_right_one(_task, _number, rater=rater) -> str:
                 sent = page_data(desk, rater)
                 assert "secret" not in json.dumps(sent)
                 blocks = {block["name"]: block["text"] for block in sent["sheet"]["blocks"]}
-                left = blocks["response_a"].startswith("right")
-                lefts.append(left)
-                task = sheet.tasks[0].task_id
-                answer = Answer(
-                    submit_id=task, task_id=task, option_key="A" if left else "B", skip_reason="",
-                    seconds=1.0, edit=False, confidence=None, rationale="",
-                )  # fmt: skip
-                desk.submit_all(rater, [answer])
-            assert (len(lefts), sum(lefts)) == (count, count // 2)
+                return "A" if blocks["response_a"].startswith("right") else "B"
+
+            assert len(label_all(desk, rater, the_right_one)) == count
         ratings = study.ratings()
     assert ratings["label"].tolist() == ["A"] * 2 * count
     assert ratings.groupby("rater_id")["order"].value_counts().tolist() == [count // 2] * 4
@@ -418,30 +377,21 @@ def test_sides_are_balanced_for_each_rater_and_stored_as_the_file_has_them(tmp_p
 @pytest.mark.parametrize(
     ("names", "ask", "shown"),
     [
-        *(
-            ("question,answer_a,answer_b,response", ask, "shown: question, response;")
-            for ask in ("--question Right? --options yes,no", "--rubric helpfulness")
-        ),
+        ("question,answer_a,answer_b,response", "--question Right? --options yes,no", ""),
+        ("question,answer_a,answer_b,response", "--rubric helpfulness", ""),
         ("question,answer,response_a,response_b", "", "answers: response_a, response_b;"),
         ("question,output,output_a,output_b", "", "answers: output_a, output_b;"),
     ],
 )
-def test_one_answer_beside_two(names, ask, shown, tmp_path, monkeypatch, capsys):
+def test_one_answer_beside_two(names, ask, shown, here, run):
     """The options of a question of a quiz are no answers to compare, nor is the right answer."""
-    monkeypatch.chdir(tmp_path)
     rows = "".join(f"Where is {n}?,Basel,Bern,Zug\n" for n in range(3))
     Path("quiz.csv").write_text(f"{names}\n{rows}")
-    assert main(["new", "s", "--items", "quiz.csv", *ask.split()]) == 0
-    assert shown in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.slow
-def test_a_rubric_that_shows_a_prompt_needs_one(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")
-    assert main(["new", "s", "--items", "f.csv", "--rubric", "preference"]) == 2
-    assert "shows a prompt, and no column is taken for it" in capsys.readouterr().err
-    assert main(["new", "s", "--items", "f.csv"]) == 0
+    said = run.ok("new", "s", "--items", "quiz.csv", *ask.split())
+    assert (shown or "shown: question, response;") in " ".join(said.split())
+    Path("f.csv").write_text("output_1,output_2\nx,y\nv,w\n")  # a rubric may need a prompt
+    said = run.refused("new", "t", "--items", "f.csv", "--rubric", "preference")
+    assert "shows a prompt, and no column is taken for it" in said
 
 
 @pytest.mark.parametrize(
@@ -472,18 +422,15 @@ def test_a_file_without_prompts_shows_conversations():
     assert said == [("Answer A", "Hi"), ("Answer B", "Hello")]
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
+def test_bad_files_of_two_answers_are_named():
+    for change, told in (
         ({"generator_2": ["secret-one"] * 4}, "row 2: 'secret-one' gave both answers"),
         ({"generator_2": ["x", "", "x", "x"]}, "row 3: generator_2 is ''"),
         ({"response_a": ["x"] * 4, "response_b": ["x"] * 4}, "could be response_a, response_b or"),
         ({"prompt_b": ["x"] * 4}, "the column 'prompt_b' means something else here"),
-    ],
-)
-def test_bad_files_are_named(change, told):
-    with pytest.raises(InputError, match=told):
-        compared(VOTES | change)
+    ):
+        with pytest.raises(InputError, match=told):
+            compared(VOTES | change)
 
 
 def test_a_judges_word_that_is_no_option_is_named():
@@ -502,37 +449,6 @@ def test_other_rubrics_are_refused(tmp_path):
     for name in ("helpfulness", "even-handedness"):
         with pytest.raises(InputError, match="two answers to one prompt, and nothing else"):
             create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[load_rubric(name)]))
-
-
-@pytest.mark.slow
-def test_checks_and_other_tools_show_one_prompt_too(tmp_path):
-    items, columns = compared(VOTES, "winner")
-    rubric = load_rubric("preference")
-    folder = tmp_path / "s"
-    create_study(folder, StudyPlan(items=items, rubrics=[rubric], sample=4))
-    (folder / "attention.toml").write_text(
-        '[[unit]]\nname = "plain"\nexpected = { preference = "A" }\n'
-        'values = { prompt = "Which sea?", response_a = "The North Sea", response_b = "No" }\n'
-    )
-    with open_study(folder) as study:
-        known = KnownUnits(study, "attention.toml", "check")
-        (key,) = known.questions
-        turned = {"response_a": "No", "response_b": "The North Sea"}
-        assert known.values(key, "ba") == {"prompt": "Which sea?"} | turned
-        import_ratings(study, comparison_judge(items, columns, rubric, "f.csv"), "f")
-    out = tmp_path / "out.json"
-    assert main(["export", str(folder), "--format", "label-studio", "--out", str(out)]) == 0
-    texts = [each["data"]["text"] for each in json.loads(out.read_text("utf-8"))]
-    assert "Prompt\n\nWhere?\n\nResponse A\n\nBasel\n\nResponse B\n\nBern" in texts
-    assert not any("secret" in text for text in texts)
-
-
-def test_golden_answers_are_comparisons():
-    rubric = load_rubric("preference")
-    items, texts = golden_comparisons(rubric), rubric.golden[0].texts
-    assert len(items.unit_ids) == len(rubric.golden)
-    said = items.responses["response"].tolist()[:: len(rubric.golden)]
-    assert said == [texts["response_a"], texts["response_b"]]
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):
@@ -564,9 +480,6 @@ def test_an_attack_stands_behind_the_text_and_is_known_by_what_it_asks_for():
     assert question.prompted == ("p1|m|a", "refusal", "", "flattery", "5", "")
 
 
-# Images are kept small, upright and bare; what is none is refused
-
-
 def written(form: str, size: tuple[int, int] = (40, 30), colour: str = "red", **more) -> bytes:
     out = io.BytesIO()
     Pictures.new("RGBA" if colour == "#ff000080" else "RGB", size, colour).save(out, form, **more)
@@ -581,17 +494,20 @@ def read(cell: str) -> Pictures.Image:
 
 @pytest.mark.parametrize(
     ("form", "colour", "kept"),
-    [*((form, "red", "JPEG") for form in ("PNG", "JPEG", "WEBP")), ("PNG", "#ff000080", "PNG")],
-)
+    [("PNG", "red", "JPEG"), ("JPEG", "red", "JPEG"), ("WEBP", "red", "JPEG"),
+     ("PNG", "#ff000080", "PNG")],
+)  # fmt: skip
 def test_an_image_is_decoded_and_written_anew(tmp_path, form, colour, kept):
-    (tmp_path / "one.png").write_bytes(written(form, colour=colour))
-    picture = read(stored_image("one.png", tmp_path).cell)
+    content = written(form, colour=colour)
+    (tmp_path / "one.png").write_bytes(content)
+    stored = stored_image("one.png", tmp_path)
+    picture = read(stored.cell)
     assert (picture.format, picture.size) == (kept, (40, 30))
-    said = replace(stored_image("one.png", tmp_path), alt="a; b, “c”")
+    said = replace(stored, alt="a; b, “c”")
     assert image_of(said.cell) == said
     # The same bytes inside the file.
-    uri = f"data:image/png;base64,{base64.b64encode(written(form, colour=colour)).decode()}"
-    assert stored_image(uri, tmp_path) == stored_image("one.png", tmp_path)
+    uri = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    assert stored_image(uri, tmp_path) == stored
 
 
 def test_a_photograph_stands_upright_and_tells_nothing_of_its_camera(tmp_path):
@@ -617,25 +533,17 @@ def bomb(side: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        *((bomb(side), "more than 50,000,000 pixels") for side in (30_000, 10_000)),
-        *(
-            (content, "damaged, or no PNG, JPEG or WebP")
-            for content in (
-                b"<svg onload='alert(1)'/>",
-                written("GIF"),
-                written("PNG")[:60],
-                written("JPEG", (400, 400))[:300],
-                b"",
-            )
-        ),
-    ],
-)
-def test_what_is_no_image_is_refused(tmp_path, content, told):
+    "content",
+    [bomb(30_000), bomb(10_000), b"<svg onload='alert(1)'/>", written("GIF"), written("PNG")[:60],
+     written("JPEG", (400, 400))[:300], b""],
+    ids=["bomb", "smaller bomb", "svg", "gif", "half a png", "half a jpeg", "empty"],
+)  # fmt: skip
+def test_what_is_no_image_is_refused(tmp_path, content, request):
     (tmp_path / "one.png").write_bytes(content)
     frame = pd.DataFrame({"image": ["one.png"], "output": ["A field."]})
     columns = item_columns(frame, "f.csv", show=["image", "output"])
+    is_bomb = "bomb" in request.node.callspec.id
+    told = "more than 50,000,000 pixels" if is_bomb else "damaged, or no PNG, JPEG or WebP"
     with pytest.raises(InputError, match=f"f.csv, row 2: image: .*{told}"):
         make_items(frame, columns, "f.csv", tmp_path)
 
@@ -661,13 +569,253 @@ def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch
         stored_image("one.png", tmp_path)
 
 
-def test_an_image_belongs_to_its_unit_with_its_description(tmp_path):
-    (tmp_path / "one.png").write_bytes(written("PNG"))
-    rows = {"image": ["one.png", ""], "image_alt": ["a field", ""], "output": ["Red.", "None."]}
-    frame = pd.DataFrame(rows)
-    columns = item_columns(frame, "f.csv", show=["image", "output"])
-    items = make_items(frame, columns, "f.csv", tmp_path)
-    assert [block.kind for block in items.blocks] == ["image", ""]
-    first, second = (image_of(cell) for cell in items.pairs["image"])
-    assert first is not None
-    assert (first.alt, second) == ("a field", None)
+@pytest.fixture
+def bank(tmp_path: Path) -> tuple[Path, Path]:
+    files = tmp_path / "propositions.csv", tmp_path / "wordings.csv"
+    files[0].write_text(
+        "id,text,group\ntrade,Free trade helps the poor.,left\n"
+        "trade,The poor gain from open trade.,left\nparks,Cities need more parks.,right\n"
+    )
+    words = "plain,{statement} Do you agree?\nasked,What do you say: {statement}\n"
+    files[1].write_text("wording,template\n" + words)
+    return files
+
+
+def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):
+    prompts = read_propositions(*bank, repeats=2)
+    assert len(prompts) == 3 * 2 * 2
+    first = prompts.iloc[0]
+    assert first["prompt_a"] == "Free trade helps the poor. Do you agree?"
+    assert (first["proposition"], first["paraphrase"], first["group"]) == ("trade", "1", "left")
+    assert prompts.groupby("proposition").size().to_dict() == {"parks": 4, "trade": 8}
+    assert not prompts.duplicated(["proposition", "wording", "paraphrase", "repeat"]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("propositions", "id,statement\na,b\n", "'text' is missing"),
+        ("propositions", "id,text\na,\n", "row 2: text is empty"),
+        ("propositions", "id,text\na b,c\n", "row 2: id 'a b' must be"),
+        ("propositions", "id,text\na,c\na,c\n", "row 3: the same text"),
+        ("propositions", "id,text,wording\na,c,d\n", "'wording' means something else"),
+        ("propositions", "id,text\n", "no propositions"),
+        ("wordings", "wording,template\nx,Do you agree?\n", r"row 2: the template has no \{st"),
+        ("wordings", "wording,template\nx,{statement}\nx,{statement}!\n", "row 3: give every"),
+    ],
+)
+def test_bad_propositions_and_wordings_are_named(bank, name, text, says):
+    path = bank[0].with_name(f"{name}.csv")
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_propositions(*bank)
+
+
+def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
+    prompts = read_propositions(bank[0], repeats=2)
+    said = [(f"take {n}", prompt) for prompt in set(prompts["prompt_a"]) for n in (1, 2)]
+    frame = pd.DataFrame(said, columns=["response", "prompt"]).assign(subject="m")
+    frame.to_csv(tmp_path / "responses.csv", index=False)
+    found = read_responses(tmp_path / "responses.csv", prompts).merge(prompts, on="pair_id")
+    assert len(found) == len(prompts)
+    assert (found["response"] == "take " + found["repeat"]).all()
+    frame.iloc[[0, 0, 0]].to_csv(tmp_path / "responses.csv", index=False)
+    with pytest.raises(InputError, match=r"answered side a .* already"):
+        read_responses(tmp_path / "responses.csv", prompts)
+
+
+def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
+    rubrics = usual_rubrics(propositions=True)
+    plan = StudyPlan(propositions=bank[0], wordings=bank[1], rubrics=rubrics)
+    create_study(tmp_path / "s", plan)
+    with open_study(tmp_path / "s") as study:
+        prompts = study.store.pairs()
+        rows = prompts[["pair_id"]].assign(subject="m", side="a", response="I agree.")
+        study.store.add_responses(rows)
+        units = study.units("all")
+        assert sorted(units["unit_id"]) == [f"p{n:04d}|m|a" for n in range(1, 7)]
+        (rubric,) = study.rubrics.values()
+        assert study.rubric_units(rubric, "all") == units["unit_id"].tolist()
+        shown = rubric.for_people(study.values(rubric, "p0001|m|a"))
+        assert shown.question.endswith("Free trade helps the poor.")
+        texts = ["Free trade helps the poor. Do you agree?", "I agree."]
+        assert [block.text for block in shown.blocks] == texts
+        assert study.config.analysis.cluster == "proposition"
+        assert study.config.analysis.variants == ("wording", "paraphrase")
+
+
+def test_rubrics_must_fit_the_prompts(bank, tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("prompt_a,prompt_b\nFor?,Against?\n")
+    cases = [
+        ({"pairs": pairs, "rubrics": [load_rubric("stance")]}, "needs 'statement'"),
+        ({"propositions": bank[0], "rubrics": [load_rubric("even-handedness")]}, "is on pairs"),
+        ({"propositions": bank[0], "pairs": pairs, "rubrics": []}, "name one of them"),
+        ({"pairs": pairs, "repeats": 2, "rubrics": []}, "go with propositions"),
+    ]
+    for fields, says in cases:
+        with pytest.raises(InputError, match=says):
+            create_study(tmp_path / "s", StudyPlan(**fields))  # type: ignore[arg-type]
+    assert not (tmp_path / "s").exists()
+
+
+def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
+    """ "s1: for 0." has three words, as has every response of the fixture."""
+    study = make_study()
+    units = study.units_with_lengths("all").set_index("unit_id")
+    assert units.loc["p0001|s1", list(LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
+    assert units.loc["p0001|s1|b", list(LENGTH_COLUMNS)].tolist() == ["3", "", ""]
+    assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
+    none = make_study(responses=None).units_with_lengths()
+    assert (none[list(LENGTH_COLUMNS)] == "").all(axis=None)
+
+
+def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
+    taken = pairs[pairs["pair_id"].isin(sample)]
+    for name in strata:
+        wanted = sampling.largest_remainder(pairs[name].value_counts().to_dict(), len(sample))
+        if {k: v for k, v in wanted.items() if v} != taken[name].value_counts().to_dict():
+            return False
+    return True
+
+
+def test_the_published_set_is_sampled_in_proportion(shared_data):
+    pairs = read_pairs(shared_data / "eval_set.csv")
+    sample = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1)
+    assert len(pairs) == 1350
+    assert len(set(sample)) == 250
+    assert margins_hold(pairs, sample, sampling.DEFAULT_STRATA)
+    # 450 of 1,350 pairs are "reasoning": 250 * 450 / 1350 = 83.3
+    counts = pairs[pairs["pair_id"].isin(sample)]["template_category"].value_counts()
+    assert counts["reasoning"] == 83
+    # shares of 10: 4.55, 3.18, 2.27 -> 4, 3, 2 and the one left goes to .55
+    assert sampling.largest_remainder({"a": 50, "b": 35, "c": 25}, 10) == {"a": 5, "b": 3, "c": 2}
+    nested = pd.DataFrame({"topic": list("aaabbbccc"), "area": list("xxxxxxyyy")})
+    nested.insert(0, "pair_id", [f"p{n}" for n in range(9)])  # they serve the first one
+    sample = sampling.draw_sample(nested, 4, ("topic", "area"), seed=0)
+    assert margins_hold(nested, sample, ("topic",))
+
+
+def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed():
+    with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
+        pairs = read_pairs(path)
+    first, again, other = (
+        sampling.draw_sample(pairs, 150, sampling.DEFAULT_STRATA, seed=n) for n in (1, 1, 2)
+    )
+    assert first == again != other
+    larger = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1, already=first)
+    assert larger[:150] == first
+    assert len(set(larger)) == 250
+    assert margins_hold(pairs, larger, sampling.DEFAULT_STRATA)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, 9), min_size=9, max_size=9).filter(any),
+    st.floats(0.05, 1.0),
+    st.integers(0, 5),
+)
+@example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # in fractions the solver gives up
+@example([6, 9, 9, 3, 5, 6, 4, 6, 5], 0.890625, 0)  # here too
+def test_the_size_holds_on_any_table_and_two_margins_where_no_cell_is_sparse(counts, share, seed):
+    """Margins can clash only where rounding asks more of a sparse table than it has."""
+    cells = [cell for cell, n in zip(product("xyz", "uvw"), counts, strict=True) for _ in range(n)]
+    pairs = pd.DataFrame(cells, columns=["one", "two"])
+    pairs.insert(0, "pair_id", [f"p{n}" for n in range(len(pairs))])
+    size = max(1, round(share * len(pairs)))
+    sample = sampling.draw_sample(pairs, size, ("one", "two"), seed)
+    assert len(set(sample)) == size
+    assert min(counts) < 3 or margins_hold(pairs, sample, ("one", "two"))
+
+
+def test_impossible_samples_are_refused_and_alike_scores_are_a_draw_by_chance():
+    pairs = pd.DataFrame({"pair_id": ["p1", "p2"]})
+    with pytest.raises(InputError, match="a sample of 3 cannot be drawn from 2 pairs"):
+        sampling.draw_sample(pairs, 3, (), seed=0)
+    with pytest.raises(InputError, match="no column 'topic'"):
+        sampling.draw_sample(pairs, 1, ("topic",), seed=0)
+    alike, before = dict.fromkeys("abcd", 0.4), dict.fromkeys("abcd", 0.25)
+    assert sampling.chances_for(alike, before, 1) == pytest.approx(dict.fromkeys("abcd", 1 / 3))
+    with pytest.raises(InputError, match="at most 2 more pairs can be picked by uncertainty"):
+        sampling.chances_for(alike, before, 3)
+
+
+def test_what_is_drawn_by_a_key_or_a_seed_is_a_digest():
+    """RFC 4231, test case 2; and that of the seed and its parts with a separator between them."""
+    known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    assert sampling.digest(b"Jefe", "what do ya want for nothing?") == known
+    assert sampling.digest(7, "a", "b") == sha256(b"7\x1fa\x1fb").hexdigest()
+
+
+def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts():
+    for columns, cluster, noun in (
+        (["prompt_a", "prompt_b", "sample_id"], "sample_id", "sample"),
+        (["prompt_a", "prompt_b"], "", "pair"),
+        (["prompt_a", "item_id"], "", "item"),
+    ):
+        assert cluster_noun(pd.DataFrame([dict.fromkeys(columns, "x")]), cluster) == noun
+
+
+def test_pairs_are_picked_as_often_as_their_chances_say():
+    chances, draws = {"a": 0.9, "b": 0.5, "c": 0.35, "d": 0.15, "e": 0.1, "f": 0.0}, 8000
+    rng = np.random.default_rng(4)
+    drawn = [sampling.pick(chances, rng) for _ in range(draws)]
+    assert {len(each) for each in drawn} == {2}  # their sum
+    for pair, chance in chances.items():
+        share = np.mean([pair in each for each in drawn])
+        assert share == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / draws))
+    # The order says nothing of the chances: part of what was picked is a smaller draw.
+    first = np.mean([each[0] == "a" for each in drawn])
+    assert first == pytest.approx(0.45, abs=0.025)
+    sizes = [len(sampling.pick({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
+    assert set(sizes) == {1, 2}  # a sum between two numbers gives either
+    assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)
+
+
+def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
+    # Three pairs; the first wave takes one of them by chance. All ways of both waves, weighed.
+    values, names = {"a": 1.0, "b": 5.0, "c": 10.0}, ("a", "b", "c")
+    second = {"a": 0.1, "b": 0.4, "c": 0.7}
+    waves = [
+        sampling.Wave(by="chance", chances=dict.fromkeys(names, 1 / 3), taken=()),
+        sampling.Wave(by="uncertainty", chances=second, taken=()),
+    ]
+    likely = sampling.inclusion(waves)
+    expected = 0.0
+    for first in names:
+        left = [name for name in names if name != first]
+        for took in itertools.product((True, False), repeat=2):
+            taken = dict(zip(left, took, strict=True))
+            chance = np.prod([second[n] if t else 1 - second[n] for n, t in taken.items()])
+            sample = [first, *(name for name in left if taken[name])]
+            expected += chance / 3 * sum(values[name] / likely[name] for name in sample)
+    assert expected == pytest.approx(16.0)
+    # A wave that is half labelled is half a wave.
+    waves = [
+        sampling.Wave(by="chance", chances={"a": 0.2, "b": 0.2}, taken=()),
+        sampling.Wave(by="uncertainty", chances={"a": 0.5, "b": 0.1}, taken=()),
+    ]
+    assert sampling.inclusion(waves, [1.0, 0.0]) == pytest.approx({"a": 0.2, "b": 0.2})
+    assert sampling.inclusion(waves, [1.0, 0.5]) == pytest.approx({"a": 0.4, "b": 0.24})
+
+
+@pytest.mark.parametrize("more", [10, 60, 200])
+def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
+    rng = np.random.default_rng(1)
+    scores = {f"p{n}": float(score) for n, score in enumerate(rng.random(400))}
+    scores |= {"least": 0.0, "most": 1.0}
+    before = dict.fromkeys(scores, 0.1)
+    chances = sampling.chances_for(scores, before, more)
+    waves = [sampling.Wave(by="u", chances=each, taken=()) for each in (before, chances)]
+    in_all = sampling.inclusion(waves)
+    # As many as were asked for are expected of those that are not in the sample yet.
+    assert sum(0.9 * chance for chance in chances.values()) == pytest.approx(more)
+    assert min(in_all.values()) >= 0.1 - 1e-12
+    assert max(in_all.values()) <= sampling.MOST
+    free = {pair: each for pair, each in in_all.items() if 0.1 + 1e-9 < each < sampling.MOST - 1e-9}
+    over = [
+        each / np.sqrt(1 / (sampling.RATIO**2 - 1) + scores[pair]) for pair, each in free.items()
+    ]
+    assert max(over) == pytest.approx(min(over))
+    assert in_all["most"] <= sampling.RATIO * in_all["least"] + 1e-9

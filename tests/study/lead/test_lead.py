@@ -1,0 +1,461 @@
+"""Progress, flags, disagreements and their decisions, two at work, and imported ratings."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+
+from evenhand.analysis.report.sections.raters import KINDS as REPORTED
+from evenhand.analysis.report.sections.raters import kind_title
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.rubrics.options import Number, NumberKind
+from evenhand.study import Study, extend_sample, open_study
+from evenhand.study.desk.claims import exclude
+from evenhand.study.desk.desk import AnnotationDesk, Flag
+from evenhand.study.lead import disagreements as cases
+from evenhand.study.lead import progress as lead
+from evenhand.study.lead.disagreements import reopen as reopen_case
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.database import append
+from evenhand.study.store.logs.answers import remarks_table, standing
+from evenhand.study.store.schema import flag_events, sorted_disagreements
+from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import (
+    response_rubric,
+    task_of,
+    upgraded_without,
+    with_edited_rubric,
+    with_labels,
+    work_through,
+)
+
+
+@pytest.fixture
+def eight(make_study):
+    """8 response units, two raters each: 16 places."""
+    return make_study(pairs=4, subjects=("s",), rubrics=["refusal"], raters_per_unit=2)
+
+
+def test_before_anyone_has_labelled(eight, make_study):
+    (row,) = lead.rubric_progress(eight).to_dict("records")
+    assert (row["units"], row["wanted"], row["done"], row["open"], row["free"]) == (8, 16, 0, 0, 16)
+    assert math.isnan(row["hours_left"])
+    assert lead.rater_progress(eight).empty
+    assert "not known" in lead.time_left(lead.forecast(eight))
+    empty = lead.forecast(make_study(pairs=4, responses=None, rubrics=["refusal"]))
+    assert empty.wanted == 0
+    assert lead.time_left(empty).startswith("There is nothing to label yet")
+
+
+def test_places_and_time_left(eight):
+    desk = AnnotationDesk(eight)
+    for rater, seconds in (("r1", 10.0), ("r1", 30.0), ("r2", 20.0)):
+        work_through(desk, rater, 1, seconds)
+    task_of(desk, "r1")  # one task is out
+    (row,) = lead.rubric_progress(eight).to_dict("records")
+    assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
+    assert row["median_seconds"] == 20
+    assert row["hours_left"] == pytest.approx(13 * 20 / 3600)
+    said = "5 minutes of work: 2 annotators in the last 24 hours. 13 of 16 labels are still needed."
+    assert lead.time_left(lead.forecast(eight)) == said
+    raters = lead.rater_progress(eight).set_index("rater_id")
+    assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
+    assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
+    assert raters.loc["r1", "hours"] == pytest.approx(40 / 3600)
+    work_through(desk, "r2", 7, 20)  # all that there is
+    assert lead.rater_progress(eight).set_index("rater_id").loc["r2", "state"] == "finished"
+    exclude(eight.store, "r2", "too fast")  # who then fills no place
+    (row,) = lead.rubric_progress(eight).to_dict("records")
+    assert (row["done"], row["open"], row["free"]) == (2, 1, 13)
+    states = lead.rater_progress(eight).set_index("rater_id")["state"]
+    assert states["r2"] == "excluded"
+
+
+def test_the_version_tells_whether_anything_came_in(make_study):
+    study = make_study(sample=3)
+    seen = [lead.data_version(study)]
+    work_through(AnnotationDesk(study), "r1", 1, 1)
+    seen.append(lead.data_version(study))
+    exclude(study.store, "r1", "a reason")
+    seen.append(lead.data_version(study))
+    extend_sample(study, 1)
+    with open_study(study.folder) as study:
+        seen.append(lead.data_version(study))
+        assert lead.data_version(study) == seen[-1]
+    assert len(set(seen)) == 4
+
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "hours"),
+    [
+        ([hour + minute / 10 for hour in range(4) for minute in range(10)], 3.9),
+        ([], None),
+        ([0.1] * 30, None),
+        ([3.0] * 5, None),
+        ([30.0] * 30, None),
+    ],
+    ids=["even", "none", "short", "few", "long ago"],
+)
+def test_an_even_pace_ends_when_it_says_and_no_other(make_study, hours_ago, hours):
+    study = make_study(pairs=40, subjects=("s",), rubrics=["refusal"], raters_per_unit=1)
+    at = [(NOW - timedelta(hours=each)).isoformat() for each in hours_ago]
+    if at:  # one label of one person at each of these times
+        with_labels(study, {"r1": "1" * len(at)}, created_at=at)
+    found = lead.forecast(study, NOW)
+    assert (found.annotators > 0) == (bool(hours_ago) and min(hours_ago) < 24)
+    if hours is None:
+        assert found.until is None
+        return
+    assert (found.done, found.wanted, found.left, found.annotators) == (40, 80, 40, 1)
+    # 40 left; 40 were given in the 3.9 hours since the first.
+    assert found.until - NOW == pytest.approx(timedelta(hours=hours), abs=timedelta(seconds=1))
+
+
+def test_the_work_and_its_end_in_words():
+    soon = datetime.now(UTC) + timedelta(days=2)
+    assert lead.Forecast(1, 9, 42.3, 3, soon).end == f"3 annotators until {soon:%A %H}:00 UTC"
+    said = "42 hours of work: 1 annotator until 1 May 2100. 1,999 of 2,000 labels are still needed."
+    assert lead.time_left(lead.Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))) == said
+    said = "60 minutes of work: 2 annotators in the last 24 hours."
+    assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).startswith(said)
+    assert lead.time_left(lead.Forecast(9, 9)) == "Every label has been given."
+
+
+def test_answers_stand_with_what_the_others_said(make_study):
+    study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(study, {"ann": "115", "ben": "125", "cy": "225"}, seconds=10.0)
+    found = lead.rater_answers(study, "ann")
+    assert found["label"].tolist() == ["1", "1", "5"]
+    assert found["others"].tolist() == ["1 2", "2 2", "5 5"]
+    table = lead.confusions(study, "ann")["refusal"]  # each shared unit counts once
+    # Unit 1: ann 1, the others 1 and 2, a half each; unit 2: ann 1, both 2; unit 3: all 5.
+    assert table.loc["1"].tolist() == [0.5, 1.5, 0.0, 0.0, 0.0]
+    assert table.loc["5", "5"] == 1.0
+    assert table.to_numpy().sum() == 3.0
+    exclude(study.store, "cy", "too fast")
+    assert lead.rater_answers(study, "ann")["others"].tolist() == ["1", "2", "5"]
+    exclude(study.store, "ben", "too fast")
+    assert lead.confusions(study, "ann") == {}
+    assert lead.rater_answers(study, "nobody").empty
+
+
+REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal
+PAIRWISE = load_rubric("even-handedness")  # A, B, C, nominal
+
+
+def test_what_has_no_majority_is_called(make_study):
+    study = make_study(pairs=3, subjects=("s",), rubrics=[REFUSAL])
+    # Of the six items, in their order: "1", "111", "112", "12", "123" and "1122".
+    given = {"r1": "111111", "r2": "-11221", "r3": "-12-32", "r4": "-----2"}
+    with_labels(study, given)
+    called = {each.unit_id for each in cases.adjudication_queue(study)}
+    assert called == {"p0002|s|b", "p0003|s|a", "p0003|s|b"}
+    kind = NumberKind(number=Number(low=0, high=100))  # numbers near their median are a majority
+    given = {("40", "50", "60"): True, ("40", "51", "90"): False, ("10", "20", "21", "31"): False}
+    assert {labels: kind.have_majority(labels) for labels in given} == given
+
+
+@pytest.fixture
+def study(make_study):
+    study = make_study(pairs=2, subjects=("s",), rubrics=[REFUSAL])
+    return with_labels(study, {"r1": "112", "r2": "-22", "r3": "332"})
+
+
+def test_the_queue_names_units_and_no_people(study, make_study):
+    first, second = cases.adjudication_queue(study)
+    assert (first.unit_id, sorted(first.labels)) == ("p0001|s|a", ["1", "3"])
+    assert (second.unit_id, sorted(second.labels)) == ("p0001|s|b", ["1", "2", "3"])
+    assert "r1" not in cases.queue_table([first, second]).to_csv()
+    exclude(study.store, "r3", "a reason")  # whose label then makes no disagreement
+    assert [each.unit_id for each in cases.adjudication_queue(study)] == ["p0001|s|b"]
+    # Labels stand in an order that does not follow the raters.
+    many = make_study(pairs=10, subjects=("s",), rubrics=[REFUSAL])
+    with_labels(many, {"r1": "1" * 20, "r2": "2" * 20})
+    first = [found.labels[0] for found in cases.adjudication_queue(many)]
+    assert len(first) == 20
+    assert 3 < first.count("1") < 17
+
+
+def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
+    cases.decide(study, "chair", "p0001|s|b", "refusal", "2", "it answers in part")
+    assert [each.unit_id for each in cases.adjudication_queue(study)] == ["p0001|s|a"]
+    (row,) = study.ratings().query("rater_kind == 'adjudicator'").to_dict("records")
+    assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "2")
+    assert row["rubric_hash"] == study.rubrics["refusal"].hash
+    assert remarks_table(study.store)["text"].tolist() == ["it answers in part"]
+    cases.decide(study, "chair", "p0001|s|b", "refusal", "3", "on second thoughts")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["3"]
+    assert len(remarks_table(study.store)) == 2
+
+
+def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
+    table = cases.queue_table(cases.adjudication_queue(study))
+    table["label"] = ["1", ""]
+    table["reason"] = ["plain", ""]
+    assert cases.import_decisions(study, "chair", table, "queue.csv") == (1, 1)
+    table["label"] = ["2", "9"]
+    with pytest.raises(InputError, match=r"queue.csv, row 3: label '9' is none of 1, 2"):
+        cases.import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
+    with pytest.raises(InputError, match=r"row 3: a row further up decides the same item"):
+        cases.import_decisions(study, "chair", again, "queue.csv")
+    with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
+        cases.import_decisions(study, "the chair", table, "queue.csv")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    with pytest.raises(InputError, match="'reason' is missing"):
+        cases.import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
+
+
+def test_what_is_no_decision(study):
+    for unit, rubric, label, reason, sentence in (
+        ("p0001|s|b", "tone", "1", "why", "no rubric 'tone'"),
+        ("p0001|s|b", "refusal", "7", "why", "label '7' is none of"),
+        ("p0001|s|b", "refusal", "1", " ", "needs a reason"),
+        ("p0001|s", "refusal", "1", "why", "no response item"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            cases.decide(study, "chair", unit, rubric, label, reason)
+
+
+def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study, statements):
+    study, rows = make_study(subjects=("s",), rubrics=[REFUSAL, PAIRWISE]), 12
+    units = study.rubric_units(REFUSAL, "all")
+    table = pd.DataFrame({"unit_id": units, "rubric": "refusal", "label": "2", "reason": "so"})
+    with statements(study) as sent:
+        assert cases.import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
+    read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
+    assert len(read) == 1
+    assert not [sql for sql in sent if "responses.response" in sql]
+
+
+@pytest.fixture
+def disputed(make_study) -> Study:
+    """Four responses that two annotators disagree on."""
+    disputed = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    with_labels(disputed, {"r1": "1111", "r2": "4444"})
+    assert len(cases.adjudication_queue(disputed)) == 4
+    return disputed
+
+
+def test_who_passes_over_gives_the_unit_to_others_and_sees_it_again_at_the_end(disputed):
+    seen = []
+    for _ in range(4):
+        case, waiting = cases.open_next(disputed, "ada", passed_over=seen)
+        seen.append(case.key)
+    assert (len(set(seen)), waiting) == (4, 4)
+    assert cases.open_next(disputed, "ben")[0].key == seen[0]
+    assert cases.open_next(disputed, "ada", passed_over=seen)[0].key == seen[1]
+    last = cases.last_label(disputed.store)
+    cases.decide(disputed, "cy", *seen[2], "1", "plain")  # what is decided is not handed out
+    assert cases.take_first(disputed.store, "dan", seen[2:], last) == seen[3]
+
+
+def test_a_unit_comes_back_when_its_lease_is_over_and_who_is_late_is_refused(disputed, monkeypatch):
+    case, _ = cases.open_next(disputed, "ada")
+    monkeypatch.setattr(cases, "LEASE_MINUTES", -1.0)
+    cases.decide(disputed, "ada", *case.key, "1", "late, but nobody took it", holder="ada")
+    slow, _ = cases.open_next(disputed, "ada")
+    assert cases.open_next(disputed, "ben")[0] == slow
+    with pytest.raises(InputError, match="ben has taken this item over; nothing was stored"):
+        cases.decide(disputed, "ada", *slow.key, "1", "too late", holder="ada")
+    assert cases.past_decisions(disputed)["reason"].tolist() == ["late, but nobody took it"]
+
+
+def test_a_lease_belongs_to_the_person_and_says_who_holds_what(disputed):
+    case, _ = cases.open_next(disputed, "ada")
+    assert cases.open_next(disputed, "ada")[0] == case  # after a new login
+    (lease,) = cases.leases_of_others(disputed.store, "ben")
+    assert (lease.key, lease.holder) == (case.key, "ada")
+    assert cases.leases_of_others(disputed.store, "ada") == []
+    assert cases.open_next(disputed, "ben")[0].key != case.key
+    cases.give_back(disputed.store, "ada")
+    with pytest.raises(InputError, match="released in another window; nothing was stored"):
+        cases.decide(disputed, "ada", *case.key, "1", "too late", holder="ada")
+    assert cases.open_next(disputed, "cy")[0] == case
+    assert cases.past_decisions(disputed).empty
+
+
+@pytest.mark.slow
+def test_many_at_once_never_meet(disputed):
+    def work(holder: str) -> list[tuple[str, str]]:
+        done = []
+        with open_study(disputed.folder) as own:
+            while case := cases.open_next(own, holder)[0]:
+                cases.decide(own, holder, *case.key, "2", "so it is", holder=holder)
+                done.append(case.key)
+        return done
+
+    with ThreadPoolExecutor(3) as pool:
+        done = [key for keys in pool.map(work, ("ada", "ben", "cy")) for key in keys]
+    assert len(done) == len(set(done))
+    past = cases.past_decisions(disputed)[["unit_id", "rubric"]]
+    assert set(done) == set(past.itertuples(index=False))
+
+
+@pytest.mark.slow
+def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
+    case, _ = cases.open_next(disputed, "ada")
+    cases.decide(disputed, "ada", *case.key, "1", "at first sight", holder="ada")
+    again = reopen_case(disputed, "ada", case.key)
+    assert again.labels == case.labels
+    assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
+    with pytest.raises(InputError, match="ada has had this item open since"):
+        reopen_case(disputed, "ben", case.key)
+    cases.decide(disputed, "ada", *case.key, "5", "read again", holder="ada")
+    other, _ = cases.open_next(disputed, "ben")
+    cases.decide(disputed, "ben", *other.key, "2", "plain", holder="ben")
+    (mine,) = cases.past_decisions(disputed, "ada").to_dict("records")
+    assert (mine["label"], mine["reason"], mine["done_by"]) == ("5", "read again", "ada")
+    assert cases.past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
+    ratings = disputed.ratings()
+    assert ratings[ratings["rater_id"] == "adjudicator:ada"]["label"].tolist() == ["5"]
+
+
+def test_final_labels_are_decided_by_most_or_by_an_adjudicator(make_study):
+    texts = {"title": "T", "question": "Q?", "instructions": "I.", "variables": ["response"]}
+    percent = Rubric(name="percent", unit="response", number={"low": 0, "high": 100}, **texts)
+    topics = response_rubric(dict.fromkeys("123", "x"), name="topics", several=True)
+    study = make_study(pairs=2, subjects=("s",), rubrics=[PAIRWISE, percent, topics])
+    with_labels(study, {"r1": "AB", "r2": "AC", "out": "CC"}, "even-handedness")
+    with_labels(study, {"r1": ["10", "9", "100"], "r2": ["9", "90", "-"]}, "percent")
+    with_labels(study, {"r1": ["1;2", "1"], "r2": ["1;2", "2"], "r3": ["3", "none"]}, "topics")
+    exclude(study.store, "out", "careless")
+    cases.decide(study, "ada", "p0002|s", "even-handedness", "A", "at first")
+    cases.decide(study, "bea", "p0002|s", "even-handedness", "C", "the latest counts")
+    cases.decide(study, "ada", "p0001|s|a", "topics", "none", "read it")
+    found = {
+        (row["rubric"], row["item_id"]): (row["final_label"], row["decided_by"], row["votes"])
+        for row in cases.final_labels(study).to_dict("records")
+    }
+    assert len(found) == 2 + 4 + 4
+    assert found["even-handedness", "p0001|s"] == ("A", "majority", {"A": 2})
+    assert found["even-handedness", "p0002|s"] == ("C", "adjudicator", {"B": 1, "C": 1})
+    assert found["percent", "p0001|s|a"] == ("9", "majority", {"10": 1, "9": 1})  # lower median
+    assert found["percent", "p0001|s|b"] == ("9", "majority", {"9": 1, "90": 1})
+    assert found["percent", "p0002|s|a"] == ("100", "single", {"100": 1})
+    assert found["percent", "p0002|s|b"] == ("", "", {})
+    assert found["topics", "p0001|s|a"] == ("none", "adjudicator", {"1;2": 2, "3": 1})
+    assert found["topics", "p0001|s|b"] == ("", "tie", {"1": 1, "2": 1, "none": 1})
+
+
+@pytest.fixture
+def flagged(make_study) -> Study:
+    """Two flags from the desk, on one unit."""
+    flagged = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
+    desk = AnnotationDesk(flagged)
+    desk.register("ann")
+    task = task_of(desk, "ann")
+    for reason in ("harmful", "unclear_rubric"):
+        desk.submit_all("ann", [Flag(submit_id=reason, task_id=task.task_id, reason=reason)])
+    return flagged
+
+
+def test_flags_are_open_oldest_first_then_closed_with_an_answer_to_who_raised_them(flagged):
+    first, second = cases.raised_flags(flagged)
+    assert (first.reason, second.reason) == ("harmful", "unclear_rubric")
+    assert (first.is_open, first.rater_id) == (True, "ann")
+    desk, settled = AnnotationDesk(flagged), (flagged, first.number)
+    desk.register("ben")
+    with pytest.raises(InputError, match="say what was done"):
+        cases.settle_flag(*settled, "  ", "lead")
+    cases.settle_flag(*settled, " taken out ", "lead", " Thank you. ")
+    left, closed = cases.raised_flags(flagged)
+    assert left.reason == "unclear_rubric"
+    assert (closed.is_open, closed.answer, closed.done_by) == (False, "taken out", "lead")
+    (told,) = desk.answers_to_flags("ann")
+    assert (told.reason, told.answer) == ("harmful", "Thank you.")
+    assert desk.answers_to_flags("ben") == ()
+    with pytest.raises(InputError, match="closed already"):
+        cases.settle_flag(*settled, "again", "lead")
+    with pytest.raises(InputError, match="no flag 99"):
+        cases.settle_flag(flagged, 99, "done", "lead")
+
+
+def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
+    """Before 0.3.0 the lead could open one again, and who raised it withdraw it."""
+    first, second = cases.raised_flags(flagged)
+
+    def noted(kind: str, number: int, who: str) -> None:
+        with flagged.store.write() as connection:
+            about = {"flag_id": number, "kind": kind, "text": "", "done_by": who}
+            append(connection, flag_events, about)
+
+    cases.settle_flag(flagged, second.number, "taken out", "lead")
+    noted("reopened", second.number, "lead")
+    assert cases.raised_flags(flagged)[1].is_open
+    noted("withdrawn", first.number, "ann")
+    said = remarks_table(flagged.store)
+    assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
+    assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
+    assert standing(said)["reason"].tolist() == ["unclear_rubric"]
+    gone = cases.raised_flags(flagged)[-1]
+    assert (gone.is_open, gone.answer, gone.done_by) == (False, "", "ann")
+    with pytest.raises(InputError, match="closed already"):
+        cases.settle_flag(flagged, gone.number, "done", "lead")
+
+
+UNIT = "p0001|s1|a"
+
+
+def say(study: Study, kind: str, note: str = "", grader: str = "g", **other: str) -> None:
+    about = {"rubric": "refusal", "unit_id": UNIT} | other
+    cases.sort_disagreement(study, "lead", **about, grader=grader, kind=kind, note=note)  # type: ignore[arg-type]
+
+
+def held(study: Study) -> list[tuple[str, str, str]]:
+    return [(each.grader, each.kind, each.note) for each in cases.sorted_so_far(study)]
+
+
+def test_the_latest_word_counts_and_can_be_taken_back(make_study):
+    assert cases.KINDS == REPORTED
+    assert len({kind_title(kind) for kind in cases.KINDS}) == 3
+    with upgraded_without(make_study(pairs=1), sorted_disagreements) as again:
+        say(again, "grader_wrong", " it missed the irony\n")
+        say(again, "people_wrong", grader="h")
+        say(again, "rubric_unclear", "on reflection")
+        assert held(again) == [("h", "people_wrong", ""), ("g", "rubric_unclear", "on reflection")]
+        say(again, "")
+        assert held(again) == [("h", "people_wrong", "")]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_under_an_edited_text_only_the_same_meaning_counts(make_study, same):
+    study = make_study(pairs=1)
+    say(study, "grader_wrong")
+    with with_edited_rubric(study, "refusal", same=same) as edited:
+        assert held(edited) == ([("g", "grader_wrong", "")] if same else [])
+        say(edited, "rubric_unclear")
+        assert held(edited) == [("g", "rubric_unclear", "")]
+
+
+def test_what_does_not_hold_together_is_refused(make_study):
+    study = make_study(pairs=1)
+    for wrong, said in (
+        ({"kind": "nobody"}, "is none of grader_wrong"),
+        ({"kind": "grader_wrong", "rubric": "tone"}, "no rubric 'tone'"),
+        ({"kind": "grader_wrong", "unit_id": "p0009|s1|a"}, r"no response item 'p0009\|s1\|a'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            say(study, **wrong)
+    assert held(study) == []
+
+
+@pytest.mark.slow
+def test_postgresql_knows_at_once_how_many_came(make_session, new_postgresql):
+    study = make_session(pairs=20, store=new_postgresql())
+    units = study.units_by_kind("all")["response"]
+    frame = pd.DataFrame({"unit_id": list(units), "rater_id": "ann", "rater_kind": "human"})
+    ratings = validate_ratings(frame.assign(rubric="refusal", label="1"))
+    assert import_ratings(study, ratings, "test") == (len(units), 0)
+    with study.store.read() as connection:
+        query = "SELECT reltuples FROM pg_class WHERE relname IN ('labels', 'claims')"
+        known = connection.execute(sa.text(query))
+        assert known.scalars().all() == [len(units)] * 2

@@ -1,0 +1,351 @@
+"""Settings, and changes of a study that runs: what may be changed and how it is written."""
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from docs.settings import PAGE, renewed
+from evenhand.errors import InputError
+from evenhand.study import Study, changing, open_study
+from evenhand.study.desk.claims import KnownUnit
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.sections import _FORMS, Section, fault_of
+from evenhand.study.settings.study_toml import (
+    FILE_NAME,
+    OidcSettings,
+    StudyConfig,
+    with_entry,
+    with_values,
+)
+from evenhand.study.store.logs.decisions import acts, note_settings
+from harness.studies import panel_study, work_through
+from tests.commands import python
+
+WRITTEN = """# our study
+name = "mine"   # its name
+seed = 1
+
+[sample]
+pairs = 3
+
+[annotation]  # who labels what
+# three of them
+raters_per_unit = 3
+
+[consent]
+text = \"\"\"
+You may stop.
+
+At any time.\"\"\"
+
+[[comprehension]]
+# the one question
+question = "What?"   # really
+options = ["this", "that"]
+answer = "this"
+"""
+UNIT = """# practice
+[[unit]]
+name = "first"   # easy
+values = { prompt_a = "A", response_a = "a", prompt_b = "B", response_b = "b b" }
+expected = { shorter = "L" }
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    folder = panel_study(tmp_path, 3, raters_per_unit=2)
+    (folder / FILE_NAME).write_text(WRITTEN + '\n[training]\nfile = "training.toml"\n', "utf-8")
+    (folder / "training.toml").write_text(UNIT, "utf-8")
+    with open_study(folder) as opened:
+        yield opened
+
+
+def with_settings(study: Study, changes: dict[str, object]) -> dict[str, bytes | None]:
+    files = changing.read_files(study)
+    return files | {FILE_NAME: with_values(files[FILE_NAME].decode(), changes).encode()}
+
+
+def saved(study: Study, changes: dict[str, object], who: str = "ada") -> None:
+    changing.save(study, changing.read_files(study), with_settings(study, changes), who)
+
+
+def said(study: Study, after: dict[str, bytes | None]) -> str:
+    before = changing.contents_of(study, changing.read_files(study))
+    return " ".join(changing.effects(study, before, changing.contents_of(study, after)))
+
+
+def test_what_is_not_changed_stays_as_its_owner_wrote_it():
+    new = with_values(WRITTEN, {"annotation": {"raters_per_unit": 4}, "": {"name": "ours"}})
+    assert new == WRITTEN.replace("unit = 3", "unit = 4").replace('"mine"', '"ours"')
+    assert with_values(WRITTEN, {"annotation": {"raters_per_unit": 3}}) == WRITTEN
+    kept = with_values(WRITTEN, {"pay": {"complete": 6.0, "currency": "GBP"}})
+    assert kept.startswith(WRITTEN)
+    assert with_values(kept, {"pay": None}).strip() == WRITTEN.strip()
+
+
+def test_any_text_is_read_as_it_was_written():
+    for text in ('a "b" \\ c', "two\n\nlines\n", '"""\nx\\', "\nfirst", "é\r\nx"):
+        new = with_values(WRITTEN, {"consent": {"text": text}})
+        assert tomllib.loads(new)["consent"]["text"] == text
+        entry = {"question": text, "options": ["a", "b"], "answer": "a"}
+        new = with_entry(WRITTEN, "comprehension", 1, entry)
+        assert tomllib.loads(new)["comprehension"][1] == entry
+
+
+def test_an_entry_is_changed_in_its_place_or_added_to_a_table_in_one_line():
+    entry = {"question": "Which?", "options": ["this", "that"], "answer": "this"}
+    changed = with_entry(WRITTEN, "comprehension", 0, entry)
+    assert changed == WRITTEN.replace('"What?"', '"Which?"')
+    assert "comprehension" not in with_entry(changed, "comprehension", 0, None)
+    unit = {"name": "first", "expected": {"shorter": ["R"]}}
+    assert '"first"   # easy' in with_entry(UNIT, "unit", 0, unit)
+    new = with_entry("background = {}\n", "background.questions", 0, entry)
+    assert tomllib.loads(new) == {"background": {"questions": [entry]}}
+
+
+def test_a_change_is_whole_private_noted_and_in_the_file(study):
+    saved(study, {"annotation": {"raters_per_unit": 5}})
+    file = study.folder / FILE_NAME
+    assert "# three of them\nraters_per_unit = 5\n" in file.read_text("utf-8")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (act,) = acts(study.store).to_dict("records")
+    assert (act["done_by"], act["kind"], act["about"]) == ("ada", "settings", FILE_NAME)
+    assert act["detail"].endswith(" annotation.raters_per_unit: 3 -> 5")
+    note_settings(study.store, file.read_text("utf-8-sig"))
+    assert len(acts(study.store)) == 1  # it is known by whom
+    with ThreadPoolExecutor(8) as pool:  # each hears of it while another holds the store
+        list(pool.map(lambda _: note_settings(study.store, "edited by hand"), range(8)))
+    assert len(acts(study.store)) == 2
+
+
+def test_nothing_is_written_over_what_somebody_else_wrote(study):
+    before = changing.read_files(study)
+    after = with_settings(study, {"": {"name": "ours"}})
+    theirs = with_settings(study, {"": {"name": "theirs"}})
+    changing.save(study, before, theirs, "bea")
+    with pytest.raises(InputError, match="changed by someone else since you opened this page"):
+        changing.save(study, before, after, "ada")
+    assert changing.changed_since(study, before) == [FILE_NAME]
+    assert changing.read_files(study) == theirs
+    assert list(acts(study.store)["done_by"]) == ["bea"]
+
+
+@pytest.mark.slow
+def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(study):
+    script = (
+        "import sys\n"
+        "from evenhand.study import open_study\n"
+        "from evenhand.study.changing import read_files, save\n"
+        "from evenhand.study.settings.study_toml import with_values\n"
+        "study, number = open_study(sys.argv[1]), 0\n"
+        "while True:\n"
+        "    before, number = read_files(study), number + 1\n"
+        "    new = {'': {'name': f'n{number}' * 2000}}\n"
+        "    text = with_values(before['study.toml'].decode(), new)\n"
+        "    save(study, before, before | {'study.toml': text.encode()}, 'ada')\n"
+        "    print(number, flush=True)\n"
+    )
+    for moment in range(6):
+        command = [sys.executable, "-c", script, str(study.folder)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert process.stdout
+        assert process.stdout.readline()
+        time.sleep(0.007 * moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        config = changing.contents_of(study, changing.read_files(study)).config
+        assert len(set(config.name.split("n"))) == 2  # of one number alone
+        assert (study.folder / FILE_NAME).read_text("utf-8").endswith('"training.toml"\n')
+    saved(study, {"": {"name": "after"}})
+    assert changing.read_files(study)[FILE_NAME].decode().startswith('# our study\nname = "after"')
+
+
+def test_what_does_not_hold_together_is_refused_in_a_sentence(study):
+    before = changing.read_files(study)
+    for changes, sentence in (
+        ({"annotation": {"raters_per_unit": 0}}, "annotation.raters_per_unit is 0; it must"),
+        ({"pay": {"complete": 1.0, "currency": "pounds"}}, "three capital letters, such as GBP"),
+        ({"annotation": {"rubrics": ["gone"]}}, "annotation.rubrics names the rubric 'gone'"),
+        ({"training": {"file": "none.toml"}}, "names none.toml, which cannot be read"),
+        ({"training": {"file": "/etc/passwd"}}, "/etc/passwd, which is not in the study's folder"),
+        ({"comprehension_": {"x": 1}}, "comprehension_ is no known key"),
+    ):
+        with pytest.raises(InputError) as refused:
+            saved(study, changes)
+        assert sentence in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert changing.read_files(study) == before
+    assert acts(study.store).empty
+
+
+def test_what_the_study_rests_on_is_not_changed(study):
+    for changes in ({"": {"seed": 2}}, {"sample": {"pairs": 2}}, {"session": {"hosts": ["x"]}}):
+        with pytest.raises(InputError, match="cannot be changed here: "):
+            saved(study, changes)
+    saved(study, {"annotation": {"pairs_per_block": 2}})
+    assert not changing.has_begun(study)
+    work_through(AnnotationDesk(study), "ann", 1)
+    assert changing.has_begun(study)
+    with pytest.raises(InputError, match="pairs_per_block cannot be changed here: Items have been"):
+        saved(study, {"annotation": {"pairs_per_block": 3}})
+    assert changing.fixed_because("annotation.screen", begun=True)
+    assert not changing.fixed_because("annotation.screen", begun=False)
+    assert not changing.fixed_because("annotation.raters_per_unit", begun=True)
+
+
+def test_every_setting_has_a_sentence_on_what_it_does(study):
+    more = with_settings(study, {"annotation": {"raters_per_unit": 9}, "consent": {"text": "New"}})
+    assert said(study, more).startswith("Every item is assigned until it has 9 annotators")
+    assert "asked for consent again before their next item" in said(study, more)
+    fewer = with_settings(study, {"annotation": {"raters_per_unit": 1}, "consent": None})
+    assert "is assigned to from now on: at most 1." in said(study, fewer)
+    assert "Annotators no longer see this step" in said(study, fewer)
+    texts = changing.read_files(study) | {"consent.de.md": b"Einverstanden?"}
+    assert "in that language" in said(study, texts)
+    unit = UNIT.replace('"L"', '["L", "C"]').encode()
+    training = changing.read_files(study) | {"training.toml": unit}
+    assert "not passed the training" in said(study, training)
+    pay = {"complete": 6.0, "currency": "GBP"}
+    saved(study, {"consent": {"text": "Why"}, "pay": pay, "annotation": {"languages": ["de"]}})
+    told = said(study, with_settings(study, {"pay": None}))
+    assert told.startswith("These pages no longer show what is owed.")
+    # A text that stays in another language is named.
+    (study.folder / "consent.de.md").write_text("Warum", "utf-8")
+    after = with_settings(study, {"consent": {"text": "Why not"}})
+    assert "in other languages (de) stays as it is" in said(study, after)
+    both = after | {"consent.de.md": b"Warum nicht"}
+    assert "stays as it is: whoever" not in said(study, both)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_a_rubrics_new_text_parts_the_labels_unless_it_means_the_same(study, same):
+    assert work_through(AnnotationDesk(study), "ann") == 3
+    rubric = study.rubrics["shorter"]
+    assert changing.labels_under(study, rubric) == 3
+    before = changing.read_files(study)
+    file = "rubrics/shorter.toml"
+    text = with_values(before[file].decode(), {"": {"question": "Which one is the shorter?"}})
+    settings = {"same_text": {"shorter": [rubric.hash]}} if same else {}
+    after = with_settings(study, settings) | {file: text.encode()}
+    told = said(study, after)
+    assert told.startswith("Labels given under the present text of Length (3) ")
+    assert ("keep counting" in told) is same
+    states = (changing.contents_of(study, each) for each in (before, after))
+    (*_, found) = changing.differences(*states)
+    assert (found.place, found.then) == ("rubric.shorter.question", "Which one is the shorter?")
+    changing.save(study, before, after, "ada")
+    with open_study(study.folder) as changed:
+        assert changing.labels_under(changed, changed.rubrics["shorter"]) == (3 if same else 0)
+        # Units that were labelled are given out again where the labels do not count.
+        assert work_through(AnnotationDesk(changed), "ann") == (0 if same else 3)
+    assert set(acts(study.store)["kind"]) == ({"settings", "file"} if same else {"file"})
+
+
+def test_the_page_and_the_words_for_patterns_are_those_of_the_settings():
+    schemas = [json.dumps(each.model_json_schema()) for each in (StudyConfig, KnownUnit)]
+    for pattern in _FORMS:
+        assert any(json.dumps(pattern) in schema for schema in schemas), pattern
+    page = PAGE.read_text("utf-8")
+    assert page == renewed(page), "run: python -m docs.settings"
+    assert "| `analysis.margin` | how far below" in page
+
+
+def test_a_wrong_setting_is_one_sentence():
+    for changes, sentence in (
+        ({"margin": 0}, "margin is 0; it must be greater than 0"),
+        ({"margin": 5}, "margin is 5; it must be less than 2"),
+        ({"resamples": "many"}, "resamples is 'many'; it must be a valid integer"),
+        ({"min_coverage": 2}, "min_coverage is 2; it must be less than or equal to 1"),
+        ({"slices": "topic"}, "slices is 'topic'; it must be a valid tuple"),
+        ({"leanings": {"left": ["x"]}}, "leanings names left; name the two that are to be compare"),
+        ({"marginn": 1}, "'marginn' is no setting of the analysis; did you mean 'margin'?"),
+        ({"usage": None}, "'usage' is no setting of the analysis; there are leanings, families"),
+        ({"interval": "bca"}, "'interval' was removed: all intervals are percentile intervals"),
+        ({"ensembles": [["g"]]}, "'ensembles' was removed: reports no longer show several graders"),
+    ):
+        with pytest.raises(InputError) as raised:
+            with_changes(AnalysisSettings(), DecisionSettings(), changes)
+        assert str(raised.value).startswith(sentence)
+
+
+def test_changes_reach_the_section_that_has_them_and_a_column_named_twice_is_one():
+    columns = ("topic", "side", "topic")
+    before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
+    settings, decision = with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
+    assert (settings.margin, settings.slices) == (0.2, ("topic", "side"))
+    assert (decision.bias_bound, decision.min_clusters) == (0.3, 50)
+
+
+@pytest.mark.parametrize("kind", [AnalysisSettings, StudyConfig])
+def test_a_setting_that_went_is_accepted_as_it_was_written_and_named_otherwise(kind):
+    """Earlier versions wrote `ensembles = []` and `interval = "percentile"`."""
+
+    def read(**went: object) -> Section:
+        analysis = {"margin": 0.2, **went}
+        whole = {"name": "s", "seed": 1, "sample": {"pairs": 3}, "analysis": analysis}
+        return kind.model_validate(whole if kind is StudyConfig else analysis)
+
+    settings = read(ensembles=[], interval="percentile")
+    assert getattr(settings, "analysis", settings).margin == 0.2
+    for went, sentence in (
+        ({"ensembles": [["g", "h"]]}, "reports no longer show several graders combined into one"),
+        ({"interval": "bca"}, "all intervals are percentile intervals"),
+    ):
+        with pytest.raises(ValidationError) as raised:
+            read(**went)
+        (name,) = went
+        assert fault_of(raised.value).endswith(f"{name} was removed: {sentence}; delete it")
+
+
+def test_the_settings_load_neither_a_store_nor_a_table():
+    script = "import sys, evenhand.study.settings.analysis\n"
+    script += "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
+    assert python("-c", script, check=True).stdout.strip() == "[]"
+
+
+SET = {
+    "server_metadata_url": "https://id.example.org/.well-known/openid-configuration",
+    "client_id": "evenhand",
+    "client_secret": "${OIDC_SECRET}",
+    "address": "https://study.example.org/",
+    "leads": ["ada@example.org", "sub:00u1"],
+}
+
+
+def test_a_sound_section_is_taken():
+    assert OidcSettings.model_validate(SET).address == "https://study.example.org"
+    here = SET | {"address": "http://localhost:8501"}
+    assert OidcSettings.model_validate(here).address == "http://localhost:8501"
+    with_label = SET | {"label": "Log in"}  # a setting of former versions
+    assert OidcSettings.model_validate(with_label) == OidcSettings.model_validate(SET)
+
+
+def test_what_is_not_safe_or_names_nobody_is_refused():
+    provider = "id.example.org"
+    for key, values in {
+        "server_metadata_url": (f"http://{provider}/.well-known/openid-configuration", provider),
+        "client_id": ("",),
+        "client_secret": ("hunter2 and more", "x${OIDC_SECRET}", ""),
+        "address": (
+            *("http://study.example.org", "https://s.example/app/page"),
+            *("https://s.example/a?b", "https://"),
+        ),
+        "leads": (["ada"], ["ada@"], ["ada@example.org "], ["sub:"]),
+        "experts": (["@example.org"],),
+    }.items():
+        for value in values:
+            with pytest.raises(ValidationError) as refusal:
+                OidcSettings.model_validate(SET | {key: value})
+            assert "hunter2" not in str(refusal.value.errors()[0]["msg"])
