@@ -433,19 +433,6 @@ def test_no_annotator_with_enough_units():
         assert row["note"].startswith(case["reason"])
 
 
-def test_means_over_pairs_say_what_they_are_over():
-    """No "mean over 0 pairs" where none is defined, no "1 pairs" where there is one."""
-    labels = {"ann": "0" * 40, "ben": "0" * 40, "g": "01" * 20}
-    people = row_of(analyse_labels(labels, SCALE), "cohen_kappa", "humans", "")
-    assert people["note"] == "no_variation; undefined for 1 of 1 pairs of raters"
-    labels = {"ann": "0011" * 10, "ben": "0111" * 10, "g": "01" * 20}
-    found = analyse_labels(labels, SCALE)
-    notes = " ".join(found.results["note"])
-    assert not [each for each in ("over 0 pairs", "over 1 pairs") if each in notes]
-    difference = row_of(found, "human_ceiling_difference", "humans", "g")["note"]
-    assert difference.endswith("between humans 0.5, 1 pair of raters")
-
-
 def test_differences_and_ranks_of_ordered_labels_are_those_of_numpy_and_scipy(rng):
     first, second = rng.integers(0, 4, (2, 60))
     table = pd.crosstab(first, second).to_numpy(dtype=float)

@@ -146,10 +146,7 @@ def test_lists_and_semicolons_are_the_same():
         ('{"a": 1}', [], "is no set of options"),
         ("a;z", ["--categories", "a,b,c"], "names 'z', none of a, b, c"),
         ("a", ["--level", "ordinal"], "--level does not go with --several"),
-        pytest.param(
-            *("a", ["--engine", "dask"], "--several is not read with --engine"),
-            marks=pytest.mark.slow,
-        ),
+        ("a", ["--engine", "dask"], "--several is not read with --engine"),
     ],
 )
 def test_what_is_no_set(tmp_path, cell, options, told, capsys):

@@ -20,6 +20,7 @@ from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.intervals import (
+    Chance,
     Interval,
     bounds,
     carriers,
@@ -143,6 +144,20 @@ def test_only_an_interval_without_width_is_widened():
     assert unknown.note == "no_resample_differs"
 
 
+def test_expected_disagreement_by_the_names_of_coefficients():
+    shares, places = np.array([0.5, 0.25, 0.25]), np.arange(3.0)
+    ordered, apart = Chance(shares, ordered="linear"), np.abs(places[:, None] - places) / 2
+    for name, weights in (
+        ("cohen_kappa", np.sign(apart)),
+        ("weighted_kappa_linear", apart),
+        ("weighted_kappa_quadratic", apart**2),
+        ("human_ceiling_difference", apart),
+    ):
+        assert ordered.disagreement(name) == pytest.approx(shares @ weights @ shares)
+    for name in ("gwet_ac1", "brennan_prediger"):
+        assert ordered.disagreement(name) == pytest.approx(2 / 3)
+
+
 def test_where_hardly_anybody_says_yes_the_interval_is_doubted():
     """Such intervals of alpha hold the truth in .69 of studies (benchmarks.small_samples)."""
     rare = {"ann": "2" * 4 + "1" * 96, "ben": "12" * 2 + "1" * 96, "cem": "2" * 3 + "1" * 97}
@@ -194,6 +209,14 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     expected = [float(each(statistic, sample, 0.025)) for each in (lower_bound, upper_bound)]
     found = ratio_bounds(cases, size, np.ones(k), less=less)
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
+
+
+def test_clusters_that_carry_the_rarer_outcome():
+    """(3 + 3 + 2)^2 / (9 + 9 + 4) = 2.9 of ten clusters of four."""
+    cases, sizes, ones = np.array([3.0, 3, 2] + [0.0] * 7), np.full(10, 4.0), np.ones(10)
+    assert carriers(cases, sizes, ones) == pytest.approx(64 / 22)
+    assert carriers(sizes - cases, sizes, ones) == pytest.approx(64 / 22)
+    assert carriers(0 * cases, sizes, ones) == 0.0
 
 
 @pytest.mark.parametrize("name", ["few carry all", "logit-normal", "one unit each"])

@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
-from evenhand.analysis.thresholds.routing import AboveCut, promised_cut
+from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promised_cut
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import with_confidence
@@ -268,6 +268,15 @@ def test_the_curve_is_what_counting_gives(surer_is_better):
         assert agreement["n_units"] == kept
         assert ("the declared cut" in agreement["note"]) is (cut == 0.9)
     assert set(rows["subset"]) == {"all|collapsed"}
+
+
+def test_cuts_to_try_are_bounded_and_occur(rng):
+    confidence = rng.random(5000)
+    cuts = candidate_cuts(confidence, 0.9)
+    assert len(cuts) == 21
+    assert set(cuts) - {0.9} <= set(confidence)
+    kept = [(confidence >= cut).mean() for cut in cuts if cut != 0.9]
+    assert np.allclose(np.diff(kept), -0.05, atol=0.001)
 
 
 def test_hard_labels_have_no_such_rows(surer_is_better):

@@ -246,12 +246,6 @@ def test_a_verdict_against_a_reference_is_held_to_it_too(ratings):
     assert set(levels.values()) == {level_of_look(1, 0, ALPHA / 2)}
 
 
-def test_one_rubric_is_judged_as_without(ratings):
-    found = judged(ratings, "close", across_rubrics="holm")
-    assert deciding(found)["close"]["deciding"].alpha == level_of_look(1)
-    assert "error held over all rubrics together (Holm)" in found.rule
-
-
 HEADS = {
     "can_replace": "g can replace ",
     "can_replace_at_threshold": "g can replace ",
