@@ -8,11 +8,10 @@ from evenhand.study import open_study
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import (
     adjudication_queue,
-    give_back,
-    last_label,
+    decide,
+    open_next,
     past_decisions,
     raised_flags,
-    take_first,
 )
 from harness.annotator import SUBJECT
 from harness.served import Served
@@ -179,16 +178,16 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(expert, served):
     assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
 
 
-def test_a_unit_stays_with_its_person_whom_others_see(expert, served):
-    first = shown(expert("chair"))
-    again = expert("chair")  # who has logged in anew
-    assert shown(again) == first
+def test_who_decides_second_is_told_of_the_first(expert, served):
+    chair = expert("chair")
+    shown(chair)
     with open_study(served.folder) as study:
-        units = [unit.key for unit in adjudication_queue(study)]
-        take_first(study.store, "ghost", units, last_label(study.store))
-        again.reload()
-        expect(again.get_by_text("ghost has had one open since")).to_be_visible()
-        give_back(study.store, "ghost")
+        unit, _ = open_next(study, "chair")
+        decide(study, "ghost", *unit.key, study.rubrics[unit.rubric].categories[0], "at once")
+    settled(chair).keyboard.press("2")
+    fill(chair, "Your reason", "later")
+    press(chair, "Save decision Enter")
+    expect(chair.get_by_text("ghost has decided this item meanwhile")).to_be_visible()
 
 
 def test_a_decision_is_kept_where_the_page_is_left_at_once(page, served):

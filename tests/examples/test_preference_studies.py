@@ -169,8 +169,8 @@ second, or gave no verdict: Zheng et al. (2023), Table 2, default prompt, where 
 
 
 def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
-    """In the form in which FastChat writes a judge's votes in both orders."""
     rows = []
+    label = {"model_1": "a", "model_2": "b", "error": ""}
     for judge, (consistent, first, second, failed) in PUBLISHED.items():
         outcomes = (
             *[("model_1", "model_1"), ("model_2", "model_2")] * consistent,
@@ -180,22 +180,22 @@ def test_the_published_position_bias_of_three_judges(tmp_path: Path) -> None:
         )
         outcomes = outcomes[consistent:]  # the first were two for one
         for question, (g1, g2) in enumerate(outcomes):
-            models = {"model_1": "llama-13b", "model_2": "vicuna-13b"}
-            said = {"question_id": question, "turn": 1, "g1_winner": g1, "g2_winner": g2}
-            rows.append({"judge": [judge, "pair-v2"], **models, **said})
-    path = tmp_path / "votes.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
+            vote = {"unit_id": f"q{question}", "rater_id": judge, "rater_kind": "model"}
+            rows += [vote | {"order": "ab", "label": label[g1]}]
+            rows += [vote | {"order": "ba", "label": label[g2]}]
+    path = tmp_path / "votes.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
     found = check(read(path), categories=["a", "tie", "b"], sides=["a", "b"], resamples=200)
     results = found.results
     for judge, (consistent, first, second, failed) in PUBLISHED.items():
-        name, answered = f"{judge}:pair-v2", 80 - failed
-        flips = row(results, "bias_order_flips", name)
+        answered = 80 - failed
+        flips = row(results, "bias_order_flips", judge)
         assert flips["n_units"] == answered
         assert flips["estimate"] == pytest.approx(1 - consistent / answered)
-        share = row(results, "bias_order_first", name)["estimate"]
+        share = row(results, "bias_order_first", judge)["estimate"]
         assert share == pytest.approx(first / (first + second))
-        gain = row(results, "bias_order", name)
+        gain = row(results, "bias_order", judge)
         assert gain["estimate"] == pytest.approx((first - second) / answered)
         assert gain["low"] > 0.1
-    strongest = row(results, "bias_order", "claude-v1:pair-v2")
-    assert strongest["low"] > row(results, "bias_order", "gpt-4:pair-v2")["high"]
+    strongest = row(results, "bias_order", "claude-v1")
+    assert strongest["low"] > row(results, "bias_order", "gpt-4")["high"]

@@ -1,5 +1,6 @@
 """Each export, made by the tool itself (harness/exports), is read as what it holds."""
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
+from evenhand.errors import InputError
+from evenhand.exchange.readers.reading import FORMATS, format_of, read_export, read_items
 from evenhand.exchange.readers.source import Source
 from tests.exchange.conftest import Wrote
 
@@ -75,14 +77,12 @@ STARRED = {
     ("clear", "ann@example.org", HUMAN): "44442222",
     ("clear", "ben@example.org", HUMAN): "44422.24",
 }
-LS_MIN = {key: said for key, said in LS.items() if key[2] == HUMAN} | STARRED
 PAIRS = tuple(f"{81 + n}/1/llama-13b/vicuna-13b" for n in range(8))
 POTATO = {("fair", "ann", HUMAN): ".yyynnnn", ("fair", "ben", HUMAN): BEN}
 
 MADE = [
     Made("label_studio.json", "label-studio", {**LS, **STARRED}, NUMBERS,
          "cancelled annotations (1), drafts (1)", ("text", "topic")),
-    Made("label_studio_min.json", "label-studio", LS_MIN, NUMBERS, "", ("text", "topic")),
     Made("inspect.eval", "inspect", EVAL, (), "ratings without a rater (1)", ("topic",)),
     Made("mlflow.json", "mlflow", MLFLOW, (), MLFLOW_LEFT),
     Made("mlflow_frame.jsonl", "mlflow", MLFLOW, (), MLFLOW_LEFT),
@@ -105,7 +105,6 @@ MADE = [
          "scores that code computed (8)", ("input",)),
     Made("deepeval_run.json", "deepeval", {("Fair", GRADER, MODEL): GPT}, (),
          "scores that code computed (8)", ("input",)),
-    Made("argilla", "hugging-face", ARGILLA, (), "drafts (1)", ("text", "topic")),
     Made("argilla.json", "argilla", {**ARGILLA, ("fair", f"{UUID}3", HUMAN): "..n....."}, (), "",
          ("topic",)),
     Made("potato.jsonl", "potato", POTATO, (),
@@ -172,12 +171,19 @@ def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
     pd.testing.assert_frame_equal(export.table, read_export(FILES / made.file, made.form).table)
 
 
-def test_a_judge_that_saw_both_orders_is_read_in_both() -> None:
-    table = read_export(FILES / "gpt-4_pair.jsonl").table
-    both = {order: said_in(own) for order, own in table.groupby("order")}
-    key = ("", "gpt-4:pair-v2", MODEL)
-    assert both == {"ab": {key: "yyy?nnyn"}, "ba": {key: GPT}}
-    assert table.loc[table["label"] == "", "unscored_reason"].tolist() == ["error"]
+@pytest.mark.parametrize(
+    ("file", "way_out"),
+    [
+        ("gpt-4_pair.jsonl", "write each to a row of its own, with model_a, model_b, winner"),
+        ("argilla", "write them with `dataset.records.to_json"),
+        ("label_studio_min.json", "export the project as JSON"),
+    ],
+)
+def test_other_exports_of_the_tools_name_the_one_that_is_read(file: str, way_out: str) -> None:
+    for read in (read_export, read_items):
+        with pytest.raises(InputError, match=re.escape(way_out)) as fault:
+            read(FILES / file)
+        assert str(fault.value).startswith(file)
 
 
 def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:

@@ -22,7 +22,6 @@ from evenhand.analysis.bias.audit import (
 )
 from evenhand.analysis.injection import UNSCORED, audits, named
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
@@ -170,9 +169,8 @@ def forest(
     on the binary label (or one of these `readings`), with annotators' kappa with one another;
     empty where no grader shares items with annotators.
 
-    Each row is drawn against the ceiling on its own items: the band of all items, or a line where
-    it has a label for some of them only. Where both readings are the same, as on a yes/no rubric,
-    they are drawn once, on the categories.
+    Each row is drawn against the ceiling, the band of annotators' kappa on all items. Where both
+    readings are the same, as on a yes/no rubric, they are drawn once, on the categories.
     """
     plots = {subset: _reading(figures, subset) for subset in READINGS}
     compared = ("kind", "rater", "low", "estimate", "high")
@@ -184,7 +182,6 @@ def forest(
         return []
     together = [datum for datum in values if datum["kind"] == _PEOPLE]
     people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in together)
-    fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
     drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
@@ -197,7 +194,6 @@ def forest(
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",
-        written("chart.forest_fewer") if fewer else "",
         written("chart.forest_baselines") if hollow else "",
         charts.left_out(graders, {str(datum["rater"]) for datum in values}),
         caption=written("chart.forest_ceiling" if people else "chart.forest"),
@@ -220,25 +216,11 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
         if figure is not None:
             who = charts.short(rater_title(name)) if name else None
             about: charts.Datum = {"kind": kind, "rater": name, "who": who, "reading": reading}
-            about |= {"label": figure.text, **_ceiling(figures, figure, people)}
-            values.append(figure.datum(**about))
+            ends = people.bounds if people and name else [math.nan] * 3
+            for end, bound in zip(("ceiling_low", "ceiling", "ceiling_high"), ends, strict=True):
+                about[end] = None if math.isnan(bound) else bound
+            values.append(figure.datum(label=figure.text, **about))
     return values
-
-
-def _ceiling(
-    figures: RubricFigures, figure: Figure, people: Figure | None
-) -> dict[str, float | None]:
-    """Return annotators' kappa on a figure's items, with its interval where these are all items."""
-    low = ceiling = high = None
-    apart = figures.get(CEILING, *figure.raters, figure.subset)
-    if people is not None and figure is not people:
-        same = figure.n_units >= people.n_units
-        if apart is not None and not apart.reason:
-            ceiling = figure.bounds[1] - apart.bounds[1]
-            same = math.isclose(ceiling, people.bounds[1], abs_tol=1e-9)
-        if same:
-            low, ceiling, high = (None if math.isnan(each) else each for each in people.bounds)
-    return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
 
 
 def price_front(figures: RubricFigures) -> list[Chart]:

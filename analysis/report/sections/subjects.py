@@ -627,12 +627,6 @@ def _rate_sentences(
             j = _at(figures, "youden_j", grader)[""]
             shown = f"{j.estimate} {j.interval}"
             yield written("rates.not_informative", grader=grader, j=shown, line=j.line)
-        bias = _at(figures, "rogan_gladen_bias", grader)
-        for subject, figure in rogan_gladen.items():
-            if figure.says("errors_differ"):
-                off = bias[subject]
-                about = {"missed": f"{off.estimate} {off.interval}", "line": off.line}
-                yield written("rates.errors_differ", grader=grader, subject=subject, **about)
         if grader in compared[RATES]:
             yield from _apart(figures, grader, RATES)
             yield from _side_sentences(figures, grader)

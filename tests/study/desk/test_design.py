@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 import pytest
-import sqlalchemy as sa
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
@@ -32,7 +31,6 @@ from evenhand.study.desk.desk import (
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import SessionSettings, change_config
-from evenhand.study.store.schema import told_totals
 from harness.studies import give_secret, label_all, submit, task_of, work_through
 
 
@@ -226,7 +224,7 @@ def test_only_what_another_rubric_shows_is_hidden():
     assert judged_without_prompt([refusal]) == []
 
 
-# What raters are told of how far they are: a total that stays, minutes that are their own
+# What raters are told of how far they are: a total, and minutes that are their own
 
 
 @pytest.fixture
@@ -235,38 +233,15 @@ def shared(make_session) -> Study:
     return make_session(raters_per_unit=1)
 
 
-def test_the_total_stays_when_others_label_and_when_they_leave(shared):
+def test_the_total_is_what_is_given_and_what_others_leave(shared):
     desk, sessions = AnnotationDesk(shared), Sessions(shared)
     assert desk.next_sheet("r1").total == 24
-    work_through(desk, "r2", 6)
-    desk.next_sheet("r2")
     work_through(desk, "r1", 2)
-    assert (desk.next_sheet("r1").done, desk.next_sheet("r1").total) == (2, 24)
-    assert desk.progress("r1") == (2, 24)
-    assert AnnotationDesk(shared).progress("r1") == (2, 24)  # in another process as well
+    work_through(desk, "r2", 6)
+    assert (desk.next_sheet("r1").done, desk.next_sheet("r1").total) == (2, 18)
+    assert desk.progress("r1") == AnnotationDesk(shared).progress("r1") == (2, 18)
     sessions.release("r2", "rejected")
     assert desk.next_sheet("r1").total == 24
-    # What is left for r1 runs out where others took it: then the total is what r1 gave.
-    sessions.readmit("r2")
-    work_through(desk, "r2", 5)
-    given = 2 + work_through(desk, "r1")
-    assert given < 24
-    assert desk.progress("r1") == (given, given)
-    with shared.store.read() as connection:
-        query = sa.select(told_totals.c.total).where(told_totals.c.rater_id == "r1")
-        assert connection.execute(query).scalars().all() == [24]  # each is noted once
-
-
-def test_what_others_leave_comes_as_more_once_the_total_is_reached(shared):
-    desk, sessions = AnnotationDesk(shared), Sessions(shared)
-    work_through(desk, "r2", 20)
-    assert desk.next_sheet("r1").total == 4
-    sessions.release("r2", "rejected")
-    totals = []
-    while (sheet := desk.next_sheet("r1")) and len(totals) < 6:
-        totals.append(sheet.total)
-        work_through(desk, "r1", 1)
-    assert totals == [4, 4, 4, 4, 24, 24]
 
 
 def test_minutes_rest_on_the_recent_answers_and_come_once_there_are_five():
