@@ -55,31 +55,6 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
     return replies
 
 
-def gave_without_reasoning(store: Store, rater_id: str) -> bool:
-    """Return True if a grader gave token probabilities when asked with reasoning effort none."""
-    with store.read() as connection:
-        for table in (grades, attacked_grades):
-            effort = table.c.provenance["settings", "reasoning_effort"].as_string()
-            gave = sa.select(table.c.event_id).where(
-                table.c.rater_id == rater_id, table.c.prob_method == "logprobs", effort == "none"
-            )
-            if connection.execute(gave.limit(1)).first():
-                return True
-    return False
-
-
-def asked_by(store: Store, rater_id: str) -> str:
-    """Return how the grader's latest label without token probabilities was asked for, or ""."""
-    facts = grades.c.provenance["asked_by"].as_string()
-    query = (
-        sa.select(facts)
-        .where(grades.c.rater_id == rater_id, grades.c.label != "", facts != "")
-        .where(grades.c.prob_method != "logprobs")
-        .order_by(grades.c.event_id.desc())
-    )
-    return next(iter(store.values(query.limit(1))), "")
-
-
 def raw_replies(
     store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
 ) -> dict[About, list[str]]:
