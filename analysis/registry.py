@@ -25,7 +25,7 @@ from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
 from evenhand.analysis.notes import says
-from evenhand.analysis.people import annotators, ceiling, comparison, disagreements, slices
+from evenhand.analysis.people import annotators, comparison, disagreements, slices
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects import corrected_rates, preference, scores
@@ -183,9 +183,9 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(numbers.add_number_rows, on="agreement", needs=["numbers"]),
     Declared(groups.add_category_rows, on="agreement", needs=["categories"]),
     Declared(groups.add_prevalence_rows, on="agreement", needs=["categories"]),
-    Declared(ceiling.add_baseline_rows, on="agreement"),
-    Declared(ceiling.add_ceiling_rows, on="agreement"),
-    Declared(ceiling.add_baseline_ceiling_rows, on="agreement"),
+    Declared(comparison.add_baseline_rows, on="agreement"),
+    Declared(comparison.add_ceiling_rows, on="agreement"),
+    Declared(comparison.add_baseline_ceiling_rows, on="agreement"),
     Declared(annotators.add_gross_error_rows, on="agreement"),
     Declared(comparison.add_alt_test_rows, on="agreement"),
     Declared(annotators.add_contested_rows, on="agreement", needs=["categories", "graders"]),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.bias.audit import audited, audited_grader, status_of
 from evenhand.analysis.people.annotators import ANNOTATOR_KAPPA
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.results import BASELINES, TableRow, key_of

@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from evenhand.analysis.bias.audit import PLANNED, SCREENED, by_orders
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import listed
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.raters import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import tex

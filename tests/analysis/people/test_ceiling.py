@@ -10,7 +10,7 @@ import pytest
 from evenhand.analysis import Scale, alt_test
 from evenhand.analysis.agreement.coefficients import cohen_kappa
 from evenhand.analysis.bootstrap.resamples import Bootstrap
-from evenhand.analysis.people.ceiling import human_ceiling
+from evenhand.analysis.people.comparison import human_ceiling
 from tests.analysis.make import analyse_labels, noisy, row_of, rows_of
 from tests.peers import metrics, multitest, stats
 
