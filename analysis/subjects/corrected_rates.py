@@ -447,7 +447,6 @@ PEOPLES_OWN = Remark("peoples_own")
 """People labelled all that the grader graded: PPI++ is their own rate."""
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
-_ALPHA = 0.05
 FEW_UNITS = 30
 FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20

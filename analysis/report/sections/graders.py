@@ -25,7 +25,7 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import Cell, Chart, Items, Part, Row, Table, items, traced
+from evenhand.analysis.report.blocks import Chart, Items, Part, Table, items, traced
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
-_CONFUSION = ("true_positive", "false_negative", "false_positive", "true_negative")
 _PEOPLE = "people"
 
 
@@ -272,9 +271,9 @@ def _graders(candidates: Sequence[Candidate]) -> list[str]:
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, baselines; then graders' rates against the majority, and the counts behind them. Cells
-    are text, the first column names the raters. Verdicts are sentences of their own
-    (`analysis.verdicts.judge`). Undefined cells hold a dash, and the title gives the reason.
+    people, baselines; then graders' rates against the majority. Cells are text, the first column
+    names the raters. Verdicts are sentences of their own (`analysis.verdicts.judge`). Undefined
+    cells hold a dash, and the title gives the reason.
     """
     source = Source(analysis, context)
     tables: list[Table] = []
@@ -284,7 +283,7 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
         # With two options the binary label is the label: once is enough.
         if [_as_text(table)[1:] for table in binary] != [_as_text(table)[1:] for table in first]:
             tables += binary
-        tables += [*rates_table(figures), *confusion_table(figures)]
+        tables += rates_table(figures)
     return [_as_text(replace(each, caption=source.marked(each.caption))) for each in tables]
 
 
@@ -304,28 +303,6 @@ def rates_table(figures: RubricFigures) -> list[Table]:
     who = [(grader, (reference or "humans", grader)) for grader in graders]
     whom = reference or written("ceiling.majority")
     return figures.table("ceiling.rates", who, names, whom=whom)
-
-
-def confusion_table(figures: RubricFigures) -> list[Table]:
-    """Tabulate how many units people's majority, or the reference, and each grader affirm: a
-    confusion matrix in a row. Nothing where there is no binary label, or units are weighted, so
-    that a rate is no ratio of counts.
-    """
-    reference = figures.analysis.decision.reference
-    affirmed, other = REFERENCE if reference else MAJORITY
-    if figures.select("effective_clusters"):
-        return []
-    rows = []
-    for positive in figures.select(affirmed, ALL_BINARY):
-        if negative := figures.by_key(positive.key._replace(statistic=other)):
-            both = (positive, negative)
-            # Units that the grader labels as most people do.
-            hit, spared = (round(e.bounds[1] * e.n_units) if e.n_units else 0 for e in both)
-            counts = hit, positive.n_units - hit, negative.n_units - spared, spared
-            rows.append(Row(positive.grader, tuple(Cell(str(each)) for each in counts)))
-    caption = written("ceiling.confusion", whom=reference or written("ceiling.most"))
-    columns = tuple(written(f"ceiling.{each}") for each in _CONFUSION)
-    return [Table(figures.caption(caption), "Who", columns, tuple(rows))] if rows else []
 
 
 def _as_text(table: Table) -> TextTable:

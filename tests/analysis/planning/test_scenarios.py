@@ -11,7 +11,6 @@ from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.planning import (
     KappaTest,
     Scenario,
-    ac1_half_width,
     cantor,
     complete_block,
     d_study,
@@ -52,18 +51,8 @@ def test_the_variance_of_kappa_is_that_of_statsmodels():
     assert kappa_half_width(250, 0.85, 0.8) == pytest.approx(width)
 
 
-@pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.85, 0.9), (0.7, 0.3)])
-def test_the_width_of_ac1_is_that_of_simulated_studies(agreement, prevalence):
-    cells = two_rater_table(agreement, prevalence).ravel()
-    drawn = np.random.default_rng(3).multinomial(400, cells, size=20_000) / 400
-    share = (2 * drawn[:, 0] + drawn[:, 1] + drawn[:, 2]) / 2
-    expected = 2 * share * (1 - share)
-    ac1 = (drawn[:, 0] + drawn[:, 3] - expected) / (1 - expected)
-    assert ac1_half_width(400, agreement, prevalence) == pytest.approx(1.96 * ac1.std(), rel=0.03)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("statistic", ["kappa", "alpha", "ac1", "rate", "threshold"])
+@pytest.mark.parametrize("statistic", ["kappa", "alpha", "rate", "threshold"])
 def test_units_needed_give_the_width_and_fewer_do_not(statistic):
     scenario = Scenario(0.85, 0.6)
     units = units_needed(statistic, 0.12, scenario)

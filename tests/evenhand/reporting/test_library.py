@@ -426,7 +426,7 @@ def test_every_setting_and_every_option_of_the_commands_is_a_keyword() -> None:
         (lambda: eh.check(TABLE, **WHO, scope="those"), "scope is 'those'; did you mean these?"),
         (lambda: eh.check(TABLE, **WHO, overlap="x"), "overlap is 'x'; it must be 'random' or"),
         (lambda: eh.plan(statistic="zzz"),
-         "statistic is 'zzz'; use kappa, alpha, ac1, rate, threshold"),
+         "statistic is 'zzz'; use kappa, alpha, rate, threshold"),
         (lambda: eh.calibrate(TABLE, objective="youdn"),
          "objective is 'youdn'; did you mean youden?"),
         (lambda: eh.check(TABLE, **WHO, thresholds={"gpt": "x"}),
