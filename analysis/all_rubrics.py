@@ -38,7 +38,7 @@ from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
-from evenhand.analysis.verdicts import evidence, reference
+from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import (
@@ -64,7 +64,7 @@ __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 MAX_NAMED = 12
 """Most annotators named in a message."""
-_JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
+_JUDGED = frozenset((*evidence.STATISTICS, *requirements.STATISTICS))
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 

@@ -31,7 +31,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds import rows as thresholds
-from evenhand.analysis.verdicts import evidence, reference
+from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.writer import Draw, RatedView, RubricView
 
 On = Literal[
@@ -101,7 +101,7 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
     labels, request, rows, drawn = view.labels, view.request, view.rows, view.resamples
     rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)
     if rule.reference:
-        reference.add_reference_rows(rows, labels, drawn, rule, look, error)
+        requirements.add_reference_rows(rows, labels, drawn, rule, look, error)
         return
     parts = [*labels.columns(request.screened), *labels.sides]
     given = labels.in_agreement, drawn, request.settings.margin, rule, look, parts, error

@@ -20,7 +20,7 @@ from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import AT_THRESHOLD
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.reference import KAPPA as REFERENCE_KAPPA
+from evenhand.analysis.verdicts.requirements import KAPPA as REFERENCE_KAPPA
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
 from evenhand.texts import written
 
