@@ -50,7 +50,7 @@ from evenhand.analysis.verification import (
 )
 from evenhand.analysis.writer import RatedView, RubricView, View
 from evenhand.errors import InputError
-from evenhand.rubrics.own_words import with_own_prompt
+from evenhand.rubrics.loading import with_own_prompt
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings

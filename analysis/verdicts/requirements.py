@@ -1,7 +1,7 @@
 """Requirements that a grader must meet to replace people, each held against its evidence; and the
 verdict on graders against one rater whose labels count as right (a reference).
 
-A requirement is added here, and nowhere else; those against a baseline of the grader are in `drift`.
+A requirement is added here, and nowhere else; those against a grader's baseline are in `drift`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients import build_claude_request
 from evenhand.reporting.report import report_study
-from evenhand.rubrics import Rubric, load_rubric, own_words, read_own_words
+from evenhand.rubrics import Rubric, load_rubric, loading, read_own_words
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
@@ -80,7 +80,7 @@ def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_ru
     def said(call: Call) -> Reply:
         return message(endless if "p0001|m|a" in call.user else "aaaVerdict: 3")
 
-    monkeypatch.setattr(own_words, "PATTERN_SECONDS", 0.05)
+    monkeypatch.setattr(loading, "PATTERN_SECONDS", 0.05)
     bench.script, study = said, bench.study(pairs=1)
     text = PATTERN.replace(r"Verdict: \[\[(.+?)\]\]", r"^(?:a|aa)+Verdict: (\d)")
     judge = read_own_words(prompt_file(tmp_path, text))

@@ -4,7 +4,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Instructions, JudgePrompt, load_rubric, read_own_words
-from evenhand.rubrics.own_words import Example
+from evenhand.rubrics.loading import Example
 
 
 def at(line: str) -> JudgePrompt:

@@ -34,7 +34,7 @@ from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.rubrics.own_words import with_own_prompt
+from evenhand.rubrics.loading import with_own_prompt
 from evenhand.texts import number_of, written
 
 
