@@ -186,9 +186,13 @@ def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, objec
         if annotation.get("was_cancelled") is True:
             rows.leave_out(written("left_out.cancelled"))
             continue
-        person = _person(annotation.get("completed_by"))
+        person = annotation.get("completed_by")
+        if isinstance(person, dict):
+            person = person.get("email") or person.get("id")
         person = addresses.get(text_of(person), person)
-        _add_results(rows, unit, person, "human", annotation, _when(annotation))
+        time = annotation.get("updated_at") or annotation.get("created_at")
+        more = {"seconds": annotation.get("lead_time"), "created_at": time}
+        _add_results(rows, unit, person, "human", annotation, more)
     if drafts := objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
     predictions = task.get("predictions")
@@ -217,18 +221,6 @@ def _add_results(
             given.setdefault(text_of(result.get("from_name")), []).append(only(answer))
     for rubric, answers in given.items():
         rows.add(unit, rater, kind, only(answers), rubric, **more)
-
-
-def _person(completed_by: object) -> object:
-    """Identify the annotator: an id, or an object with an address and an id."""
-    if isinstance(completed_by, dict):
-        return completed_by.get("email") or completed_by.get("id")
-    return completed_by
-
-
-def _when(answer: Record) -> Record:
-    when = answer.get("updated_at") or answer.get("created_at")
-    return {"seconds": answer.get("lead_time"), "created_at": when}
 
 
 # ---- Potato -------------------------------------------------------------------------------------

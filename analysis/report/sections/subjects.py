@@ -181,19 +181,15 @@ def _favoured(net: list[Figure]) -> list[list[object]]:
     favoured = []
     for figure in places:
         if figure.is_clear:
+            side = figure.sides[0 if figure.bounds[1] > 0 else 1]
             about = {"place": figure.value or everywhere, "net": figure}
-            favoured.append(in_pieces("direction.on", favoured=_favoured_first(figure)[0], **about))
+            favoured.append(in_pieces("direction.on", favoured=side, **about))
     if favoured:
         favours = "direction" if rater == "humans" else "direction_by_one"
         return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
     widest = max(places, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
     even = "direction_even" if rater == "humans" else "direction_even_by_one"
     return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
-
-
-def _favoured_first(figure: Figure) -> tuple[str, str]:
-    first, second = figure.sides
-    return (first, second) if figure.bounds[1] > 0 else (second, first)
 
 
 def _by_rater(
