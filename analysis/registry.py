@@ -109,8 +109,9 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
 
 
 def _add_groups(view: RubricView) -> None:
-    columns = view.labels.columns(view.request.settings.groups)
-    slices.add_group_performance_rows(view.seen_as(view.all_labels), columns)
+    labels, columns = view.labels, view.labels.columns(view.request.settings.groups)
+    every = labels.on_verdicts() if view.coded.is_binary else labels.on_categories()
+    slices.add_group_performance_rows(view.seen_as(every), columns)
 
 
 def _add_majority(view: RubricView) -> None:

@@ -1545,17 +1545,6 @@ class Rounds:
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
 
 
-@contextmanager
-def grading_in_rounds(
-    study: Study, limits: RequestLimits = _LIMITS, progress: Progress | None = None
-) -> Iterator[Rounds]:
-    """Hold the study's lock for several rounds of `grade`, within one budget. Raises InputError
-    while another run collects for this study.
-    """
-    with only_runner(study):
-        yield Rounds.begin(study, limits, progress)
-
-
 def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
     """Plan graders that are asked in different ways, one task for each."""
     scrubber = Scrubber.from_environment(study.config.providers)
