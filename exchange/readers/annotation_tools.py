@@ -736,7 +736,7 @@ READERS = {
         lambda rows, source: votes(rows, source, source.records()),
         lambda rows, source: answers(rows, source, source.records()),
         # Where the answers go by other names it is a table.
-        lambda source: have_answers(source.first),
+        lambda source: have_answers(source.first) or "g1_winner" in source.first,
     ),
     "hugging_face": Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items),
 }

@@ -501,6 +501,9 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
         ("potato.jsonl", "name the data file of the project"),
         ("potato.csv", "name the data file of the project"),
         ("mt_bench.jsonl", "name a file with conversation_a and conversation_b"),
+        ("gpt-4_pair.jsonl", "name a file with conversation_a and conversation_b"),
+        ("argilla", "write them with `dataset.records.to_json"),
+        ("label_studio_min.json", "export the project as JSON"),
         ("doccano.zip", "holds no item to rate. Read as a doccano export"),
     ],
 )

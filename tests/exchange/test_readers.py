@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.exchange.readers.reading import FORMATS, format_of, read_export, read_items
+from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.source import Source
 from tests.exchange.conftest import Wrote
 
@@ -180,10 +180,9 @@ def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
     ],
 )
 def test_other_exports_of_the_tools_name_the_one_that_is_read(file: str, way_out: str) -> None:
-    for read in (read_export, read_items):
-        with pytest.raises(InputError, match=re.escape(way_out)) as fault:
-            read(FILES / file)
-        assert str(fault.value).startswith(file)
+    with pytest.raises(InputError, match=re.escape(way_out)) as fault:
+        read_export(FILES / file)
+    assert str(fault.value).startswith(file)
 
 
 def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
