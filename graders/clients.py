@@ -345,13 +345,14 @@ where the request must not be sent.
 @dataclass(frozen=True, slots=True)
 class Access:
     """The facts to open a client with: the grader, its settings, and the seconds that a request may
-    take.
+    take. `no_reasoning` says that it is known to give probabilities without reasoning.
     """
 
     spec: GraderSpec
     settings: GraderSettings
     scrubber: Scrubber
     timeout: float
+    no_reasoning: bool = False
 
 
 class Grader:
@@ -957,11 +958,11 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
-def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
+def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
     """Return the shape of a grader's first request: with token probabilities for "logprobs"; else
     without them and, except for "text", with the answer constrained to the keys. For probabilities
-    reasoning is switched off at once for models that are known by name to give them only without
-    it, behind a gateway too; for others only after they have given none.
+    reasoning is switched off at once with `no_reasoning` and for models that are known by name to
+    give them only without it, behind a gateway too; for others only after they have given none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
@@ -969,7 +970,7 @@ def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
         return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
-    off = probabilities_need_no_effort(spec)
+    off = no_reasoning or probabilities_need_no_effort(spec)
     return replace(shape, efforts=("none",) if off else Shape().efforts)
 
 
@@ -1101,7 +1102,8 @@ class OpenAIGrader(Grader):
         sdk = f"openai {openai.__version__}"
         super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
         self._ways = WAYS
-        self._probing = Probing(first_shape(self.spec, self.settings))
+        first = first_shape(self.spec, self.settings, no_reasoning=access.no_reasoning)
+        self._probing = Probing(first)
         self._refused: Counter[str] = Counter()
         self._litellm = False
 

@@ -123,6 +123,7 @@ from evenhand.study.store.logs.replies import (
     Chunk,
     ResponseAttempt,
     ResponseLog,
+    gave_without_reasoning,
     known_replies,
 )
 from evenhand.study.store.store import grade_totals
@@ -1470,7 +1471,7 @@ class Rounds:
                 readers = {rubric.name: LexicalGrader(rubric) for rubric in rubrics}
                 offline.append(partial(self._count_words, task, readers, summary))
                 continue
-            grader, tariff = self._opened(task.spec, task.settings)
+            grader, tariff = self._opened(task.spec, task.settings, task.rater_id)
             job = GradeJob(self.study, grader, task)
             if self.batch:
                 tier, prices = task.settings.service_tier, self.study.config.prices
@@ -1506,10 +1507,14 @@ class Rounds:
         job.grader, tariff = self._opened(spec, settings)
         run_all([LiveRun(job, self, summary, tariff)], self.progress)
 
-    def _opened(self, spec: GraderSpec, settings: GraderSettings) -> tuple[Grader, Tariff | None]:
+    def _opened(
+        self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
+    ) -> tuple[Grader, Tariff | None]:
         """Return a client for a model, and the model's prices."""
         tariff = priced(spec, self.budget, settings.service_tier, self.study.config.prices)
-        return open_grader(Access(spec, settings, self.scrubber, self.limits.timeout)), tariff
+        off = gave_without_reasoning(self.study.store, rater_id)
+        access = Access(spec, settings, self.scrubber, self.limits.timeout, no_reasoning=off)
+        return open_grader(access), tariff
 
     def part(self, name: str, already: int, new: int) -> GraderSummary:
         """Return the summary of what else is asked under this name, with so many more questions."""

@@ -55,6 +55,19 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
     return replies
 
 
+def gave_without_reasoning(store: Store, rater_id: str) -> bool:
+    """Return True if a grader gave token probabilities when asked with reasoning effort none."""
+    with store.read() as connection:
+        for table in (grades, attacked_grades):
+            effort = table.c.provenance["settings", "reasoning_effort"].as_string()
+            gave = sa.select(table.c.event_id).where(
+                table.c.rater_id == rater_id, table.c.prob_method == "logprobs", effort == "none"
+            )
+            if connection.execute(gave.limit(1)).first():
+                return True
+    return False
+
+
 def raw_replies(
     store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
 ) -> dict[About, list[str]]:

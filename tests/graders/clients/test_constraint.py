@@ -1,4 +1,4 @@
-"""Labels are asked for by the server's own means, which is learnt once, remembered and said."""
+"""Labels are asked for by the server's own means, which is learnt once a run and said."""
 
 import json
 from dataclasses import replace
@@ -68,7 +68,7 @@ def refusing(*refused: str) -> Any:
     ("refused", "way"),
     [((), "json_schema"), (("json_schema",), "tool"), (("json_schema", "tool"), "plain")],
 )
-def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(bench, refused, way, grader):
+def test_the_way_is_learnt_once_a_run_and_kept_with_every_grade(bench, refused, way, grader):
     bench.script = refusing(*refused)
     study = bench.study(pairs=3, rubrics=("hedging", "refusal"))
     assert grade(study, [grader], ["hedging"], method="label").scored == 6
@@ -76,7 +76,7 @@ def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(bench, refu
     assert set(ways_of(bench)[len(refused) :]) == {way}
     bench.calls.clear()
     assert grade(study, [grader], ["refusal"], method="label").scored == 6
-    assert ways_of(bench) == [way] * 6
+    assert ways_of(bench) == [*refused, *[way] * 6]  # a run asks anew
     assert {each.provenance["asked_by"] for each in attempts(study)} == {way}
 
 

@@ -44,6 +44,7 @@ from evenhand.study.store.logs.replies import (
     Chunk,
     attacked_table,
     finished_trials,
+    gave_without_reasoning,
     known_replies,
     raw_replies,
 )
@@ -269,6 +270,24 @@ def test_replies_are_known_by_their_prompt_under_attack_too(make_study):
         clean: [facts],
         (*clean, "flattery", "A", "a"): [{"reply_id": "r2", "created": None, "choice": None}],
     }
+
+
+@pytest.mark.parametrize("attacked", [False, True])
+def test_who_gave_probabilities_without_reasoning_is_known(make_study, attacked):
+    study = make_study(pairs=1)
+
+    def grade(effort: str, method: str) -> None:
+        given = GIVEN | {"prob_method": method}
+        provenance = {"settings": {"reasoning_effort": effort} if effort else {}}
+        kind = AttackedGrade(**given, **ATTACK, provenance=provenance) if attacked else None
+        study.store.add_grades([kind or GradeAttempt(**given, provenance=provenance)])
+
+    grade("", "logprobs")
+    grade("none", "")
+    assert not gave_without_reasoning(study.store, "g")
+    grade("none", "logprobs")
+    assert gave_without_reasoning(study.store, "g")
+    assert not gave_without_reasoning(study.store, "h")
 
 
 # Grades of the injection audit
