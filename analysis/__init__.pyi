@@ -27,10 +27,10 @@ from .bootstrap.significance import holm as holm
 from .bootstrap.significance import mcnemar_exact as mcnemar_exact
 from .bootstrap.significance import stuart_maxwell as stuart_maxwell
 from .labels.scale import Scale as Scale
-from .people.ceiling import CeilingDifference as CeilingDifference
-from .people.ceiling import human_ceiling as human_ceiling
 from .people.comparison import AltTest as AltTest
+from .people.comparison import CeilingDifference as CeilingDifference
 from .people.comparison import alt_test as alt_test
+from .people.comparison import human_ceiling as human_ceiling
 from .planning import KappaTest as KappaTest
 from .planning import Scenario as Scenario
 from .planning import cantor as cantor

@@ -38,7 +38,7 @@ from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.thresholds import rows as thresholds
 from evenhand.analysis.thresholds.rows import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
-from evenhand.analysis.verdicts import evidence, reference
+from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import (
@@ -50,7 +50,7 @@ from evenhand.analysis.verification import (
 )
 from evenhand.analysis.writer import RatedView, RubricView, View
 from evenhand.errors import InputError
-from evenhand.rubrics.own_words import with_own_prompt
+from evenhand.rubrics.loading import with_own_prompt
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
@@ -64,7 +64,7 @@ __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 MAX_NAMED = 12
 """Most annotators named in a message."""
-_JUDGED = frozenset((*evidence.STATISTICS, *reference.STATISTICS))
+_JUDGED = frozenset((*evidence.STATISTICS, *requirements.STATISTICS))
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 

@@ -421,8 +421,3 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
             retest = of.get(RETEST, {}).get("")
             made.append(Audit(rubric, grader, tuple(outcomes), retest))
     return made
-
-
-def audit_of(rows: Iterable[ResultRow], grader: str) -> Audit | None:
-    """Return the audit of one grader among the rows of one rubric, or None."""
-    return next((each for each in audits(rows) if each.grader == grader), None)

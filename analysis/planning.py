@@ -134,24 +134,6 @@ def kappa_half_width(units: float, agreement: float, prevalence: float) -> float
     return Z * math.sqrt(_kappa_variance(prevalence, prevalence, kappa) / units)
 
 
-def ac1_half_width(units: float, agreement: float, prevalence: float) -> float:
-    """Half the 95% interval of Gwet's AC1 of two raters (Gwet 2008), by the delta method.
-
-    >>> round(ac1_half_width(250, 0.85, 0.5), 3)
-    0.089
-    """
-    table = two_rater_table(agreement, prevalence)
-    if table.min() <= 0:
-        return math.nan
-    pe = 2 * prevalence * (1 - prevalence)
-    ac1 = (agreement - pe) / (1 - pe)
-    # AC1 linearised in the unit's contribution: its two verdicts' agreement, and its affirmatives.
-    affirmative = np.array([[1.0, 0.5], [0.5, 0.0]])
-    brings = (np.eye(2) - (1 - ac1) * 2 * (1 - 2 * prevalence) * affirmative) / (1 - pe)
-    variance = float((table * brings**2).sum() - (table * brings).sum() ** 2)
-    return Z * math.sqrt(variance / units)
-
-
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
     """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
@@ -178,7 +160,7 @@ _GRID = np.linspace(-6.0, 6.0, 401)
 """Latent qualities to integrate over."""
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 _MAX_UNITS = 100_000
-STATISTICS = ("kappa", "alpha", "ac1", "rate", "threshold")
+STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
 
@@ -419,7 +401,7 @@ def half_width(
 ) -> float:
     """Half the 95% interval of a statistic on `units` independent units; NaN where undefined.
 
-    `kappa` and `ac1` are those of two raters and `rate` a share of affirmatives, by formula;
+    `kappa` is that of two raters and `rate` a share of affirmatives, by formula;
     `alpha` is Krippendorff's of all humans and `threshold` the cut of a probability grader at which
     its kappa with humans is highest, by simulation. Agreement rests on the overlapping units only.
     On a scale there is only `kappa`, with linear weights. All are for these humans, whose
@@ -437,8 +419,6 @@ def half_width(
         return math.nan
     if statistic == "kappa":
         return kappa_half_width(shared, scenario.agreement, scenario.prevalence)
-    if statistic == "ac1":
-        return ac1_half_width(shared, scenario.agreement, scenario.prevalence)
     simulated = {"alpha": _alpha_half_width, "threshold": _threshold_half_width}
     alike = replace(scenario, strictness=0.0)
     return simulated[statistic](max(round(shared), 2), alike, seed)

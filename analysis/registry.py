@@ -25,13 +25,13 @@ from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
 from evenhand.analysis.notes import says
-from evenhand.analysis.people import annotators, ceiling, comparison, disagreements, slices
+from evenhand.analysis.people import annotators, comparison, disagreements, slices
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds import rows as thresholds
-from evenhand.analysis.verdicts import evidence, reference
+from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.writer import Draw, RatedView, RubricView
 
 On = Literal[
@@ -101,7 +101,7 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
     labels, request, rows, drawn = view.labels, view.request, view.rows, view.resamples
     rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)
     if rule.reference:
-        reference.add_reference_rows(rows, labels, drawn, rule, look, error)
+        requirements.add_reference_rows(rows, labels, drawn, rule, look, error)
         return
     parts = [*labels.columns(request.screened), *labels.sides]
     given = labels.in_agreement, drawn, request.settings.margin, rule, look, parts, error
@@ -109,8 +109,9 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
 
 
 def _add_groups(view: RubricView) -> None:
-    columns = view.labels.columns(view.request.settings.groups)
-    slices.add_group_performance_rows(view.seen_as(view.all_labels), columns)
+    labels, columns = view.labels, view.labels.columns(view.request.settings.groups)
+    every = labels.on_verdicts() if view.coded.is_binary else labels.on_categories()
+    slices.add_group_performance_rows(view.seen_as(every), columns)
 
 
 def _add_majority(view: RubricView) -> None:
@@ -183,9 +184,9 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(numbers.add_number_rows, on="agreement", needs=["numbers"]),
     Declared(groups.add_category_rows, on="agreement", needs=["categories"]),
     Declared(groups.add_prevalence_rows, on="agreement", needs=["categories"]),
-    Declared(ceiling.add_baseline_rows, on="agreement"),
-    Declared(ceiling.add_ceiling_rows, on="agreement"),
-    Declared(ceiling.add_baseline_ceiling_rows, on="agreement"),
+    Declared(comparison.add_baseline_rows, on="agreement"),
+    Declared(comparison.add_ceiling_rows, on="agreement"),
+    Declared(comparison.add_baseline_ceiling_rows, on="agreement"),
     Declared(annotators.add_gross_error_rows, on="agreement"),
     Declared(comparison.add_alt_test_rows, on="agreement"),
     Declared(annotators.add_contested_rows, on="agreement", needs=["categories", "graders"]),

@@ -174,11 +174,6 @@ class RubricView(View):
             for coded in labels.views
         ]
 
-    @property
-    def all_labels(self) -> Coded:
-        """The same view of all labels."""
-        return self.labels.on_verdicts() if self.coded.is_binary else self.labels.on_categories()
-
     def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
         """Return another view of the labels, or of others in the same clusters."""
         about: dict[str, Any] = {"clusters": coded.clusters, "subset": coded.subset, "coded": coded}

@@ -30,7 +30,7 @@ from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
 from evenhand.analysis.bootstrap.intervals import wilson
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.people.ceiling import with_and_among_humans
+from evenhand.analysis.people.comparison import with_and_among_humans
 
 OUT = RESULTS / "coverage.md"
 SEED = 20231206

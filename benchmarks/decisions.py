@@ -39,7 +39,7 @@ from evenhand.analysis.bootstrap.influence import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import BINARY_ALL
-from evenhand.analysis.people.ceiling import (
+from evenhand.analysis.people.comparison import (
     CEILING,
     add_baseline_ceiling_rows,
     add_baseline_rows,

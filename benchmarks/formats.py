@@ -43,7 +43,6 @@ BY_HAND = "by hand, from its documentation"
 MADE = {
     "wide.xlsx": "openpyxl 3.1.5",
     "label_studio.json": "label-studio 1.23.2, JSON",
-    "label_studio_min.json": "label-studio 1.23.2, JSON-MIN",
     "inspect.eval": "inspect_ai 0.3.285, Zstandard, scores edited",
     "mlflow.json": "mlflow 3.17.2, `Trace.to_dict`",
     "mlflow_frame.jsonl": "mlflow 3.17.2, `search_traces`",
@@ -56,7 +55,6 @@ MADE = {
     "deepeval.json": "deepeval 4.3.1, `evaluate`",
     "deepeval_run.json": "deepeval 4.3.1, the test run",
     "datasets": "datasets 5.2.0, `save_to_disk`",
-    "argilla": "argilla 2.8.0, `to_datasets`",
     "argilla.json": "argilla 2.8.0, `to_json`",
     "potato.jsonl": "potato-annotation 2.12.1, JSONL",
     "potato.csv": "potato-annotation 2.12.1, CSV",
@@ -71,7 +69,6 @@ MADE = {
     "samples_fair.jsonl": "lm_eval 0.4.13, `--log_samples`, with choices",
     "lighteval.parquet": "lighteval 0.13.0, details, with choices",
     "mt_bench.jsonl": "by hand, columns of lmsys/mt_bench_human_judgments",
-    "gpt-4_pair.jsonl": "by hand, columns of FastChat's judge",
     "nested.json": "by hand, items by id with lists of answers",
     f"{WITH_TEXTS}inspect.eval": "inspect_ai 0.3.285, two epochs",
     f"{WITH_TEXTS}mlflow.json": "mlflow 3.17.2, traces with a retriever",

@@ -22,7 +22,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import lower_bound
 from evenhand.analysis.labels.matrix import LabelMatrix, copies_among
 from evenhand.analysis.people.annotators import selection_of
-from evenhand.analysis.people.ceiling import add_baseline_rows, add_ceiling_rows
+from evenhand.analysis.people.comparison import add_baseline_rows, add_ceiling_rows
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows

@@ -23,7 +23,7 @@ from benchmarks.decisions import KAPPA, MARGIN, NOMINAL, PEOPLE, SCALE, SEED, qu
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.people.ceiling import add_baseline_rows
+from evenhand.analysis.people.comparison import add_baseline_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts.evidence import add_deciding_rows

@@ -9,7 +9,6 @@ ones: on a terminal, in charts, LaTeX, HTML, Markdown and XML.
 
 from __future__ import annotations
 
-import codecs
 import io
 import math
 import re
@@ -120,34 +119,11 @@ def visible_in(part: Any) -> Any:
     return part
 
 
-_PLAIN = str.maketrans(
-    {"κ": "kappa", "α": "alpha", "ρ": "rho", "τ": "tau", "±": "+-", "≥": ">=", "≤": "<="}
-    | {"—": "-", "–": "-", "−": "-", "·": "/", "…": "...", "×": "x"}
-    | dict.fromkeys("‘’", "'")
-    | dict.fromkeys("“”", '"')
-)
-
-
 def print_anywhere() -> None:
-    """Let stdout and stderr take any text: a character that their encoding lacks is written in
-    plain letters, or as "?".
-    """
-    codecs.register_error("evenhand", _plainly)
+    """Let stdout and stderr take any text: a character that their encoding lacks becomes "?"."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="evenhand")
-
-
-def _plainly(error: UnicodeError) -> tuple[str, int]:
-    """
-    >>> codecs.register_error("evenhand", _plainly)
-    >>> "κ ± 猫".encode("ascii", "evenhand")
-    b'kappa +- ?'
-    """
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end].translate(_PLAIN)
-    return "".join(each if each.isascii() else "?" for each in lacking), error.end
+            stream.reconfigure(errors="replace")
 
 
 def escaped_json(text: str) -> str:

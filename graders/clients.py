@@ -345,15 +345,13 @@ where the request must not be sent.
 @dataclass(frozen=True, slots=True)
 class Access:
     """The facts to open a client with: the grader, its settings, and the seconds that a request may
-    take. `way` is how the model took labels before (`WAYS`); `no_reasoning` says that it is known
-    to give probabilities without reasoning.
+    take. `no_reasoning` says that it is known to give probabilities without reasoning.
     """
 
     spec: GraderSpec
     settings: GraderSettings
     scrubber: Scrubber
     timeout: float
-    way: str = ""
     no_reasoning: bool = False
 
 
@@ -582,7 +580,7 @@ def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
 
 
 # ---- a provider's own means of holding an answer to the rubric's keys ---------------------------
-WAYS = ("json_schema", "tool")
+WAYS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 PLAIN = "plain"
 """The bare question, whose answer is read as free text."""
@@ -592,17 +590,6 @@ _REFUSED = re.compile(
     r"response_format|output_config|output_format|json_?schema|structured|schema|guided|grammar|"
     r"tool|function|enum\b"
 )
-
-
-def ways_from(known: str) -> tuple[str, ...]:
-    """Return the ways still to be tried with a server, from the one known to work; all if none is.
-
-    >>> ways_from(""), ways_from("tool"), ways_from("plain")
-    (('json_schema', 'tool'), ('tool',), ())
-    """
-    if known == PLAIN:
-        return ()
-    return WAYS[WAYS.index(known) :] if known in WAYS else WAYS
 
 
 def way_of(request: Json) -> str:
@@ -788,7 +775,7 @@ class ClaudeGrader(Grader):
         form = {"endpoint": "messages", "api_version": version}
         sdk = f"anthropic {anthropic.__version__}"
         super().__init__(access, client, anthropic.AnthropicError, **form, sdk=sdk)
-        self._ways = ways_from(access.way)
+        self._ways = WAYS
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         way = self._ways[0] if self._ways else PLAIN
@@ -971,22 +958,15 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
-def first_shape(
-    spec: GraderSpec,
-    settings: GraderSettings,
-    ways: tuple[str, ...] = WAYS,
-    *,
-    no_reasoning: bool = False,
-) -> Shape:
+def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
     """Return the shape of a grader's first request: with token probabilities for "logprobs"; else
-    without them and, except for "text", with the answer constrained to the keys in the first of
-    `ways` that the server takes. For probabilities reasoning is switched off at once with
-    `no_reasoning` and for models that are known by name to give them only without it, behind a
-    gateway too; for others only after they have given none.
+    without them and, except for "text", with the answer constrained to the keys. For probabilities
+    reasoning is switched off at once with `no_reasoning` and for models that are known by name to
+    give them only without it, behind a gateway too; for others only after they have given none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
-        formats = {"verbalised": ways[:1], "text": ()}.get(settings.method, ways)
+        formats = {"verbalised": WAYS[:1], "text": ()}.get(settings.method, WAYS)
         return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
@@ -1121,8 +1101,8 @@ class OpenAIGrader(Grader):
         form = {"endpoint": "chat/completions", "api_version": "v1"}
         sdk = f"openai {openai.__version__}"
         super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
-        self._ways, off = ways_from(access.way), access.no_reasoning
-        first = first_shape(self.spec, self.settings, self._ways, no_reasoning=off)
+        self._ways = WAYS
+        first = first_shape(self.spec, self.settings, no_reasoning=access.no_reasoning)
         self._probing = Probing(first)
         self._refused: Counter[str] = Counter()
         self._litellm = False

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.rubrics import JudgePrompt, Rubric
-from evenhand.rubrics.own_words import OWN_PROMPT
+from evenhand.rubrics.loading import OWN_PROMPT
 from evenhand.study.lead.disagreements import held_out_units
 from evenhand.study.prompts.units import Question
 from evenhand.study.store.grades import tried_rater

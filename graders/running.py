@@ -123,7 +123,6 @@ from evenhand.study.store.logs.replies import (
     Chunk,
     ResponseAttempt,
     ResponseLog,
-    asked_by,
     gave_without_reasoning,
     known_replies,
 )
@@ -1511,17 +1510,10 @@ class Rounds:
     def _opened(
         self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
     ) -> tuple[Grader, Tariff | None]:
-        """Return a client for a model, asked as this rater was before, and the model's prices."""
-        store = self.study.store
+        """Return a client for a model, and the model's prices."""
         tariff = priced(spec, self.budget, settings.service_tier, self.study.config.prices)
-        access = Access(
-            spec,
-            settings,
-            self.scrubber,
-            self.limits.timeout,
-            way=asked_by(store, rater_id),
-            no_reasoning=gave_without_reasoning(store, rater_id),
-        )
+        off = gave_without_reasoning(self.study.store, rater_id)
+        access = Access(spec, settings, self.scrubber, self.limits.timeout, no_reasoning=off)
         return open_grader(access), tariff
 
     def part(self, name: str, already: int, new: int) -> GraderSummary:
@@ -1556,17 +1548,6 @@ class Rounds:
         """The summary of all that was asked so far."""
         budget = self.budget
         return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
-
-
-@contextmanager
-def grading_in_rounds(
-    study: Study, limits: RequestLimits = _LIMITS, progress: Progress | None = None
-) -> Iterator[Rounds]:
-    """Hold the study's lock for several rounds of `grade`, within one budget. Raises InputError
-    while another run collects for this study.
-    """
-    with only_runner(study):
-        yield Rounds.begin(study, limits, progress)
 
 
 def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from evenhand.rubrics.loading import (
+    Instructions,
+    JudgedRubric,
+    JudgePrompt,
+    Reworded,
     asked_comparison,
     asked_rubric,
     dump_rubric,
     library_rubrics,
     load_rubric,
     named_rubrics,
+    read_own_words,
     shipped_rubrics,
 )
 from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
 from evenhand.rubrics.options import Block, Number, Option
-from evenhand.rubrics.own_words import (
-    Instructions,
-    JudgedRubric,
-    JudgePrompt,
-    Reworded,
-    read_own_words,
-)
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 

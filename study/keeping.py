@@ -797,8 +797,6 @@ def _modes(folder: Path) -> Iterator[Finding]:
 def _store(study: Study) -> Iterator[Finding]:
     state = store_state(study)
     yield _well("writes") if state.write else _ill("no_write")
-    if missing := study.missing_images():
-        yield _ill("missing_images", count=len(missing), first=missing[0])
     if (hours := state.hours_since_backup) is None:
         yield _ill("no_backup")
     elif hours > OLD_HOURS:

@@ -17,8 +17,6 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.rubrics.rendering import shown_image
-from evenhand.study.prompts.images import images_shown
 from evenhand.study.prompts.pairs import with_words
 from evenhand.study.prompts.units import Question, parse_unit_id, presented_values, units_table
 from evenhand.study.settings.study_toml import FILE_NAME, StudyConfig, read_config
@@ -87,20 +85,6 @@ class Study:
             if rubric.unit == "response" and block.column != "response" and block.kind != "image"
         )
         return with_words(self.units(scope), self.store.responses(), dict.fromkeys(beside))
-
-    def missing_images(self) -> list[str]:
-        """Return the ids of the prompts with an image that annotators cannot be shown: a rubric
-        names it, and it is not as a study keeps images.
-        """
-        rubrics = [rubric for rubric in self.labelled_rubrics() if rubric.images]
-        missing = {
-            pair: None
-            for table in ((self.store.pairs(), self.store.responses()) if rubrics else ())
-            for column in images_shown(rubrics, table)
-            for pair, cell in zip(table["pair_id"], table[column], strict=True)
-            if cell.strip() and not shown_image(cell)
-        }
-        return list(missing)
 
     def check_labelled_subjects(self) -> None:
         """Raises InputError where study.toml lets people label a subject without responses."""

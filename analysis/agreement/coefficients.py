@@ -663,12 +663,6 @@ def rank_correlations(tables: Array) -> Array:
     return ratio(covariance, np.sqrt(spread))
 
 
-def constant_raters(tables: Array) -> Mask:
-    """True where at least one of the two raters used a single category throughout, shape (...)."""
-    rows, columns = ((tables.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2))
-    return np.asarray(rows | columns)
-
-
 def scott_chance(shares: Array, weights: Array) -> Array:
     """Chance agreement of raters with one marginal, unweighted: Scott 1955, Fleiss 1971."""
     return np.asarray((shares**2).sum(-1))

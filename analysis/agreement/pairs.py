@@ -310,8 +310,9 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     coded, raters = view.coded, view.coded.raters
     pairs, statistics = pairs_that_meet(coded, listed_raters(coded)), pair_statistics(coded)
     for chunk, tables in table_chunks(coded, pairs, view.resamples):
-        first = tables[0]
-        constant = c.constant_raters(numbers.moments(first) if coded.is_number else first)
+        first = numbers.moments(tables[0]) if coded.is_number else tables[0]
+        # One of the two used a single category throughout.
+        constant = np.any([(first.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2)], axis=0)
         both = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in chosen(statistics, prefix).items():
             values = statistic(tables)

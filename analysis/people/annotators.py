@@ -56,7 +56,7 @@ from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
 from evenhand.analysis.notes import text_of
-from evenhand.analysis.people.ceiling import with_and_among_humans
+from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask, Numbers
 from evenhand.analysis.writer import About, RubricView, View

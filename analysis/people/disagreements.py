@@ -36,7 +36,7 @@ from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn, with_weights
 from evenhand.analysis.notes import Note, Remark, join_notes
-from evenhand.analysis.people.ceiling import add_ceiling_rows
+from evenhand.analysis.people.comparison import add_ceiling_rows
 from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.requirement import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRows

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Remark, Remarks, says
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import Datum, chart_spec, filled
 from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of

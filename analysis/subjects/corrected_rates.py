@@ -49,7 +49,6 @@ from scipy.special import ndtri
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
-from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
@@ -448,7 +447,6 @@ PEOPLES_OWN = Remark("peoples_own")
 """People labelled all that the grader graded: PPI++ is their own rate."""
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
-_ALPHA = 0.05
 FEW_UNITS = 30
 FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20
@@ -488,9 +486,8 @@ def add_corrected_rows(out: RubricView) -> None:
 
     The labels have one row per unit that counts towards a rate. `rate_human` is people's on what
     they labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` are for all units that the grader
-    graded; `sensitivity`, `specificity` and `youden_j` of those that people labelled too.
-    `rogan_gladen_bias` is the corrected rate minus people's own rate on these. Means of labels are
-    `subject_score` of people and of the grader, and `mean_ppi`. Where the labelled
+    graded; `sensitivity`, `specificity` and `youden_j` of those that people labelled too. Means of
+    labels are `subject_score` of people and of the grader, and `mean_ppi`. Where the labelled
     sample is stratified, PPI++ is too. Differences between subjects hold together over all rubrics.
     Where the units table names no subject, all units are one. Without people there are raw figures
     alone.
@@ -803,14 +800,12 @@ class _Corrected:
         """Add the error rates, and the corrected rates with Rogan and Gladen's among them."""
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums[:7]))
         useless = self._add_error_rates(pooled)
-        differ = set() if useless else self._add_subject_bias(pooled)
         self.add_raw_and_ppi()
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         for at, name, member in self.groups:
             if (mine := self.graded & member).any():
-                about = Remark("errors_differ") if name in differ else ""
                 why = useless if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
-                self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
+                self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why)
 
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and PPI++."""
@@ -872,24 +867,6 @@ class _Corrected:
         if np.isnan(j.low):
             return j.remarks[0]
         return None if j.low > 0 else NOT_INFORMATIVE
-
-    def _add_subject_bias(self, pooled: RateSums) -> set[str]:
-        """Add the bias of Rogan-Gladen with pooled error rates on each subject; return the subjects
-        whose bias is significant.
-
-        On the labelled units people's own rate is known: the corrected rate of the grader there,
-        minus people's, is its bias. Holm's correction over a grader's subjects.
-        """
-        if len(self.groups.names) < 2:
-            return set()
-        inverted = invert(self.sums.graded_labelled, pooled.sensitivity, pooled.specificity)
-        bias = inverted - self.sums.people
-        adjusted = holm([bootstrap_p(values) for values in bias.T])
-        for at, name, member in self.groups:
-            if (self.both & member).any():
-                note = f"Holm p {adjusted[at]:.4g}" if adjusted[at] <= 1 else ""
-                self._add("rogan_gladen_bias", bias[:, at], self.both & member, at=name, note=note)
-        return {name for at, name, _ in self.groups if adjusted[at] < _ALPHA}
 
     def _add_corrected(
         self,

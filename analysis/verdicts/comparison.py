@@ -34,7 +34,7 @@ from evenhand.analysis.bootstrap.score import (
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.people.ceiling import with_and_among_humans
+from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.requirement import REALISTIC, ClusterCounts
 from evenhand.analysis.thresholds.rows import (
     has_both,

@@ -34,13 +34,13 @@ from evenhand.analysis.bootstrap.influence import (
 )
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.injection import Audit, audit_of
+from evenhand.analysis.injection import Audit, audits
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Remark, says
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
@@ -389,7 +389,7 @@ def evidence_on(
             given for name in BASELINES if (given := rows.get(kappa, "humans", name, subset))
         ),
         wording_unstable=wordings if wordings and wordings["high"] < rule.min_stability else None,
-        injection=audit_of(rows.rows.values(), grader),
+        injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
         identical_graders=tuple(labels.raters[of] for of in copies if of in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda each: -each["estimate"])),
         selective=next(((each[0], each[1]) for each in by_labels if len(each) == 2), None),

@@ -41,11 +41,11 @@ from evenhand.analysis.verdicts.evidence import (
     keys_of,
     part_of,
 )
-from evenhand.analysis.verdicts.reference import judge_against_reference
 from evenhand.analysis.verdicts.requirements import (
     answers_enough,
     as_good_as_people,
     baseline,
+    judge_against_reference,
     no_faults,
 )
 from evenhand.analysis.verdicts.wording import Decision, HoldsFor, Judgement, NextStep, because

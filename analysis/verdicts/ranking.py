@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Literal
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.bias.audit import audited, audited_grader, status_of
 from evenhand.analysis.people.annotators import ANNOTATOR_KAPPA
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.results import BASELINES, TableRow, key_of
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import AT_THRESHOLD
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.reference import KAPPA as REFERENCE_KAPPA
+from evenhand.analysis.verdicts.requirements import KAPPA as REFERENCE_KAPPA
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
 from evenhand.texts import written
 

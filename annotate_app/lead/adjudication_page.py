@@ -49,7 +49,7 @@ from evenhand.study.lead.disagreements import (
     decide,
     final_labels,
     grader_labels,
-    leases_of_others,
+    last_label,
     open_next,
     past_decisions,
     raised_flags,
@@ -65,7 +65,6 @@ from evenhand.texts import written
 # the page is drawn never decide the next unit.
 
 LONGEST_REASON = 4000
-_MOST_LEASES = 5
 _KEY = "decision.decider"
 _HERE = Path(__file__).parent
 _mount = component(
@@ -125,13 +124,15 @@ class _Desk:
     revised: Key | None = None
     passed_over: set[Key] = field(default_factory=set)
     complaint: str = ""
+    seen: int | None = None
+    """The latest label when the unit was opened."""
 
     @property
     def key(self) -> Key | None:
         return self.revised or self.open
 
     def clear(self) -> None:
-        self.open = self.revised = None
+        self.open = self.revised = self.seen = None
 
 
 def show_adjudication(study: Study) -> None:
@@ -139,7 +140,7 @@ def show_adjudication(study: Study) -> None:
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
     unit, of = (st.query_params.pop(name, "") for name in ("unit", "rubric"))
     if unit and who.role == "lead":
-        desk.revised = unit, of
+        desk.revised, desk.seen = (unit, of), None
     try:
         case = _opened(study, who, desk)
     except InputError as error:
@@ -148,23 +149,25 @@ def show_adjudication(study: Study) -> None:
         case = None
     if case is not None:
         _show_case(study, who, desk, case)
+    elif desk.complaint:
+        show_complaint(desk.complaint)
+        desk.complaint = ""
     _show_past(study, who, desk)
 
 
 def _opened(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; shows how many wait."""
+    if desk.seen is None:
+        desk.seen = last_label(study.store)
     if desk.revised is not None:
-        return counted(study, reopen, who.name, desk.revised)
+        return counted(study, reopen, desk.revised)
     passed_over = set(desk.passed_over)
     case, waiting = counted(study, open_next, who.name, passed_over, desk.open)
     if not waiting:
         st.text(written("oversight.adjudicated"))
         return None
     st.text(written("lead.to_adjudicate", count=waiting))
-    for lease in leases_of_others(study.store, who.name)[:_MOST_LEASES]:
-        st.text(written("lead.open_elsewhere", who=lease.holder, since=lease.since))
-    if case is not None:
-        desk.open = case.key
+    desk.open = case.key if case else None
     return case
 
 
@@ -225,7 +228,7 @@ def _take(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]
         if sent.passes:
             desk.passed_over.add(key)
         else:
-            decide(study, who.name, *key, sent.label, sent.reason, holder=who.name)
+            desk.complaint = decide(study, who.name, *key, sent.label, sent.reason, desk.seen)
         desk.clear()
     except InputError as error:
         desk.complaint = str(error)
@@ -249,7 +252,7 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
             placeholder="Choose a decision")  # fmt: skip
         chosen = st.form_submit_button("Open it again")
     if chosen and number is not None:
-        desk.revised = (rows[number]["unit_id"], rows[number]["rubric"])
+        desk.revised, desk.seen = (rows[number]["unit_id"], rows[number]["rubric"]), None
         st.rerun()
 
 

@@ -12,7 +12,7 @@ from functools import partial
 import streamlit as st
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +49,7 @@ from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.accounts import LINK_PARAMETER, Role, visitor
-from evenhand.study.lead.disagreements import give_back
+from evenhand.study.access.accounts import LINK_PARAMETER, Role
 from evenhand.study.settings.study_toml import START
 from evenhand.texts import written
 
@@ -133,7 +131,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{name}, as {who.name}{about}")
-        st.button("Log out", on_click=_log_out, args=(study, LOGIN.held()), width="stretch")
+        st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
     beside = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in beside if name != START]
     if who.role == "lead" and studies:  # the others at this address, each with its own login
@@ -168,9 +166,3 @@ def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
             show_complaint(str(error))
 
     return show
-
-
-def _log_out(study: Study, login: str) -> None:
-    with suppress(InputError):
-        give_back(study.store, visitor(study.store, login).name)
-    leave(study, login)

@@ -164,12 +164,6 @@ class LiveFigures:
 _MADE = "made.txt"
 
 
-def _name_of(study: Path) -> str:
-    """The name under which this installation keeps a study's last figures."""
-    installed = Path(__file__).stat().st_mtime_ns
-    return hashlib.sha256(f"{installed} {study}".encode()).hexdigest()[:24]
-
-
 class FiguresMaker:
     """Makes the figures of one study on request. Safe under many threads.
 
@@ -181,7 +175,9 @@ class FiguresMaker:
         self._study = study_folder.resolve()
         self._home = tempfile.TemporaryDirectory(prefix="evenhand-lead-")  # for this user only
         self._lock = threading.Lock()
-        self._last = state_folder() / "figures" / _name_of(self._study)
+        installed = Path(__file__).stat().st_mtime_ns
+        named = hashlib.sha256(f"{installed} {self._study}".encode()).hexdigest()[:24]
+        self._last = state_folder() / "figures" / named
         self._former: LiveFigures | None = None
         self.latest: LiveFigures | None = None
         self.kept: LiveFigures | None = None

@@ -19,7 +19,7 @@ from evenhand.reporting.load import (
 )
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.rubrics.own_words import own_prompt_of, with_own_prompt
+from evenhand.rubrics.loading import own_prompt_of, with_own_prompt
 from evenhand.rubrics.rendering import text_blocks
 from evenhand.texts import written
 

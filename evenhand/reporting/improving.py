@@ -40,7 +40,7 @@ from evenhand.graders.running import (
     RunSummary,
     answered,
     forecast_of,
-    grading_in_rounds,
+    only_runner,
     planned,
     priced,
     propose,
@@ -212,7 +212,8 @@ def improve(
     candidate's text changes the question or the options, where no gain could be proved, and as
     `grade` does.
     """
-    with grading_in_rounds(study, limits, progress) as rounds:
+    with only_runner(study):
+        rounds = Rounds.begin(study, limits, progress)
         trial = Trial(study, options)
         trial.check_provable()
         trial.note_parts(done_by)

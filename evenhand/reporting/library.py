@@ -348,7 +348,7 @@ def plan(
     **options: Unpack[PlanKeywords],
 ) -> Plan:
     """Plan how many pairs and people a verdict takes, and a `statistic` whose 95% CI is to have a
-    `half_width` (kappa, alpha, ac1, rate or threshold), as `evenhand plan` does.
+    `half_width` (kappa, alpha, rate or threshold), as `evenhand plan` does.
 
     Without a `pilot` it goes by what is assumed of the raters: `agreement` and `prevalence`, or on
     a `scale` such as "1-5" `correlation` and `mean`; `raters`, `overlap`, `subjects`, `likeness`,

@@ -51,8 +51,8 @@ from evenhand.reporting.ratings_file.declared import (
     sidecar_path,
 )
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
+from evenhand.rubrics.loading import own_prompt_of
 from evenhand.rubrics.options import in_a_row, span_of
-from evenhand.rubrics.own_words import own_prompt_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.tables.columns import listed, names_items

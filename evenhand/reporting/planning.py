@@ -49,7 +49,6 @@ MOST_PER_UNIT = 6
 STATISTICS = {
     "kappa": ("weighted_kappa_linear", "cohen_kappa"),
     "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
-    "ac1": ("gwet_ac1",),
     "rate": ("prevalence",),
     "threshold": ("threshold",),
     "mean": ("mean_ppi", "rate_ppi"),

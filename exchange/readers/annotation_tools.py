@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -51,8 +50,7 @@ from evenhand.study.tables.formats import FIRST_ROW, check_arrow, check_parquet,
 from evenhand.texts import written
 
 # ---- Argilla ------------------------------------------------------------------------------------
-# Records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them.
-_RESPONSES, _SUGGESTION = ".responses", ".suggestion"
+# Records as `Dataset.records.to_json` and `Dataset.to_disk` write them.
 _NO_AGENT = "suggestion"
 _RECORDS = "records.json"
 
@@ -61,7 +59,7 @@ def _read_argilla(rows: Rows, source: Source) -> Export:
     """Read responses as people's labels and suggestions as models'; a question is a rubric."""
     records = _argilla_records(source)
     for record in records:
-        _add_record(rows, record, record.get("metadata"))
+        _add_record(rows, record)
     taken = written("exchange.argilla")
     responses = [response for record in records for _, response in _responses(record)]
     drafts_known = all("status" in response for response in responses)
@@ -89,10 +87,10 @@ def _unit(record: Record) -> object:
     return record.get("id") or record.get("external_id") or record.get("_server_id")
 
 
-def _add_record(rows: Rows, record: Record, about: object) -> None:
-    """Add the answers to a record; `about` describes it."""
+def _add_record(rows: Rows, record: Record) -> None:
+    """Add the answers to a record."""
     unit = _unit(record)
-    rows.describe(unit, about)
+    rows.describe(unit, record.get("metadata"))
     for question, response in _responses(record):
         status = text_of(response.get("status")) or "submitted"
         if status == "submitted":
@@ -123,37 +121,8 @@ def _responses(record: Record) -> list[tuple[str, Record]]:
     ]
 
 
-# ---- as a dataset of Hugging Face ---------------------------------------------------------------
-
-
-def questions_in(columns: Iterable[str]) -> list[str]:
-    """The questions that the columns of a dataset by Argilla are about; none in any other."""
-    return [
-        name.removesuffix(_RESPONSES)
-        for name in columns
-        if name.endswith(_RESPONSES) and f"{name}.users" in columns
-    ]
-
-
-def _record_of_dataset(record: Record, questions: Iterable[str] = ()) -> Record:
-    """Return a record of a dataset in Argilla's own form, with its metadata as fields."""
-    columns = TOOLS["argilla"]["own"]
-    responses, suggestions = {}, {}
-    for question in questions:
-        parts = (record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status"))
-        answers = zip_longest(*(part or [] for part in parts))
-        names = ("value", "user_id", "status")
-        responses[question] = [dict(zip(names, answer, strict=True)) for answer in answers]
-        about = f"{question}{_SUGGESTION}"
-        suggestions[question] = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
-    fields = {name: record[name] for name in record if "." not in name and name not in columns}
-    given = {"responses": responses, "suggestions": suggestions}
-    return {"id": record.get("id"), "fields": fields, **given}
-
-
 # ---- Label Studio -------------------------------------------------------------------------------
-# The exports JSON and JSON-MIN (labelstud.io/guide/export). CSV and TSV sort the columns by name,
-# so that nothing tells labels from the task's own data.
+# The export JSON (labelstud.io/guide/export); the others do not tell labels from a task's data.
 _LABEL_STUDIO = TOOLS["label_studio"]
 
 
@@ -163,7 +132,7 @@ def _is_label_studio(source: Source) -> bool:
 
 def _read_label_studio(rows: Rows, source: Source) -> None:
     """Read annotations as people's labels and predictions as models'; a control is a rubric."""
-    if source.header:
+    if source.header or not _is_task(source.first):
         raise InputError(
             f"{source.name} is a table of Label Studio, which does not say which columns are "
             "labels; export the project as JSON, or name a column of labels: --format table "
@@ -177,19 +146,16 @@ def _read_label_studio(rows: Rows, source: Source) -> None:
             if person.get("email"):  # exports of one project may name a person by either
                 addresses[text_of(person.get("id"))] = person["email"]
         # Tasks of several projects may have one id.
-        data = record["data"] if _is_task(record) else _small_data(record)
+        data = record["data"]
         unit = data.get("unit_id") or record.get("id") or record.get("inner_id")
         named.append((one_line(unit), data))
     for record, unit in zip(records, rows.units(named), strict=True):
-        if _is_task(record):
-            _add_task(rows, unit, record, addresses)
-        else:
-            _add_small(rows, unit, record)
+        _add_task(rows, unit, record, addresses)
 
 
 def _has_label_studio_items(source: Source) -> bool:
     is_export = _is_label_studio(source)
-    if source.header and is_export:
+    if is_export and not _is_task(source.first):
         raise InputError(
             f"{source.name} is a table of Label Studio, with a row for each annotation; export the "
             "project as JSON"
@@ -202,7 +168,7 @@ def _has_label_studio_items(source: Source) -> bool:
 def _label_studio_items(rows: ItemRows, source: Source) -> None:
     """A task is an item, its data are texts or facts by the names that they have there."""
     for record in source.records():
-        data = record["data"] if isinstance(record.get("data"), dict) else _small_data(record)
+        data = fields_in(record.get("data"))
         task = text_of(record.get("id") or record.get("inner_id"))
         unit, ids = text_of(data.get("unit_id")) or task, {"task_id": task} if task else {}
         rows.add(unit, users_fields(data), item_id=task, ids=ids)
@@ -220,9 +186,13 @@ def _add_task(rows: Rows, unit: str, task: Record, addresses: Mapping[str, objec
         if annotation.get("was_cancelled") is True:
             rows.leave_out(written("left_out.cancelled"))
             continue
-        person = _person(annotation.get("completed_by"))
+        person = annotation.get("completed_by")
+        if isinstance(person, dict):
+            person = person.get("email") or person.get("id")
         person = addresses.get(text_of(person), person)
-        _add_results(rows, unit, person, "human", annotation, _when(annotation))
+        time = annotation.get("updated_at") or annotation.get("created_at")
+        more = {"seconds": annotation.get("lead_time"), "created_at": time}
+        _add_results(rows, unit, person, "human", annotation, more)
     if drafts := objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
     predictions = task.get("predictions")
@@ -251,39 +221,6 @@ def _add_results(
             given.setdefault(text_of(result.get("from_name")), []).append(only(answer))
     for rubric, answers in given.items():
         rows.add(unit, rater, kind, only(answers), rubric, **more)
-
-
-def _person(completed_by: object) -> object:
-    """Identify the annotator: an id, or an object with an address and an id."""
-    if isinstance(completed_by, dict):
-        return completed_by.get("email") or completed_by.get("id")
-    return completed_by
-
-
-def _when(answer: Record) -> Record:
-    when = answer.get("updated_at") or answer.get("created_at")
-    return {"seconds": answer.get("lead_time"), "created_at": when}
-
-
-def _small_data(record: Record) -> Record:
-    """The task's data in JSON-MIN, which come before its id."""
-    names = list(record)
-    return {name: record[name] for name in names[: names.index("id")]} if "id" in record else {}
-
-
-def _add_small(rows: Rows, unit: str, record: Record) -> None:
-    """JSON-MIN: the task's data, its `id`, the controls, then facts about the answer."""
-    names = list(record)
-    start = names.index("id") + 1 if "id" in names else len(names)
-    end = names.index("annotator") if "annotator" in names[start:] else len(names)
-    rater, more = _person(record.get("annotator")), _when(record)
-    rows.describe(unit, _small_data(record))
-    for rubric in names[start:end]:
-        answer = only(record[rubric])
-        if isinstance(answer, dict):
-            one = answer.get("rating", answer.get("number"))
-            answer = answer.get("choices", answer) if one is None else one
-        rows.add(unit, rater, "human", answer, rubric, **more)
 
 
 # ---- Potato -------------------------------------------------------------------------------------
@@ -535,16 +472,15 @@ def _doccano_records(source: Source) -> Iterator[tuple[str, Record]]:
 
 # ---- votes between two models' answers ----------------------------------------------------------
 # As MT-Bench and Chatbot Arena publish them: a JSON line each. Zheng, L., Chiang, W.-L., Sheng, Y.
-# et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena. FastChat writes the votes
-# of a model that saw both orders as `g1_winner` and `g2_winner`.
+# et al. (2023). Judging LLM-as-a-judge with MT-Bench and Chatbot Arena.
 _VOTES = TOOLS["pair_votes"]
 _PERSON = re.compile(r"(author|expert|arena_user)_\w+")
 _VOTER = "arena_user"
 
 
 def are_votes(names: Collection[str]) -> bool:
-    """Return True if these column names are those of votes, or of scores of single answers."""
-    return any(all(name in names for name in each) for each in (*_VOTES["names"], _VOTES["scores"]))
+    """Return True if these column names are those of votes."""
+    return all(name in names for name in _VOTES["names"])
 
 
 def have_answers(names: Collection[str]) -> bool:
@@ -552,19 +488,18 @@ def have_answers(names: Collection[str]) -> bool:
     return are_votes(names) and {"conversation_a", "conversation_b"} <= set(names)
 
 
-def votes(rows: Rows, records: list[Record]) -> Export:
+def votes(rows: Rows, source: Source, records: list[Record]) -> Export:
     """Read votes. A question, its turn and two models make a unit, the question a cluster. Labels
     are a, b and tie, where a is the model whose name comes first (`subject_a`), whichever was shown
-    first. In a file of scores a question, its turn and one model make a unit.
+    first.
     """
-    if records and records[0].keys() >= {*_VOTES["scores"]}:
-        for score in records:
-            _add_score(rows, score)
-        return rows.export(written("exchange.single_scores"))
+    if any("g1_winner" in vote for vote in records):
+        raise InputError(
+            f"{source.name} holds two votes in a row, g1_winner and g2_winner; write each to a "
+            "row of its own, with model_a, model_b, winner (model_a, model_b or tie) and judge"
+        )
     for vote in records:
-        winners = ("g1_winner", "g2_winner") if "g1_winner" in vote else ("winner",)
-        for swapped, name in enumerate(winners):
-            _add(rows, vote, text_of(vote.get(name)), swapped=bool(swapped))
+        _add(rows, vote)
     if bad := sum(text_of(vote.get("winner")) in _VOTES["both_bad"] for vote in records):
         rows.notes.append(written("exchange.both_bad", count=bad))
     if records and not any(_voter(vote) for vote in records):
@@ -634,12 +569,12 @@ def _question(vote: Record) -> tuple[str, str]:
     return question, text_of(vote.get("turn")) or "1"
 
 
-def _add(rows: Rows, vote: Record, winner: str, *, swapped: bool) -> None:
-    """Add a vote; if `swapped`, the second model, b or 2, was shown first."""
-    sides = "12" if "g1_winner" in vote else "ab"
-    first, second = (text_of(vote.get(f"model_{side}")) for side in sides)
+def _add(rows: Rows, vote: Record) -> None:
+    """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
+    winner = text_of(vote.get("winner"))
+    first, second = (text_of(vote.get(f"model_{side}")) for side in "ab")
     one, two = sorted((first, second))
-    won = {"model_a": first, "model_1": first, "model_b": second, "model_2": second}
+    won = {"model_a": first, "model_b": second}
     value, reason = {one: "a", two: "b"}.get(won.get(winner, "")), ""
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
         reason = "order_disagreement"
@@ -650,42 +585,24 @@ def _add(rows: Rows, vote: Record, winner: str, *, swapped: bool) -> None:
     question, turn = _question(vote)
     unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
     rows.describe(unit, {"subject_a": one, "subject_b": two})
-    order = "ab" if (first == one) != swapped else "ba"
+    order = "ab" if first == one else "ba"
+    rater, time = _voter(vote) or _VOTER, vote.get("tstamp") or vote.get("timestamp")
+    is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
+    kind = "human" if is_person else plain_kind(rater)
     about = {"order": order, "unscored_reason": reason, "cluster_id": question}
-    _add_by_voter(rows, vote, unit, _voter(vote) or _VOTER, value, about)
-
-
-def _add_score(rows: Rows, score: Record) -> None:
-    """Add a judge's score of one answer; -1 stands for an answer of the judge without a score."""
-    question, turn = _question(score)
-    model, value = text_of(score.get("model")), score.get("score")
-    unit = f"{question}/{turn}/{model}" if question and model else ""
-    about = {"cluster_id": question, "subject": model, "unscored_reason": ""}
-    if text_of(value) in ("-1", "-1.0"):
-        value, about["unscored_reason"] = None, "error"
-    _add_by_voter(rows, score, unit, _voter(score), value, about)
+    rows.add(unit, rater, kind, value, **about, created_at=time)
 
 
 def _voter(vote: Record) -> str:
-    """The name of who voted, if any: of FastChat's votes the judge and the kind of prompt."""
+    """The name of who voted, if any."""
     named = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
     parts = named if isinstance(named, list) else [named]
     return ":".join(filter(None, map(text_of, parts)))
 
 
-def _add_by_voter(
-    rows: Rows, vote: Record, unit: str, rater: str, value: object, about: Mapping[str, str]
-) -> None:
-    """Add a label by who voted: a person, as Arena's columns but `judge` name its visitors."""
-    is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
-    time = vote.get("tstamp") or vote.get("timestamp")
-    kind = "human" if is_person else plain_kind(rater)
-    rows.add(unit, rater, kind, value, **about, created_at=time)
-
-
 # ---- datasets of Hugging Face -------------------------------------------------------------------
 # The folder of `save_to_disk`, or of a repository with Parquet files, and a single Parquet or Arrow
-# file of Argilla, or of votes between two models.
+# file of votes between two models.
 _SUFFIXES = (".arrow", ".parquet")
 _OURS = "ratings.parquet"
 """The one of several tables that has ratings, in a folder that evenhand wrote."""
@@ -697,30 +614,24 @@ def _is_hugging_face(source: Source) -> bool:
         return bool(_files(source.path))
     if source.path.suffix.casefold() == ".arrow":
         return source.head.startswith(_ARROW)
-    names = source.columns
-    return bool(questions_in(names)) or are_votes(names)
+    return are_votes(source.columns) or _of_argilla(source.columns)
+
+
+def _of_argilla(columns: Collection[str]) -> bool:
+    return any(f"{name}.users" in columns for name in columns if name.endswith(".responses"))
 
 
 def _read_hugging_face(rows: Rows, source: Source) -> Export:
-    """A table, long or wide, as in a CSV file, labels by name; or Argilla's records."""
+    """A table, long or wide, as in a CSV file, labels by name."""
     columns, records, files = _dataset(source)
-    if questions := questions_in(columns):
-        for record in (_record_of_dataset(value, [one]) for value in records for one in questions):
-            _add_record(rows, record, record["fields"])
-        return rows.export(written("exchange.argilla"))
     if are_votes(columns):
-        return votes(rows, records)
+        return votes(rows, source, records)
     return Export(_frame(columns, records), [written("exchange.hugging_face", files=files)])
 
 
 def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
-    """A row is an item, as in a CSV file; or Argilla's records, or answers that were compared."""
+    """A row is an item, as in a CSV file; or answers that were compared."""
     columns, records, files = _dataset(source)
-    if questions_in(columns):
-        rows = ItemRows(source, fields=True)
-        for record in map(_record_of_dataset, records):
-            rows.add(record["id"], users_fields(record["fields"]))
-        return rows.items(written("exchange.argilla_items"))
     if have_answers(columns):
         return answers(rows, source, records)
     notes = [written("exchange.hugging_face", files=files)]
@@ -745,7 +656,12 @@ def _dataset(source: Source) -> tuple[list[str], list[dict[str, Any]], int]:
         with readable(f"{source.name}: {file.name}"):
             table = _table(file)
             tables[tuple(table.column_names)].append(_records(table, file))
-    columns, parts = max(tables.items(), key=lambda each: sum(map(len, each[1])))
+    columns, parts = max(tables.items(), key=lambda table: sum(map(len, table[1])))
+    if _of_argilla(columns):
+        raise InputError(
+            f"{source.name} holds Argilla's records as a Hugging Face dataset; write them with "
+            "`dataset.records.to_json(FILE)` and name that file"
+        )
     return list(columns), [record for part in parts for record in part], len(files)
 
 
@@ -816,8 +732,8 @@ READERS = {
         lambda source: _is_doccano(source) and not RESPONSES & source.first.keys(),
     ),
     "pair_votes": Reader(
-        lambda source: are_votes(source.first),
-        lambda rows, source: votes(rows, source.records()),
+        lambda source: are_votes(source.first) or "g1_winner" in source.first,
+        lambda rows, source: votes(rows, source, source.records()),
         lambda rows, source: answers(rows, source, source.records()),
         # Where the answers go by other names it is a table.
         lambda source: have_answers(source.first) or "g1_winner" in source.first,

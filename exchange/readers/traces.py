@@ -463,14 +463,11 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
 
 # ---- OpenInference ------------------------------------------------------------------------------
 # Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them
-# down, an object for each span; and Phoenix's annotations of spans, by themselves, with the spans,
-# or as columns `eval.NAME.label` beside them.
+# down, an object for each span; and Phoenix's annotations of spans, alone or with the spans.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
 _PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
 _PAGES = ("data", "spans")
-_EVAL = ("eval.", ".label", ".score")
-"""Before and after the name of an evaluation that became a column."""
 
 
 def _read_phoenix(rows: Rows, source: Source) -> None:
@@ -487,8 +484,6 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
                 continue
             unit = _hexadecimal(annotation.get("span_id") or span)
             _add_feedback(rows, annotation | {"annotator_kind": kind}, "phoenix", unit)
-        for name, label in _columns(record).items():
-            rows.add(_hexadecimal(span), name, "model", label, name)
 
 
 def _first(source: Source) -> Record:
@@ -576,20 +571,9 @@ def _hexadecimal(value: object) -> str:
     return text_of(value).removeprefix("0x")
 
 
-def _columns(record: Record) -> Record:
-    """Evaluations that became columns, by name: the label, or else the score."""
-    start, *ends = _EVAL
-    return {
-        name[len(start) : -len(end)]: value
-        for end in reversed(ends)
-        for name, value in record.items()
-        if name.startswith(start) and name.endswith(end) and value not in (None, "")
-    }
-
-
 def _evaluations(record: Record) -> Record:
     """Labels that a model or code gave a span, by name."""
-    labels = _columns(record)
+    labels: Record = {}
     for given in objects(record.get("annotations")):
         if text_of(given.get("annotator_kind")) not in ("", "HUMAN"):
             label, score = inside(given, "result", "label"), inside(given, "result", "score")

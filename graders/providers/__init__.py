@@ -64,11 +64,6 @@ def known_providers(declared: Own) -> dict[str, Provider]:
     }
 
 
-def key_variables() -> set[str]:
-    """Return the environment variables that hold keys of providers in the table."""
-    return {row.key_env for row in _rows().values() if row.key_env}
-
-
 def _with(row: Provider | None, name: str, settings: ProviderSettings) -> Provider:
     where, url = f"[providers.{name}] in study.toml", settings.base_url
     if name == "baseline" or not _NAME.fullmatch(name):
@@ -411,7 +406,8 @@ class Scrubber:
         """Return a scrubber that knows the secrets in all environment variables that hold some;
         `declared` are the providers that study.toml names.
         """
-        names = {*_SECRETS, *key_variables(), *(n for n in os.environ if n.startswith("KEY_"))}
+        names = {*_SECRETS, *(n for n in os.environ if n.startswith("KEY_"))}
+        names |= {row.key_env for row in _rows().values()} - {""}
         for settings in (declared or {}).values():
             names |= {name for _, name in settings.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]

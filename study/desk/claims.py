@@ -394,11 +394,6 @@ class SessionDesign:
         screens = [screen for stage in self._stages for screen in stage]
         self.questions = {question.key: question for screen in screens for question in screen}
         self.checks = AttentionChecks(study)
-        asked = self.settings.model_dump(include={"units_per_rater", "repeat_share", "repeat_gap"})
-        texts = sorted(rubric.hash for rubric in rubrics)
-        sizes = f"{len(self.questions)} {len(self.checks.screens)}"
-        self.plan = digest(study.config.seed, "plan", str(asked), sizes, *texts)[:16]
-        """Changes with whatever changes how many answers a rater has to give."""
         self._keys = [{asked.key for screen in stage for asked in screen} for stage in self._stages]
 
     @property

@@ -34,7 +34,7 @@ from evenhand.study.desk.claims import (
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import SessionSettings
-from evenhand.study.store.database import append, append_once
+from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import (
@@ -45,7 +45,6 @@ from evenhand.study.store.schema import (
     labels,
     practice_labels,
     remarks,
-    told_totals,
 )
 from evenhand.study.store.store import rater_kind
 from evenhand.study.tables.ratings import (
@@ -291,8 +290,8 @@ class FlagAnswer:
 
 
 # A rater's progress: the minutes left at their own pace, a day's end.
-# Everything rests on the rater's own answers. A total is a promise, so it stays as first announced;
-# the minutes are an estimate, and worded as one.
+# The total is what is given and still to be given, as others leave it; the minutes are an estimate
+# from the rater's own answers, and worded as one.
 
 LEAST_ANSWERS = 5
 """With fewer answers a pace is not estimated."""
@@ -532,13 +531,10 @@ class AnnotationDesk(Desk):
             tasks = self._next_tasks(connection, rater_id, design, assumed)
             if self._ended(connection, tasks, datetime.now(UTC), more=len(assumed)):
                 return None
-            counts = (before.done, before.total) if before else self._counted(connection, tasks)
+            counts = (before.done, before.total) if before else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
             done, total = counts
-            if not before and total != self._announced(connection, tasks):
-                event = {"rater_id": rater_id, "plan": design.plan, "total": total}
-                append(connection, told_totals, event)
             flags = standing_flags(connection, rater_id, claimed)
         shown = tuple(self._task(claim, design) for claim in claimed)
         worked = self._work.of_rater(rater_id)
@@ -556,15 +552,10 @@ class AnnotationDesk(Desk):
         return tuple(FlagAnswer(*row) for row in self.study.store.rows(query))
 
     def progress(self, rater_id: str) -> tuple[int, int]:
-        """Return (answers given, answers given and still to be given by this rater).
-
-        The total is the one announced with the rater's first unit, whatever others label or leave.
-        It is recounted where the study has changed, or where more is left once it is reached; where
-        nothing is left, it is the number of answers given.
-        """
+        """Return (answers given, answers given and still to be given by this rater)."""
         design = self._design()
         with self.study.store.read() as connection:
-            return self._counted(connection, self._next_tasks(connection, rater_id, design))
+            return self._next_tasks(connection, rater_id, design).progress()
 
     def ended(self, rater_id: str) -> str:
         """Return why this rater gets no task though some may be left: the lead has "paused" it or
@@ -592,17 +583,6 @@ class AnnotationDesk(Desk):
         over = is_enough(self.study.config.session, worked, now)
         done, total = tasks.progress() if over else (0, 0)
         return "day" if done < total else ""
-
-    def _counted(self, connection: sa.Connection, tasks: NextTasks) -> tuple[int, int]:
-        done, counted = tasks.progress()
-        announced = self._announced(connection, tasks)
-        return done, announced if done < announced and done < counted else counted
-
-    def _announced(self, connection: sa.Connection, tasks: NextTasks) -> int:
-        """Return the total announced to the rater for the study as it is now; 0 if none was."""
-        query = sa.select(told_totals).where(told_totals.c.rater_id == tasks.rater_id)
-        last = connection.execute(query.order_by(told_totals.c.event_id.desc()).limit(1)).first()
-        return last.total if last and last.plan == tasks.design.plan else 0
 
     def _next_tasks(
         self,

@@ -11,7 +11,7 @@ import hashlib
 import math
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -19,13 +19,12 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
+from evenhand.study.desk.claims import SessionDesign, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
-from evenhand.study.store.database import EventLog, append, append_once, conflict_free_insert
+from evenhand.study.store.database import EventLog, append, append_once
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN, marks_on, remarks_table
-from evenhand.study.store.schema import adjudication_leases as leases
 from evenhand.study.store.schema import (
     flag_events,
     is_latest,
@@ -82,30 +81,32 @@ def queue_length(study: Study) -> int:
 
 
 def open_next(
-    study: Study, holder: str, passed_over: Collection[Key] = (), at: Key | None = None
+    study: Study, name: str, passed_over: Collection[Key] = (), at: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
-    """The first unit of the queue that no other adjudicator has open, leased to the person
-    `holder`; and the length of the queue. Units passed over come again after the others; the unit
-    `at` comes first, as long as it is in the queue.
+    """The unit of the queue that the adjudicator `name` sees next, and the length of the queue.
+    Each has an order of their own, so that two at work hardly meet. Units passed over come again
+    after the others; the unit `at` comes first, as long as it is in the queue.
     """
-    seen = last_label(study.store)
+
+    def place(unit: QueuedUnit) -> tuple[bool, bool, str]:
+        return unit.key != at, unit.key in passed_over, _digest(name, *unit.key)
+
     queue = adjudication_queue(study)
-    ahead = sorted(queue, key=lambda each: (each.key != at, each.key in passed_over))
-    key = take_first(study.store, holder, [each.key for each in ahead], seen)
-    return next((each for each in ahead if each.key == key), None), len(queue)
+    return min(queue, key=place, default=None), len(queue)
 
 
-def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
-    """A unit that was decided, leased to the person `holder` so that the decision can be revised.
-    Raises InputError where another adjudicator has it open, or people's labels are gone from it.
+def reopen(study: Study, key: Key) -> QueuedUnit:
+    """A unit that was decided, so that the decision can be revised. Raises InputError where
+    people's labels are gone from it.
     """
-    seen = last_label(study.store)
     if (given := _given(study)[0].get(key)) is None:
         raise InputError("annotators have no labels on this item that count")
-    if take_first(study.store, holder, [key], seen) is None:
-        (lease,) = [each for each in leases_of_others(study.store, holder) if each.key == key]
-        raise InputError(written("lead.has_it_open", who=lease.holder, since=lease.since))
     return _queued(study, {key: given})[0]
+
+
+def last_label(store: Store) -> int:
+    """Return the number of the latest label: later ones have not been seen yet."""
+    return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
 
 def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
@@ -148,16 +149,27 @@ def decide(
     rubric: str,
     label: str,
     reason: str,
-    holder: str | None = None,
-) -> None:
+    seen: int | None = None,
+) -> str:
     """Append the decision of the adjudicator `name`; it is on disk when this returns.
 
-    Another decision on the same unit is added, and the latest counts. Raises InputError where the
-    unit or the label is none of the rubric's, the reason is empty, or the person `holder` has the
-    unit open no longer.
+    Another decision on the same unit is added, and the latest counts. Return a sentence where
+    another adjudicator has decided the unit since the label number `seen`, else "". Raises
+    InputError where the unit or the label is none of the rubric's, or the reason is empty.
     """
     known = study.units_by_kind("all")
-    _append(study, name, [_checked(study, known, (unit_id, rubric, label, reason))], holder)
+    decision = _checked(study, known, (unit_id, rubric, label, reason))
+    others = sa.select(labels).where(
+        *(labels.c.unit_id == unit_id, labels.c.rubric == rubric, labels.c.event_id > (seen or 0)),
+        *(labels.c.rater_kind == "adjudicator", labels.c.rater_id != adjudicator_id(name)),
+    )
+    with study.store.write() as connection:
+        before = connection.execute(others.order_by(labels.c.event_id.desc())).first()
+        _append(connection, name, decision)
+    if before is None or seen is None:
+        return ""
+    who = before.rater_id.removeprefix(_PREFIX)
+    return written("lead.decided_meanwhile", who=who, label=before.label)
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
@@ -185,7 +197,9 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
             except InputError as error:
                 raise InputError(f"{source}, row {number}: {error}") from None
             filled[key] = decision
-    _append(study, name, filled.values())
+    with study.store.write() as connection:
+        for checked in filled.values():
+            _append(connection, name, checked)
     return len(filled), len(rows) - len(filled)
 
 
@@ -206,25 +220,14 @@ def _checked(
     return about | {"label": key, "reason": reason.strip()}
 
 
-def _append(
-    study: Study, name: str, decisions: Iterable[Mapping[str, Any]], holder: str | None = None
-) -> None:
-    with study.store.write() as connection:
-        for each in decisions:
-            if holder is not None:  # whose lease may be over, if nobody else has taken the unit
-                unit = leases.c.unit_id == each["unit_id"], leases.c.rubric == each["rubric"]
-                last = sa.select(leases.c.holder).where(*unit)
-                if (other := connection.execute(last).scalar_one_or_none()) is None:
-                    raise InputError(written("lead.given_back"))
-                if other != holder:
-                    raise InputError(written("lead.has_it_now", who=other))
-            common = {column: each[column] for column in ("unit_id", "rubric", "rubric_hash")}
-            common |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
-            common |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-            event = common | {"rater_kind": "adjudicator", "label": each["label"]}
-            append(connection, labels, event)
-            remark = common | {"kind": "answer", "text": each["reason"]}
-            append_once(connection, remarks, "submit_id", remark)
+def _append(connection: sa.Connection, name: str, decision: Mapping[str, Any]) -> None:
+    common = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
+    common |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
+    common |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
+    label = common | {"rater_kind": "adjudicator", "label": decision["label"]}
+    append(connection, labels, label)
+    remark = common | {"kind": "answer", "text": decision["reason"]}
+    append_once(connection, remarks, "submit_id", remark)
 
 
 def _given(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:
@@ -315,72 +318,12 @@ def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
     """Shuffle texts in a fixed order that hides their authors."""
-
-    def place(at: int) -> str:
-        return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()
-
-    return tuple(texts[at] for at in sorted(range(len(texts)), key=place))
+    places = sorted(range(len(texts)), key=lambda at: _digest(*key, texts[at], str(at)))
+    return tuple(texts[at] for at in places)
 
 
-# Leases on units, so that two adjudicators at work never get the same one. A lease belongs to a
-# person, in whatever window. It runs out, so that a unit comes back from an adjudicator who has
-# left, and another can take it over at once. Leases divide the work and decide nothing.
-
-LEASE_MINUTES = 15.0
-
-
-@dataclass(frozen=True)
-class Lease:
-    """A unit that the person `holder` has open, `since` a time of day (UTC)."""
-
-    key: Key
-    holder: str
-    since: str
-
-
-def last_label(store: Store) -> int:
-    """Return the number of the latest label: later ones have not been seen yet."""
-    return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
-
-
-def leases_of_others(store: Store, holder: str) -> list[Lease]:
-    """Return the units that others than this person have open, the longest first."""
-    running = leases.c.taken_at >= minutes_ago(LEASE_MINUTES)
-    query = sa.select(leases).where(running, leases.c.holder != holder).order_by(leases.c.taken_at)
-    rows = store.rows(query)
-    return [Lease((row.unit_id, row.rubric), row.holder, row.taken_at[11:16]) for row in rows]
-
-
-def take_first(store: Store, holder: str, keys: Sequence[Key], seen: int) -> Key | None:
-    """Lease the first of these units that nobody else has open, or has decided since the label
-    number `seen`; None if there is none. Any other unit that this person had open is given back.
-    """
-    decided = sa.select(labels.c.unit_id, labels.c.rubric).where(
-        labels.c.event_id > seen, labels.c.rater_kind == "adjudicator"
-    )
-    with store.write() as connection:
-        taken = {lease.key for lease in leases_of_others(store, holder)}
-        taken |= {(row.unit_id, row.rubric) for row in store.rows(decided)}
-        key = next((key for key in keys if key not in taken), None)
-        _lease(connection, holder, key)
-    return key
-
-
-def give_back(store: Store, holder: str) -> None:
-    """Give back the unit that this person has open."""
-    with store.write() as connection:
-        _lease(connection, holder, None)
-
-
-def _lease(connection: sa.Connection, holder: str, key: Key | None) -> None:
-    """Record that a person has this unit open and no other one."""
-    connection.execute(sa.delete(leases).where(leases.c.holder == holder))
-    if key is not None:
-        row = {"unit_id": key[0], "rubric": key[1], "holder": holder, "taken_at": utc_now()}
-        insert = conflict_free_insert(connection, leases).values(row)
-        again = {"holder": holder, "taken_at": row["taken_at"]}
-        key_columns = ["unit_id", "rubric"]
-        connection.execute(insert.on_conflict_do_update(index_elements=key_columns, set_=again))
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 # Disagreements between a grader and people, sorted by who is wrong: the grader, people, or the

@@ -202,11 +202,10 @@ session_events = _log(
     "session_events", *_filled("rater_id", "kind"), *_filled("detail", of=JSON), by="rater_id"
 )
 
-# plan: a digest of the study as it was, see SessionDesign
 told_totals = _log(
     "told_totals", *_filled("rater_id", "plan"), *_filled("total", of=Integer), by="rater_id"
 )
-"""The number of answers announced to each rater: the latest counts."""
+"""Only in stores of earlier versions does anything stand here: totals announced to raters."""
 
 background_answers = _log("background_answers", *_filled("rater_id", "question", "answer"))
 """People's answers about themselves: kept only here, never with labels."""
@@ -239,11 +238,10 @@ threshold_events = _log(
 )
 """Thresholds that were tuned. Those in force are in study.toml, which anyone may edit."""
 
-# holder: the name of the adjudicator
 adjudication_leases = _table(
     "adjudication_leases", *_keys("unit_id", "rubric"), *_filled("holder", "taken_at")
 )
-"""Leases: which adjudicator has which unit open, to divide the work; the decisions are labels."""
+"""Only in stores of earlier versions does anything stand here: items that adjudicators had open."""
 
 flag_events = _log(
     "flag_events",

@@ -73,7 +73,7 @@ def test_a_person_named_by_id_and_by_address_is_one(wrote: Wrote) -> None:
 
 
 def test_a_gate_reads_what_check_reads(run: Run) -> None:
-    source = str(FILES / "argilla")
+    source = str(FILES / "argilla.json")
     rule = ["--require", "observed_agreement > 0.1", "--grader", "openai/gpt-5-mini"]
     assert "met" in run.ok("gate", source, *rule, *FEW)
 
@@ -300,8 +300,6 @@ def span(**more: object) -> dict:
          [("c1", "fair", "judge", "", "true"), ("c1", "n", "judge", "", "2")]),
         (call(("wandb.reaction.1", {"alias": ":+1:", "emoji": "x"}), ("mine", {"value": 4})),
          [("c1", "reaction", "ann", "human", ":+1:"), ("c1", "mine", "ann", "", "4")]),
-        (span(**{"eval.fair.label": "yes", "eval.fair.score": 1, "eval.length.score": 0.5}),
-         [("s1", "length", "length", "model", "0.5"), ("s1", "fair", "fair", "model", "yes")]),
         (span(annotations=[{"name": "fair", "annotator_kind": "HUMAN", "user_id": "u7",
                             "identifier": "app", "result": {"label": None, "score": 1.0}}]),
          [("s1", "fair", "u7", "human", "1.0")]),

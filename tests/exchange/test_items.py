@@ -199,7 +199,6 @@ def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
         "context.span_id": "s1", "context.trace_id": "t1", "parent_id": None, "span_kind": "LLM",
         "attributes.llm.input_messages": asked, "attributes.llm.model_name": "m1",
         "attributes.output.value": "So.", "attributes.input.value": '{"messages": []}',
-        "eval.Correctness.label": "correct",
     }  # fmt: skip
     for name in ("spans.jsonl", "spans.parquet"):
         path = tmp_path / name
@@ -207,7 +206,7 @@ def test_a_table_of_phoenix_is_spans(tmp_path: Path) -> None:
         written(path, rows) if name.endswith("l") else pd.DataFrame(rows).to_parquet(path)
         (row,) = read_items(path).table.to_dict("records")
         assert (row["prompt"], row["response"], row["subject"]) == ("Why?", "So.", "m1")
-        assert (row["span_id"], row["trace_id"], row["Correctness"]) == ("s1", "t1", "correct")
+        assert (row["span_id"], row["trace_id"]) == ("s1", "t1")
 
 
 def test_columns_beside_those_of_a_tool_s_table_are_kept(tmp_path: Path) -> None:
@@ -425,6 +424,8 @@ def test_a_table_is_read_as_before(tmp_path: Path) -> None:
         ("potato.csv", "name the data file of the project"),
         ("mt_bench.jsonl", "name a file with conversation_a and conversation_b"),
         ("gpt-4_pair.jsonl", "name a file with conversation_a and conversation_b"),
+        ("argilla", "write them with `dataset.records.to_json"),
+        ("label_studio_min.json", "export the project as JSON"),
         ("doccano.zip", "holds no item to rate. Read as a doccano export"),
     ],
 )

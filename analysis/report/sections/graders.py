@@ -22,11 +22,10 @@ from evenhand.analysis.bias.audit import (
 )
 from evenhand.analysis.injection import UNSCORED, audits, named
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import Cell, Chart, Items, Part, Row, Table, items, traced
+from evenhand.analysis.report.blocks import Chart, Items, Part, Table, items, traced
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
 
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
-_CONFUSION = ("true_positive", "false_negative", "false_positive", "true_negative")
 _PEOPLE = "people"
 
 
@@ -170,9 +168,8 @@ def forest(
     on the binary label (or one of these `readings`), with annotators' kappa with one another;
     empty where no grader shares items with annotators.
 
-    Each row is drawn against the ceiling on its own items: the band of all items, or a line where
-    it has a label for some of them only. Where both readings are the same, as on a yes/no rubric,
-    they are drawn once, on the categories.
+    Each row is drawn against the ceiling, the band of annotators' kappa on all items. Where both
+    readings are the same, as on a yes/no rubric, they are drawn once, on the categories.
     """
     plots = {subset: _reading(figures, subset) for subset in READINGS}
     compared = ("kind", "rater", "low", "estimate", "high")
@@ -184,7 +181,6 @@ def forest(
         return []
     together = [datum for datum in values if datum["kind"] == _PEOPLE]
     people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in together)
-    fewer = any(datum["ceiling"] is not None and datum["ceiling_low"] is None for datum in values)
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
     drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
@@ -197,7 +193,6 @@ def forest(
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",
-        written("chart.forest_fewer") if fewer else "",
         written("chart.forest_baselines") if hollow else "",
         charts.left_out(graders, {str(datum["rater"]) for datum in values}),
         caption=written("chart.forest_ceiling" if people else "chart.forest"),
@@ -220,25 +215,11 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
         if figure is not None:
             who = charts.short(rater_title(name)) if name else None
             about: charts.Datum = {"kind": kind, "rater": name, "who": who, "reading": reading}
-            about |= {"label": figure.text, **_ceiling(figures, figure, people)}
-            values.append(figure.datum(**about))
+            ends = people.bounds if people and name else [math.nan] * 3
+            for end, bound in zip(("ceiling_low", "ceiling", "ceiling_high"), ends, strict=True):
+                about[end] = None if math.isnan(bound) else bound
+            values.append(figure.datum(label=figure.text, **about))
     return values
-
-
-def _ceiling(
-    figures: RubricFigures, figure: Figure, people: Figure | None
-) -> dict[str, float | None]:
-    """Return annotators' kappa on a figure's items, with its interval where these are all items."""
-    low = ceiling = high = None
-    apart = figures.get(CEILING, *figure.raters, figure.subset)
-    if people is not None and figure is not people:
-        same = figure.n_units >= people.n_units
-        if apart is not None and not apart.reason:
-            ceiling = figure.bounds[1] - apart.bounds[1]
-            same = math.isclose(ceiling, people.bounds[1], abs_tol=1e-9)
-        if same:
-            low, ceiling, high = (None if math.isnan(each) else each for each in people.bounds)
-    return {"ceiling": ceiling, "ceiling_low": low, "ceiling_high": high}
 
 
 def price_front(figures: RubricFigures) -> list[Chart]:
@@ -290,9 +271,9 @@ def _graders(candidates: Sequence[Candidate]) -> list[str]:
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, baselines; then graders' rates against the majority, and the counts behind them. Cells
-    are text, the first column names the raters. Verdicts are sentences of their own
-    (`analysis.verdicts.judge`). Undefined cells hold a dash, and the title gives the reason.
+    people, baselines; then graders' rates against the majority. Cells are text, the first column
+    names the raters. Verdicts are sentences of their own (`analysis.verdicts.judge`). Undefined
+    cells hold a dash, and the title gives the reason.
     """
     source = Source(analysis, context)
     tables: list[Table] = []
@@ -302,7 +283,7 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
         # With two options the binary label is the label: once is enough.
         if [_as_text(table)[1:] for table in binary] != [_as_text(table)[1:] for table in first]:
             tables += binary
-        tables += [*rates_table(figures), *confusion_table(figures)]
+        tables += rates_table(figures)
     return [_as_text(replace(each, caption=source.marked(each.caption))) for each in tables]
 
 
@@ -322,28 +303,6 @@ def rates_table(figures: RubricFigures) -> list[Table]:
     who = [(grader, (reference or "humans", grader)) for grader in graders]
     whom = reference or written("ceiling.majority")
     return figures.table("ceiling.rates", who, names, whom=whom)
-
-
-def confusion_table(figures: RubricFigures) -> list[Table]:
-    """Tabulate how many units people's majority, or the reference, and each grader affirm: a
-    confusion matrix in a row. Nothing where there is no binary label, or units are weighted, so
-    that a rate is no ratio of counts.
-    """
-    reference = figures.analysis.decision.reference
-    affirmed, other = REFERENCE if reference else MAJORITY
-    if figures.select("effective_clusters"):
-        return []
-    rows = []
-    for positive in figures.select(affirmed, ALL_BINARY):
-        if negative := figures.by_key(positive.key._replace(statistic=other)):
-            both = (positive, negative)
-            # Units that the grader labels as most people do.
-            hit, spared = (round(e.bounds[1] * e.n_units) if e.n_units else 0 for e in both)
-            counts = hit, positive.n_units - hit, negative.n_units - spared, spared
-            rows.append(Row(positive.grader, tuple(Cell(str(each)) for each in counts)))
-    caption = written("ceiling.confusion", whom=reference or written("ceiling.most"))
-    columns = tuple(written(f"ceiling.{each}") for each in _CONFUSION)
-    return [Table(figures.caption(caption), "Who", columns, tuple(rows))] if rows else []
 
 
 def _as_text(table: Table) -> TextTable:

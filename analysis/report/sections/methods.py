@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from evenhand.analysis.bias.audit import PLANNED, SCREENED, by_orders
 from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import listed
-from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.raters import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import tex
@@ -34,7 +34,7 @@ from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.rubrics.own_words import with_own_prompt
+from evenhand.rubrics.loading import with_own_prompt
 from evenhand.texts import number_of, written
 
 

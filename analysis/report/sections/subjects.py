@@ -181,19 +181,15 @@ def _favoured(net: list[Figure]) -> list[list[object]]:
     favoured = []
     for figure in places:
         if figure.is_clear:
+            side = figure.sides[0 if figure.bounds[1] > 0 else 1]
             about = {"place": figure.value or everywhere, "net": figure}
-            favoured.append(in_pieces("direction.on", favoured=_favoured_first(figure)[0], **about))
+            favoured.append(in_pieces("direction.on", favoured=side, **about))
     if favoured:
         favours = "direction" if rater == "humans" else "direction_by_one"
         return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
     widest = max(places, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
     even = "direction_even" if rater == "humans" else "direction_even_by_one"
     return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
-
-
-def _favoured_first(figure: Figure) -> tuple[str, str]:
-    first, second = figure.sides
-    return (first, second) if figure.bounds[1] > 0 else (second, first)
 
 
 def _by_rater(
@@ -627,12 +623,6 @@ def _rate_sentences(
             j = _at(figures, "youden_j", grader)[""]
             shown = f"{j.estimate} {j.interval}"
             yield written("rates.not_informative", grader=grader, j=shown, line=j.line)
-        bias = _at(figures, "rogan_gladen_bias", grader)
-        for subject, figure in rogan_gladen.items():
-            if figure.says("errors_differ"):
-                off = bias[subject]
-                about = {"missed": f"{off.estimate} {off.interval}", "line": off.line}
-                yield written("rates.errors_differ", grader=grader, subject=subject, **about)
         if grader in compared[RATES]:
             yield from _apart(figures, grader, RATES)
             yield from _side_sentences(figures, grader)

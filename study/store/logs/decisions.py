@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.rubrics.own_words import own_prompt_of
+from evenhand.rubrics.loading import own_prompt_of
 from evenhand.study.prompts.sampling import Wave, inclusion
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.store.database import Database, EventLog, append

@@ -68,18 +68,6 @@ def gave_without_reasoning(store: Store, rater_id: str) -> bool:
     return False
 
 
-def asked_by(store: Store, rater_id: str) -> str:
-    """Return how the grader's latest label without token probabilities was asked for, or ""."""
-    facts = grades.c.provenance["asked_by"].as_string()
-    query = (
-        sa.select(facts)
-        .where(grades.c.rater_id == rater_id, grades.c.label != "", facts != "")
-        .where(grades.c.prob_method != "logprobs")
-        .order_by(grades.c.event_id.desc())
-    )
-    return next(iter(store.values(query.limit(1))), "")
-
-
 def raw_replies(
     store: Store, wanted: Sequence[About], accepted: Mapping[str, Collection[str]]
 ) -> dict[About, list[str]]:

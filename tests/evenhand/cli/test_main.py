@@ -207,7 +207,7 @@ QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
     [
         ("bash", "evenhand re", {"report", "reproduce", "respond", "restore"}),
         ("bash", "evenhand rubric suggest --ru", {"--rubric"}),
-        ("bash", "evenhand plan --statistic a", {"ac1", "alpha"}),
+        ("bash", "evenhand plan --statistic a", {"alpha"}),
         ("bash", "evenhand report my-", {"my-study/"}),
         ("zsh", "evenhand gate labels.csv --req", {"--require"}),
         ("fish", "evenhand gate labels.csv --req", {"--require"}),
