@@ -257,9 +257,10 @@ class _Curves:
     """Expected answers of a grader as a function of its strictness and sharpness.
 
     Arrays are those of `People` with the rows last, so that numpy sums long lines: (strata, rows),
-    `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean, `part`
-    each stratum's share of the units, `relative` its strictness as a multiple of `a`. `level` and
-    `together` (rows,) are the moments to be met: the grader's mean and its covariance with humans.
+    `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean,
+    `part` each stratum's share of the units, `relative` its strictness as a multiple of `a`.
+    `level` and `together` (rows,) are the moments to be met: the grader's mean and its covariance
+    with humans.
     """
 
     part: Array
@@ -718,14 +719,25 @@ class Shifts:
 
     `noisy` allows for noise of all raters that changes with x: annotators' spread may, and the
     shift is estimated a second time with strictness in units of that noise.
+
+    Graders mostly called the same units: what people said there is summed once, in `called`, which
+    others on these resamples may share.
     """
 
     def __init__(
-        self, calls: Calls, x: Array, resamples: Resamples, *, noisy: bool = False
+        self,
+        calls: Calls,
+        x: Array,
+        resamples: Resamples,
+        *,
+        noisy: bool = False,
+        called: dict[tuple[bytes | bool, ...], CalledUnits] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
         self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
-        self._by_units: dict[bytes, _CalledUnits] = {}
+        self._called = {} if called is None else called
+        given = (calls.people, calls.clusters, x, self.steps)
+        self._key = (noisy, *(each.tobytes() for each in given))
 
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None without a unit that it and a human called."""
@@ -733,11 +745,8 @@ class Shifts:
         held = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
         if not held.any():
             return None
-        # Graders mostly called the same units: what people said there is summed once.
-        key = held.tobytes()
-        if key not in self._by_units:
-            self._by_units[key] = _CalledUnits(self, held)
-        people = self._by_units[key]
+        key = (*self._key, held.tobytes())
+        people = self._called[key] = self._called.get(key) or CalledUnits(self, held)
         readings = [False, True] if self.noisy and people.twice else [False]
         totals = np.zeros((len(readings), len(self.resamples)))
         reason = "no_variation"
@@ -767,7 +776,7 @@ class _Step(NamedTuple):
     noise: Noise | None
 
 
-class _CalledUnits:
+class CalledUnits:
     """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
 
     def __init__(self, shifts: Shifts, held: Mask) -> None:

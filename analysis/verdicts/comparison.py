@@ -26,10 +26,10 @@ from evenhand.analysis.bootstrap.score import (
     PSEUDO,
     Kappas,
     Sample,
+    both_bounds,
     chance_above,
     kappas_of,
     lower_bound,
-    upper_bound,
 )
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
@@ -158,8 +158,8 @@ class AtNull:
         estimate = float(self.sample.estimate)
         if self.statistic.is_empty:
             return math.nan, math.nan
-        low = float(lower_bound(self.statistic, self.sample, alpha))
-        return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
+        low, high = both_bounds(self.statistic, self.sample, alpha).tolist()
+        return estimate - low, high - estimate
 
     def bounded(self, estimate: float, alpha: float) -> Interval:
         """Return what `around` does, where the estimate is defined and some level is left."""
