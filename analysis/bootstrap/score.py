@@ -269,11 +269,9 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
 
 
 def both_bounds(statistic: Kappas, sample: Sample, alpha: float) -> Array:
-    """Return the lower and the upper bound (2,) of one statistic, each of which fails in `alpha` of
-    samples.
-    """
-    sides = np.array([1.0, -1.0])
-    linear, estimate = np.multiply.outer(sides, statistic.linear), sides * sample.estimate
+    """Return the lower and the upper bound (2, ...), each of which fails in `alpha` of samples."""
+    sides = np.array([1.0, -1.0]).reshape(2, *[1] * np.ndim(sample.estimate))
+    linear, estimate = sides[..., None] * statistic.linear, sides * sample.estimate
     either = replace(statistic, sign=sides * statistic.sign, linear=linear)
     return sides * lower_bound(either, replace(sample, estimate=estimate), alpha)
 

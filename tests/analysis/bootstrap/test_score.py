@@ -23,10 +23,10 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import (
     Kappas,
     Sample,
+    both_bounds,
     chance_above,
     lower_bound,
     table_sums,
-    upper_bound,
 )
 from evenhand.analysis.verdicts.comparison import Comparator, Comparison, readings_of
 from tests.analysis.make import matrix_of
@@ -282,7 +282,7 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
     """
     wrong = round(n * share_wrong)
     table = one_table(n - wrong, wrong)
-    low, high = ((1 + float(of(*table, 0.025))) / 2 for of in (lower_bound, upper_bound))
+    low, high = ((1 + float(bound)) / 2 for bound in both_bounds(*table, 0.025))
     wilson = proportion.proportion_confint(n - wrong, n, 0.05, "wilson")
     exact = proportion.proportion_confint(n - wrong, n, 0.05, "beta")
     near = 0.55 / n
@@ -317,7 +317,7 @@ def test_every_small_study_has_bounds_on_either_side(size):
     base, estimate = (base + 0.25 * people / size)[known], estimate[known]
     statistic = Kappas(sums, DISTANCE, none, base)
     sample = Sample(estimate, size, size, np.ones(len(estimate)))
-    low, high = (bound(statistic, sample, ALPHA) for bound in (lower_bound, upper_bound))
+    low, high = both_bounds(statistic, sample, ALPHA)
     assert np.isfinite(low).all()
     assert (low <= estimate + 1e-9).all()
     assert (np.isnan(high) | (high >= estimate - 1e-9)).all()
