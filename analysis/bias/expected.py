@@ -285,7 +285,7 @@ class _Curves:
 
     def of(self, rows: Codes) -> _Curves:
         """Select some rows, which may repeat."""
-        return _Curves(*(np.ascontiguousarray(each[..., rows]) for each in vars(self).values()))
+        return _Curves(*(each.take(rows, axis=-1) for each in vars(self).values()))
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return what is expected at a strictness and a sharpness, each (rows,)."""

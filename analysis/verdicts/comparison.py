@@ -220,9 +220,10 @@ class Comparison:
     each cluster, and `above_baseline` bounds it above the better baseline's.
     `people_kappa` is that of the `people` (their number) with one another, with the influence of
     each cluster on it (clusters,); `people_variance` is that of the difference over people, NaN for
-    fewer than three. `sample.minority` counts clusters in which a person chose another category
-    than the commonest; `chance` is the chance agreement that shares like people's imply. `units`
-    (units,) are those compared; `pooled` is True where people with few labels share a table.
+    fewer than three or if not asked for. `sample.minority` counts clusters in which a person chose
+    another category than the commonest; `chance` is the chance agreement that shares like people's
+    imply. `units` (units,) are those compared; `pooled` is True where people with few labels share
+    a table.
     """
 
     reading: Reading
@@ -274,8 +275,12 @@ class Comparator:
     least: int = 2
     _known: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
 
-    def compared(self, reading: Reading, best_baseline_kappa: float = 0.0) -> Comparison | None:
-        """Compare one label view of a grader with people; None where they share too few units."""
+    def compared(
+        self, reading: Reading, best_baseline_kappa: float = 0.0, *, over_people: bool = True
+    ) -> Comparison | None:
+        """Compare one label view of a grader with people, with the variance `over_people` if it is
+        asked for; None where they share too few units.
+        """
         coded, grader, left_out = reading.coded, reading.grader, self.left_out
         key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
         if key not in self._known:
@@ -297,6 +302,7 @@ class Comparator:
         minority, chance = _minority(overlap, left_out, sizes)
         worth = effective_size(sizes) if sizes.any() else 0.0
         counts = left_out.count(coded.clusters, units)
+        grades = coded.codes[:, grader].astype(np.intp)
         return Comparison(
             reading=reading,
             counts=counts,
@@ -312,7 +318,7 @@ class Comparator:
             people=len(overlap.raters),
             people_kappa=people_kappa,
             people_influence=influence(among),
-            people_variance=_over_people(overlap, left_out, coded.codes[:, grader].astype(np.intp)),
+            people_variance=_over_people(overlap, left_out, grades) if over_people else math.nan,
             chance=chance,
             constant=len(np.unique(coded.codes[units, grader])) < 2,
             units=units,
