@@ -489,7 +489,7 @@ class _Expected:
 
     def _with_people(self, at_nodes: Array) -> Array:
         """The covariance with people's score that answers at the nodes bring, (strata, rows)."""
-        return np.einsum("snr,snr->sr", at_nodes, self.curves.apart)
+        return np.asarray(np.einsum("snr,snr->sr", at_nodes, self.curves.apart))
 
     def _overall(self, by_stratum: Array) -> Array:
         return np.asarray((self.curves.part * by_stratum).sum(axis=0))
@@ -737,7 +737,7 @@ class Shifts:
         self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
         self._called = {} if called is None else called
         given = (calls.people, calls.clusters, x, self.steps)
-        self._key = (noisy, *(each.tobytes() for each in given))
+        self._key: tuple[bytes | bool, ...] = (noisy, *(each.tobytes() for each in given))
 
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None without a unit that it and a human called."""
