@@ -52,7 +52,6 @@ spreads less, and the labels cannot tell these apart: so there are two readings 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -291,9 +290,9 @@ class _Curves:
         """Return what is expected at a strictness and a sharpness, each (rows,)."""
         center, square, strict = self.center, self.wide**2, self.relative * a
         s2, own = 1.0 + b**2 * square, 1.0 + square
-        s, root = np.sqrt(s2), np.sqrt(own)
+        s, root, nodes = np.sqrt(s2), np.sqrt(own), strict[:, None] + b * self.at_nodes
         return _Expected(
-            curves=self, nodes=strict[:, None] + b * self.at_nodes,
+            curves=self, extra=self.weight * ndtr(nodes), steep=self.weight * _density(nodes),
             place=(strict + b * center) / s, people=center / root, rho=b * square / (s * root),
             rest=np.sqrt((own + b**2 * square) / (s2 * own)), place_by_a=1.0 / s,
             place_by_b=(center - strict * b * square) / (s * s2),
@@ -417,12 +416,13 @@ class _Expected:
 
     Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product
     with tau the chance that two normal variables of correlation rho lie below `place` and
-    `people`; all (strata, rows). To these the nodes add, of whose answers `nodes` (strata, nodes,
-    rows) is the argument of the grader's curve.
+    `people`; all (strata, rows). To these the nodes add `extra`, which is `steep` along strictness,
+    each (strata, nodes, rows).
     """
 
     curves: _Curves
-    nodes: Array
+    extra: Array
+    steep: Array
     place: Array
     people: Array
     rho: Array
@@ -431,18 +431,10 @@ class _Expected:
     place_by_b: Array
     rho_by_b: Array
 
-    @cached_property
-    def _extra(self) -> Array:
-        return np.asarray(self.curves.weight * ndtr(self.nodes))
-
-    @cached_property
-    def _steep(self) -> Array:
-        return self.curves.weight * _density(self.nodes)
-
-    @cached_property
+    @property
     def mean(self) -> Array:
         """The mean expected, (strata, rows)."""
-        return np.asarray(ndtr(self.place) + self._extra.sum(axis=1))
+        return np.asarray(ndtr(self.place) + self.extra.sum(axis=1))
 
     @property
     def together(self) -> Array:
@@ -452,7 +444,7 @@ class _Expected:
         both = 0.5 * (below + of_people) - 0.5 * (h * k < 0.0)
         both -= owens_t(h, (k / h - self.rho) / self.rest)
         both -= owens_t(k, (h / k - self.rho) / self.rest)
-        return np.asarray(both - below * of_people + self._with_people(self._extra))
+        return np.asarray(both - below * of_people + self._with_people(self.extra))
 
     def off(self) -> tuple[Array, Array]:
         """The mean and the covariance expected minus the grader's, each (rows,)."""
@@ -465,7 +457,7 @@ class _Expected:
     def slope_of_mean(self) -> Array:
         """How the mean rises with strictness, (rows,)."""
         normal = _density(self.place) * self.place_by_a
-        return self._overall(self.curves.relative * (normal + self._steep.sum(axis=1)))
+        return self._overall(self.curves.relative * (normal + self.steep.sum(axis=1)))
 
     def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Return how mean and covariance rise with strictness and with sharpness, each (rows,)."""
@@ -473,8 +465,8 @@ class _Expected:
         steep, aside = _density(h), (k - self.rho * h) / self.rest
         apart = steep * (ndtr(aside) - ndtr(k))
         at_both = steep * _density(aside) / self.rest
-        along = self._steep * self.curves.at_nodes
-        and_a = apart * self.place_by_a + self._with_people(self._steep)
+        along = self.steep * self.curves.at_nodes
+        and_a = apart * self.place_by_a + self._with_people(self.steep)
         by_b = steep * self.place_by_b + along.sum(axis=1)
         and_b = apart * self.place_by_b + at_both * self.rho_by_b + self._with_people(along)
         with_a = self.slope_of_mean(), self._overall(self.curves.relative * and_a)
