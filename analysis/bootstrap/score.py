@@ -104,10 +104,6 @@ class Kappas:
         value: Array = self.sign * kappas + mean
         return value, moves + (self.linear - mean[..., None])
 
-    def sign_changed(self) -> Kappas:
-        """Return the negative of the statistic."""
-        return replace(self, sign=-self.sign, linear=-self.linear)
-
 
 def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Array]:
     """Return the mean kappa (...) of tables, each counting by its size, and its gradient

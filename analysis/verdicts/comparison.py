@@ -177,7 +177,8 @@ class AtNull:
     def mirrored(self) -> AtNull:
         """The negative of the statistic: its lower bound is this one's upper bound."""
         sample = replace(self.sample, estimate=-self.sample.estimate)
-        return AtNull(self.statistic.sign_changed(), sample)
+        of = self.statistic
+        return AtNull(replace(of, sign=-of.sign, linear=-of.linear), sample)
 
     def chance_above(self, null: float) -> float:
         """The approximate probability that the statistic is above a value."""
