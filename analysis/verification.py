@@ -23,9 +23,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
 
 TOLERANCE = 1e-9
-_KAPPAS = {
-    "cohen_kappa": None, "weighted_kappa_linear": "linear", "weighted_kappa_quadratic": "quadratic",
-}  # fmt: skip
+_WEIGHTED = ("linear", "quadratic")
 Value = tuple[str, str, str, float]
 """A library's value of a statistic: statistic, two raters (or a group and ""), value."""
 Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
@@ -60,7 +58,7 @@ def load_libraries() -> None:
 
 def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
     """Compute the libraries' values for one view of the labels. With unequal weights of clusters,
-    `weight` (clusters,), only scikit-learn supports them.
+    `weight` (clusters,), only kappas of two raters support them.
     """
     return [*_pairs(coded, weight), *(_groups(coded) if weight is None else ())]
 
@@ -89,26 +87,32 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
 
 
 def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
-    """Yield Cohen's kappas by scikit-learn."""
+    """Yield Cohen's kappas by scikit-learn, and weighted ones by statsmodels: from the table of two
+    raters, which takes a fraction of the time.
+    """
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
+    from statsmodels.stats.inter_rater import cohens_kappa
 
     if coded.is_number:
         return  # its weights go by rank
-    wanted = dict(list(_KAPPAS.items())[: 1 if coded.level == "nominal" else None])
+    q = coded.q
     for one, two in combinations(listed_raters(coded), 2):
         both = coded.labelled[:, one] & coded.labelled[:, two]
         first, second = coded.codes[both, one], coded.codes[both, two]
         if len(np.union1d(first, second)) < 2:
             continue  # undefined: nothing varies
         counts = None if weight is None else weight[coded.clusters[both]]
-        for statistic, weights in wanted.items():
-            # Its checks of the arguments take longer than the coefficient.
-            with config_context(skip_parameter_validation=True, assume_finite=True):
-                value = cohen_kappa_score(
-                    first, second, labels=range(coded.q), weights=weights, sample_weight=counts
-                )
-            yield statistic, coded.raters[one], coded.raters[two], float(value)
+        rater_a, rater_b = coded.raters[one], coded.raters[two]
+        # Its checks of the arguments take longer than the coefficient.
+        with config_context(skip_parameter_validation=True, assume_finite=True):
+            value = cohen_kappa_score(first, second, labels=range(q), sample_weight=counts)
+        yield "cohen_kappa", rater_a, rater_b, float(value)
+        cells = first.astype(np.intp) * q + second
+        table = np.bincount(cells, counts, minlength=q * q).reshape(q, q)
+        for weights in _WEIGHTED if coded.level != "nominal" else ():
+            value = cohens_kappa(table, wt=weights, return_results=False)
+            yield f"weighted_kappa_{weights}", rater_a, rater_b, float(value)
 
 
 def _groups(coded: Coded) -> Iterator[Value]:

@@ -29,6 +29,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
 from evenhand.analysis.bias.expected import (
+    CalledUnits,
     Calls,
     Shift,
     Shifts,
@@ -88,6 +89,8 @@ class AuditRows:
     out: Writer
     suffix: str = ""
     _tests: list[_Test] = field(default_factory=list)
+    called: dict[tuple[bytes | bool, ...], CalledUnits] = field(default_factory=dict)
+    """What annotators said of the units that a grader called: the same in all its audits."""
 
     def add(
         self,
@@ -127,7 +130,8 @@ class AuditRows:
         grader's verdicts.
         """
         mine = [e for e in self._tests if e.grader == grader and e.key["subset"].endswith(BINARY)]
-        return AuditRows(self.out, HELD_OUT, [each for each in self._tests if each not in mine])
+        kept = [each for each in self._tests if each not in mine]
+        return AuditRows(self.out, HELD_OUT, kept, self.called)
 
     def add_tests(self) -> None:
         """Add the corrected p of every tested row that has none yet."""
@@ -240,7 +244,8 @@ def add_shift_rows(
     """Add the shift of every grader's calls, or of these `graders`, with every property, beyond
     what humans' score of the same units explains (see `analysis.bias.expected`).
     """
-    shifts = [Shifts(calls, each.x, audit.out.resamples, noisy=each.noisy) for each in properties]
+    drawn, called = audit.out.resamples, audit.called
+    shifts = [Shifts(calls, each.x, drawn, noisy=each.noisy, called=called) for each in properties]
     by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
         for each, of_graders in zip(properties, shifts, strict=True):

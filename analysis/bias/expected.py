@@ -206,13 +206,13 @@ class Beyond:
     """Difference of the grader from the expected calls, each (rows, strata).
 
     `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
-    calls on humans' score within a stratum, `strict` their slope on the logarithm of strictness.
-    `fits` is False where no sharpness fits the data.
+    calls on humans' score within a stratum, `strict` their slope on the logarithm of strictness, if
+    that changes with noise. `fits` is False where no sharpness fits the data.
     """
 
     share: Array
     rise: Array
-    strict: Array
+    strict: Array | None
     fits: bool
 
 
@@ -239,8 +239,11 @@ def beyond_expected(
     if not (fits[0] or fits.mean() >= _REFUTED):
         nothing = np.full(part.shape, np.nan)
         return Beyond(nothing, nothing, nothing, fits=False)
-    expected, rising = (each.T for each in curves.by_stratum(a, b))
-    strict = (curves.by_stratum(a * (1.0 + _NUDGE), b)[0].T - expected) / _NUDGE
+    at = curves.at(a, b)
+    expected, rising = at.mean.T, at.together.T
+    strict = None
+    if noise is not None:
+        strict = (curves.at(a * (1.0 + _NUDGE), b).mean.T - expected) / _NUDGE
     # 0 where all units of a stratum are alike: then nothing can rise.
     rise = np.nan_to_num(ratio(rising, people.variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
@@ -253,16 +256,17 @@ class _Curves:
     """Expected answers of a grader as a function of its strictness and sharpness.
 
     Arrays are those of `People` with the rows last, so that numpy sums long lines: (strata, rows),
-    `at` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean, `part` each
-    stratum's share of the units, `relative` its strictness as a multiple of `a`. `level` and
-    `together` (rows,) are the moments to be met: the grader's mean and its covariance with humans.
+    `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean,
+    `part` each stratum's share of the units, `relative` its strictness as a multiple of `a`.
+    `level` and `together` (rows,) are the moments to be met: the grader's mean and its covariance
+    with humans.
     """
 
     part: Array
     relative: Array
     center: Array
     wide: Array
-    at: Array
+    at_nodes: Array
     weight: Array
     apart: Array
     level: Array
@@ -280,13 +284,20 @@ class _Curves:
 
     def of(self, rows: Codes) -> _Curves:
         """Select some rows, which may repeat."""
-        return _Curves(*(np.ascontiguousarray(each[..., rows]) for each in vars(self).values()))
+        return _Curves(*(each.take(rows, axis=-1) for each in vars(self).values()))
 
-    def by_stratum(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Return the mean expected and its covariance with people's score, each (strata, rows)."""
-        normal, extra = _Normal.at(self, a, b), self.weight * ndtr(self._at_nodes(a, b))
-        together = normal.together() + np.einsum("snr,snr->sr", extra, self.apart)
-        return ndtr(normal.place) + extra.sum(axis=1), together
+    def at(self, a: Array, b: Array) -> _Expected:
+        """Return what is expected at a strictness and a sharpness, each (rows,)."""
+        center, square, strict = self.center, self.wide**2, self.relative * a
+        s2, own = 1.0 + b**2 * square, 1.0 + square
+        s, root, nodes = np.sqrt(s2), np.sqrt(own), strict[:, None] + b * self.at_nodes
+        return _Expected(
+            curves=self, extra=self.weight * ndtr(nodes), steep=self.weight * _density(nodes),
+            place=(strict + b * center) / s, people=center / root, rho=b * square / (s * root),
+            rest=np.sqrt((own + b**2 * square) / (s2 * own)), place_by_a=1.0 / s,
+            place_by_b=(center - strict * b * square) / (s * s2),
+            rho_by_b=square / (root * s * s2),
+        )  # fmt: skip
 
     def fitted(self) -> tuple[Array, Array, Mask]:
         """Strictness and sharpness of every row, and whether they fit. With sharpness the
@@ -300,7 +311,7 @@ class _Curves:
         a[guess] = self.of(np.flatnonzero(guess)).strictness(b[guess], near)
         places = self.of(np.zeros(len(_SEARCHED), dtype=np.intp))
         strict = places.strictness(_SEARCHED, np.zeros(len(_SEARCHED)))
-        off, found = places.off(strict, _SEARCHED)
+        off, found = places.at(strict, _SEARCHED).off()
         # The third moment's correction may send Newton's steps in circles.
         found[np.abs(off) > _CLOSE] = np.nan
         crossed = np.flatnonzero((found[:-1] < 0.0) & (found[1:] >= 0.0))
@@ -316,7 +327,7 @@ class _Curves:
             own, top = self.of(rest), int(np.nan_to_num(found, nan=-np.inf).argmax())
             highest = (np.full(len(rest), each[top]) for each in (strict, _SEARCHED))
             a[rest], b[rest] = own._highest(*highest)
-            low = np.flatnonzero(own.off(a[rest], b[rest])[1] >= 0.0)
+            low = np.flatnonzero(own.at(a[rest], b[rest]).off()[1] >= 0.0)
             # From below: there the covariance rises fastest, and no step leads beyond the highest.
             half, own = b[rest[low]] / 2.0, own.of(low)
             below = own._met(own.strictness(half, a[rest[low]]), half)
@@ -332,8 +343,9 @@ class _Curves:
         for _ in range(_STEPS):
             if not len(rest):
                 break
-            off, off_together = own.off(a, b)
-            (by_a, by_b), (and_a, and_b) = own.slopes(a, b)
+            at = own.at(a, b)
+            off, off_together = at.off()
+            (by_a, by_b), (and_a, and_b) = at.slopes()
             size = by_a * and_b - by_b * and_a
             to_a = _over(and_b * off - by_b * off_together, size)
             to_b = _over(by_a * off_together - and_a * off, size)
@@ -358,10 +370,11 @@ class _Curves:
         for _ in range(_STEPS):
             if not len(rest):
                 break
-            off = own.mean_off(a, b)
-            by_a, by_b, size = own.turning(a, b)
-            size_a = (own.turning(a + _NUDGE, b)[2] - size) / _NUDGE
-            size_b = (own.turning(a, b + _NUDGE)[2] - size) / _NUDGE
+            at = own.at(a, b)
+            off = at.mean_off()
+            by_a, by_b, size = at.turning()
+            size_a = (own.at(a + _NUDGE, b).turning()[2] - size) / _NUDGE
+            size_b = (own.at(a, b + _NUDGE).turning()[2] - size) / _NUDGE
             whole = by_a * size_b - by_b * size_a
             to_a = _over(size_b * off - by_b * size, whole)
             to_b = _over(by_a * size - size_a * off, whole)
@@ -383,45 +396,12 @@ class _Curves:
         strict[unsolved] = self.of(unsolved).strictness(place[unsolved], strict[unsolved])
         return strict, place
 
-    def off(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """The mean and the covariance expected minus the grader's, each (rows,)."""
-        mean, together = ((self.part * each).sum(axis=0) for each in self.by_stratum(a, b))
-        return mean - self.level, together - self.together
-
-    def mean_off(self, a: Array, b: Array) -> Array:
-        """The mean expected minus the grader's, (rows,)."""
-        mean = ndtr(_Normal.at(self, a, b).place)
-        mean += np.einsum("snr,snr->sr", self.weight, ndtr(self._at_nodes(a, b)))
-        return np.asarray((self.part * mean).sum(axis=0) - self.level)
-
-    def slopes(self, a: Array, b: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return how mean and covariance rise with strictness and with sharpness, each (rows,)."""
-        (by_a, by_b), (and_a, and_b) = _Normal.at(self, a, b).slopes()
-        steep = self.weight * _density(self._at_nodes(a, b))
-        along = steep * self.at
-        by_a = self.relative * (by_a + steep.sum(axis=1))
-        and_a = self.relative * (and_a + np.einsum("snr,snr->sr", steep, self.apart))
-        by_b = by_b + along.sum(axis=1)
-        and_b = and_b + np.einsum("snr,snr->sr", along, self.apart)
-        all_a, all_b = ((self.part * each).sum(axis=0) for each in (by_a, by_b))
-        return (all_a, all_b), ((self.part * and_a).sum(axis=0), (self.part * and_b).sum(axis=0))
-
-    def _at_nodes(self, a: Array, b: Array) -> Array:
-        """Return the argument of the grader's curve at the nodes, (strata, nodes, rows)."""
-        return np.asarray((self.relative * a)[:, None] + b * self.at)
-
-    def turning(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
-        """The slopes of the mean, and the determinant of all, which is 0 where the covariance no
-        longer rises with sharpness at the same mean."""
-        (by_a, by_b), (and_a, and_b) = self.slopes(a, b)
-        return by_a, by_b, by_a * and_b - by_b * and_a
-
     def strictness(self, b: Array, a: Array) -> Array:
         """The one that gives the mean at given sharpness, by Newton's steps from `a`."""
         found, rest, own = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
-            off = own.mean_off(found[rest], b[rest])
-            step = _over(off, own.slopes(found[rest], b[rest])[0][0])
+            at = own.at(found[rest], b[rest])
+            step = _over(at.mean_off(), at.slope_of_mean())
             found[rest] = np.clip(found[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
             if not len(left := np.flatnonzero(np.abs(step) > _CLOSE)):
                 break
@@ -431,12 +411,18 @@ class _Curves:
 
 
 @dataclass(frozen=True)
-class _Normal:
-    """Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its
-    product with tau the chance that two normal variables of correlation rho lie below `place` and
-    `people`; all (strata, rows).
+class _Expected:
+    """Expected answers at one strictness and sharpness of every row.
+
+    Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product
+    with tau the chance that two normal variables of correlation rho lie below `place` and
+    `people`; all (strata, rows). To these the nodes add `extra`, which is `steep` along strictness,
+    each (strata, nodes, rows).
     """
 
+    curves: _Curves
+    extra: Array
+    steep: Array
     place: Array
     people: Array
     rho: Array
@@ -445,37 +431,60 @@ class _Normal:
     place_by_b: Array
     rho_by_b: Array
 
-    @classmethod
-    def at(cls, curves: _Curves, a: Array, b: Array) -> _Normal:
-        """Evaluate at a strictness and a sharpness."""
-        center, square, a = curves.center, curves.wide**2, curves.relative * a
-        s2, own = 1.0 + b**2 * square, 1.0 + square
-        s, root = np.sqrt(s2), np.sqrt(own)
-        return cls(
-            place=(a + b * center) / s, people=center / root, rho=b * square / (s * root),
-            rest=np.sqrt((own + b**2 * square) / (s2 * own)), place_by_a=1.0 / s,
-            place_by_b=(center - a * b * square) / (s * s2), rho_by_b=square / (root * s * s2),
-        )  # fmt: skip
+    @property
+    def mean(self) -> Array:
+        """The mean expected, (strata, rows)."""
+        return np.asarray(ndtr(self.place) + self.extra.sum(axis=1))
 
+    @property
     def together(self) -> Array:
-        """The covariance, by Owen (1956)."""
+        """Its covariance with people's score, (strata, rows), by Owen (1956)."""
         h, k = _nonzero(self.place), _nonzero(self.people)
         below, of_people = ndtr(h), ndtr(k)
         both = 0.5 * (below + of_people) - 0.5 * (h * k < 0.0)
         both -= owens_t(h, (k / h - self.rho) / self.rest)
         both -= owens_t(k, (h / k - self.rho) / self.rest)
-        return np.asarray(both - below * of_people)
+        return np.asarray(both - below * of_people + self._with_people(self.extra))
+
+    def off(self) -> tuple[Array, Array]:
+        """The mean and the covariance expected minus the grader's, each (rows,)."""
+        return self.mean_off(), self._overall(self.together) - self.curves.together
+
+    def mean_off(self) -> Array:
+        """The mean expected minus the grader's, (rows,)."""
+        return self._overall(self.mean) - self.curves.level
+
+    def slope_of_mean(self) -> Array:
+        """How the mean rises with strictness, (rows,)."""
+        normal = _density(self.place) * self.place_by_a
+        return self._overall(self.curves.relative * (normal + self.steep.sum(axis=1)))
 
     def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return the slopes of mean and covariance, each along strictness and along sharpness."""
+        """Return how mean and covariance rise with strictness and with sharpness, each (rows,)."""
         h, k = self.place, self.people
         steep, aside = _density(h), (k - self.rho * h) / self.rest
         apart = steep * (ndtr(aside) - ndtr(k))
         at_both = steep * _density(aside) / self.rest
-        return (
-            (steep * self.place_by_a, steep * self.place_by_b),
-            (apart * self.place_by_a, apart * self.place_by_b + at_both * self.rho_by_b),
-        )
+        along = self.steep * self.curves.at_nodes
+        and_a = apart * self.place_by_a + self._with_people(self.steep)
+        by_b = steep * self.place_by_b + along.sum(axis=1)
+        and_b = apart * self.place_by_b + at_both * self.rho_by_b + self._with_people(along)
+        with_a = self.slope_of_mean(), self._overall(self.curves.relative * and_a)
+        with_b = self._overall(by_b), self._overall(and_b)
+        return (with_a[0], with_b[0]), (with_a[1], with_b[1])
+
+    def turning(self) -> tuple[Array, Array, Array]:
+        """The slopes of the mean, and the determinant of all, which is 0 where the covariance no
+        longer rises with sharpness at the same mean."""
+        (by_a, by_b), (and_a, and_b) = self.slopes()
+        return by_a, by_b, by_a * and_b - by_b * and_a
+
+    def _with_people(self, at_nodes: Array) -> Array:
+        """The covariance with people's score that answers at the nodes bring, (strata, rows)."""
+        return np.asarray(np.einsum("snr,snr->sr", at_nodes, self.curves.apart))
+
+    def _overall(self, by_stratum: Array) -> Array:
+        return np.asarray((self.curves.part * by_stratum).sum(axis=0))
 
 
 def _density(z: Array) -> Array:
@@ -702,14 +711,25 @@ class Shifts:
 
     `noisy` allows for noise of all raters that changes with x: annotators' spread may, and the
     shift is estimated a second time with strictness in units of that noise.
+
+    Graders mostly called the same units: what people said there is summed once, in `called`, which
+    others on these resamples may share.
     """
 
     def __init__(
-        self, calls: Calls, x: Array, resamples: Resamples, *, noisy: bool = False
+        self,
+        calls: Calls,
+        x: Array,
+        resamples: Resamples,
+        *,
+        noisy: bool = False,
+        called: dict[tuple[bytes | bool, ...], CalledUnits] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
         self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
-        self._by_units: dict[bytes, _CalledUnits] = {}
+        self._called = {} if called is None else called
+        given = (calls.people, calls.clusters, x, self.steps)
+        self._key: tuple[bytes | bool, ...] = (noisy, *(each.tobytes() for each in given))
 
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None without a unit that it and a human called."""
@@ -717,11 +737,8 @@ class Shifts:
         held = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
         if not held.any():
             return None
-        # Graders mostly called the same units: what people said there is summed once.
-        key = held.tobytes()
-        if key not in self._by_units:
-            self._by_units[key] = _CalledUnits(self, held)
-        people = self._by_units[key]
+        key = (*self._key, held.tobytes())
+        people = self._called[key] = self._called.get(key) or CalledUnits(self, held)
         readings = [False, True] if self.noisy and people.twice else [False]
         totals = np.zeros((len(readings), len(self.resamples)))
         reason = "no_variation"
@@ -751,7 +768,7 @@ class _Step(NamedTuple):
     noise: Noise | None
 
 
-class _CalledUnits:
+class CalledUnits:
     """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
 
     def __init__(self, shifts: Shifts, held: Mask) -> None:
@@ -788,7 +805,7 @@ class _CalledUnits:
         rest = beyond_expected(labelled, step.law, free=self.twice, noise=noise)
         inner = placed - self._mean * grader
         inner -= rest.rise * (step.placed - self._mean * step.sums["person"])
-        if noise is not None:
+        if noise is not None and rest.strict is not None:
             inner += noise.rise * rest.strict * self._within
         share = (self.n * self.aside * rest.share).sum(axis=1)
         return ratio(share + inner.sum(axis=1), self.spread), rest.fits

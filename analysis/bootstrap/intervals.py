@@ -298,7 +298,7 @@ def share_interval(
     """
     if math.isnan(given.low) or n_clusters < 2:
         return given
-    variance = float(np.nanvar(drawn)) * n_clusters / (n_clusters - 1)
+    variance = float(drawn[~np.isnan(drawn)].var()) * n_clusters / (n_clusters - 1)
     if variance < _NO_VARIANCE:
         return given
     low, high = bounds(given.estimate, variance, n_units, n_clusters, reach=reach)

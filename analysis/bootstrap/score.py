@@ -72,7 +72,7 @@ class Kappas:
 
     `sums` (support, tables, 2 + 2q) are what each point of the support adds to each table
     (`table_sums`), `distance` (q, q) the distances of labels, from 0 to 1. With two `groups` of as
-    many tables, the mean of the second is subtracted; `sign` is 1, or -1 for the negative.
+    many tables, the mean of the second is subtracted; `sign` (...) is 1, or -1 for a negative.
     `linear` (..., support) adds its mean under the weights: the part of the statistic that no label
     of the grader can change. `base` (..., support) are the weights of the data, with those of
     labels not observed.
@@ -83,7 +83,7 @@ class Kappas:
     linear: Array
     base: Array
     groups: int = 1
-    sign: float = 1.0
+    sign: float | Array = 1.0
 
     @property
     def is_empty(self) -> bool:
@@ -99,14 +99,10 @@ class Kappas:
         flat = self.sums.reshape(len(self.sums), -1)
         sums = (weights @ flat).reshape(*weights.shape[:-1], *self.sums.shape[1:])
         kappas, slope = kappas_of(sums, self.distance, groups=self.groups)
-        moves = self.sign * (slope.reshape(*weights.shape[:-1], -1) @ flat.T)
+        moves = np.asarray(self.sign)[..., None] * (slope.reshape(*weights.shape[:-1], -1) @ flat.T)
         mean = (weights * self.linear).sum(axis=-1)
         value: Array = self.sign * kappas + mean
         return value, moves + (self.linear - mean[..., None])
-
-    def sign_changed(self) -> Kappas:
-        """Return the negative of the statistic."""
-        return replace(self, sign=-self.sign, linear=-self.linear)
 
 
 def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Array]:
@@ -268,10 +264,12 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
     return np.where(np.isnan(bound), ended, bound)
 
 
-def upper_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
-    """Return the upper bound (...) that fails in `alpha` of samples."""
-    mirrored = replace(sample, estimate=-np.asarray(sample.estimate))
-    return -lower_bound(statistic.sign_changed(), mirrored, alpha)
+def both_bounds(statistic: Kappas, sample: Sample, alpha: float) -> Array:
+    """Return the lower and the upper bound (2, ...), each of which fails in `alpha` of samples."""
+    sides = np.array([1.0, -1.0]).reshape(2, *[1] * np.ndim(sample.estimate))
+    linear, estimate = sides[..., None] * statistic.linear, sides * sample.estimate
+    either = replace(statistic, sign=sides * statistic.sign, linear=linear)
+    return sides * lower_bound(either, replace(sample, estimate=estimate), alpha)
 
 
 def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:

@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import chain, count
@@ -208,24 +209,30 @@ def write_report(
     rows = _rows(analysis, synthetic=context.synthetic)
     source = Source(analysis, context)
     sections = sections_of(source)
-    text = _markdown().get_template("report.md.j2")
+    every = (block for section in sections for block in section.every_block())
     new_folder(out)
-    contents = {
-        "results.csv": _csv(rows, RESULTS_COLUMNS),
-        "report.json": _json(source, sections, rows),
-        "report.md": text.render(context=context, sections=sections),
-    }
-    if context.beside and context.beside.published.figure:
-        quoted = published.published_rows(source, context.beside)
-        contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
-    if raters.has_page(analysis.disagreements, context):
-        page = raters.page_of(analysis.disagreements, context)
-        contents[raters.PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
-    rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
-    contents["report.html"] = _page(
-        "report", ["downloads.js", "reading.js"], context, sections=sections,
-        rubrics=list(filter(None, rubrics)), full=full, unfolded=" open" if full else "",
-    )  # fmt: skip
+    with ThreadPoolExecutor(1) as drawing:  # Vega draws without Python's lock, while texts are made
+        drawn = {
+            each.name: drawing.submit(_draw, each) for each in every if isinstance(each, Chart)
+        }
+        text = _markdown().get_template("report.md.j2")
+        contents = {
+            "results.csv": _csv(rows, RESULTS_COLUMNS),
+            "report.json": _json(source, sections, rows),
+            "report.md": text.render(context=context, sections=sections),
+        }
+        if context.beside and context.beside.published.figure:
+            quoted = published.published_rows(source, context.beside)
+            contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
+        if raters.has_page(analysis.disagreements, context):
+            page = raters.page_of(analysis.disagreements, context)
+            contents[raters.PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
+        rubrics = dict.fromkeys(part.rubric for section in sections for part in section.parts)
+        contents["report.html"] = _page(
+            "report", ["downloads.js", "reading.js"], context, sections=sections,
+            rubrics=list(filter(None, rubrics)), full=full, unfolded=" open" if full else "",
+            draw=lambda chart: drawn[chart.name].result(),
+        )  # fmt: skip
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
 

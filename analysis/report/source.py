@@ -481,7 +481,7 @@ class Source:
     @cached_property
     def ranking(self) -> Mapping[str, Sequence[Candidate]]:
         """All graders by rubric, the best choice first."""
-        return rank_graders(self.analysis.results, self.analysis.verdicts)
+        return rank_graders(self.analysis.rows, self.analysis.verdicts)
 
     def marked(self, caption: str) -> str:
         """The caption of a table shown outside its page, which would state once that it is

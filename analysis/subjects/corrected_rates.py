@@ -701,7 +701,8 @@ class _Groups:
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     measure, reference, _ = scores
     labelled = ~np.isnan(reference)
-    people = groups.sums(rate_features(reference, np.where(labelled, 0.0, np.nan)), out).people
+    features = np.column_stack([labelled, np.where(labelled, reference, 0.0)])
+    people = ratio(*cell_sums(features, groups.codes, len(groups.names), out)[::-1])
     for at, name, member in groups:
         if (own := labelled & member).any():
             counts, about = out.count(own), About(a="humans", at=name, onto=measure.onto)

@@ -26,10 +26,10 @@ from evenhand.analysis.bootstrap.score import (
     PSEUDO,
     Kappas,
     Sample,
+    both_bounds,
     chance_above,
     kappas_of,
     lower_bound,
-    upper_bound,
 )
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
@@ -158,8 +158,8 @@ class AtNull:
         estimate = float(self.sample.estimate)
         if self.statistic.is_empty:
             return math.nan, math.nan
-        low = float(lower_bound(self.statistic, self.sample, alpha))
-        return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
+        low, high = both_bounds(self.statistic, self.sample, alpha).tolist()
+        return estimate - low, high - estimate
 
     def bounded(self, estimate: float, alpha: float) -> Interval:
         """Return what `around` does, where the estimate is defined and some level is left."""
@@ -177,7 +177,8 @@ class AtNull:
     def mirrored(self) -> AtNull:
         """The negative of the statistic: its lower bound is this one's upper bound."""
         sample = replace(self.sample, estimate=-self.sample.estimate)
-        return AtNull(self.statistic.sign_changed(), sample)
+        of = self.statistic
+        return AtNull(replace(of, sign=-of.sign, linear=-of.linear), sample)
 
     def chance_above(self, null: float) -> float:
         """The approximate probability that the statistic is above a value."""
@@ -220,9 +221,10 @@ class Comparison:
     each cluster, and `above_baseline` bounds it above the better baseline's.
     `people_kappa` is that of the `people` (their number) with one another, with the influence of
     each cluster on it (clusters,); `people_variance` is that of the difference over people, NaN for
-    fewer than three. `sample.minority` counts clusters in which a person chose another category
-    than the commonest; `chance` is the chance agreement that shares like people's imply. `units`
-    (units,) are those compared; `pooled` is True where people with few labels share a table.
+    fewer than three or if not asked for. `sample.minority` counts clusters in which a person chose
+    another category than the commonest; `chance` is the chance agreement that shares like people's
+    imply. `units` (units,) are those compared; `pooled` is True where people with few labels share
+    a table.
     """
 
     reading: Reading
@@ -274,8 +276,12 @@ class Comparator:
     least: int = 2
     _known: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
 
-    def compared(self, reading: Reading, best_baseline_kappa: float = 0.0) -> Comparison | None:
-        """Compare one label view of a grader with people; None where they share too few units."""
+    def compared(
+        self, reading: Reading, best_baseline_kappa: float = 0.0, *, over_people: bool = True
+    ) -> Comparison | None:
+        """Compare one label view of a grader with people, with the variance `over_people` if it is
+        asked for; None where they share too few units.
+        """
         coded, grader, left_out = reading.coded, reading.grader, self.left_out
         key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
         if key not in self._known:
@@ -297,6 +303,7 @@ class Comparator:
         minority, chance = _minority(overlap, left_out, sizes)
         worth = effective_size(sizes) if sizes.any() else 0.0
         counts = left_out.count(coded.clusters, units)
+        grades = coded.codes[:, grader].astype(np.intp)
         return Comparison(
             reading=reading,
             counts=counts,
@@ -312,7 +319,7 @@ class Comparator:
             people=len(overlap.raters),
             people_kappa=people_kappa,
             people_influence=influence(among),
-            people_variance=_over_people(overlap, left_out, coded.codes[:, grader].astype(np.intp)),
+            people_variance=_over_people(overlap, left_out, grades) if over_people else math.nan,
             chance=chance,
             constant=len(np.unique(coded.codes[units, grader])) < 2,
             units=units,

@@ -586,7 +586,7 @@ def add_part_rows(
             people = coded.people_beside(reading.grader)
             both = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
             of_part = Reading(coded, reading.grader, reading.at)
-            compared = of_units.compared(of_part)
+            compared = of_units.compared(of_part, over_people=False)
             if compared is None:
                 bounds = Interval.undefined("too_few_labels")
             elif (

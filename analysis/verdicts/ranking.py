@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS
 from evenhand.analysis.bias.audit import audited, audited_grader, status_of
@@ -72,16 +72,19 @@ class Candidate:
         return -math.inf if math.isnan(value) else value
 
 
-def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str, list[Candidate]]:
-    """The graders of every rubric, the best choice first; `results` may be read from results.csv.
+def rank_graders(
+    results: pd.DataFrame | Sequence[TableRow], verdicts: Iterable[Verdict]
+) -> dict[str, list[Candidate]]:
+    """The graders of every rubric, the best choice first; `results` are the rows of an analysis, or
+    a table of them, which may be read from results.csv.
 
     Verdicts come first, in the order of `JUDGEMENTS`; those that hold for labels or for binary
     verdicts only come after those that hold for both. Among graders that pass the cheapest leads,
     since all meet the rule; among the others the one that agrees with people best.
     """
-    records: list[TableRow] = results.to_dict("records")  # type: ignore[assignment]
-    by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in records}
-    shifts = [row for row, p in audited(records) if status_of(row, p) == "found"]
+    rows: Any = results if isinstance(results, Sequence) else results.to_dict("records")
+    by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in rows}
+    shifts = [row for row, p in audited(rows) if status_of(row, p) == "found"]
     ranking: dict[str, list[Candidate]] = {}
     for verdict in verdicts:
         rubric, grader = verdict["rubric"], verdict["grader"]

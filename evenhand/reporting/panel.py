@@ -118,7 +118,7 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.ranking import recommendations
 
-    ranking = rank_graders(analysis.results, analysis.verdicts)
+    ranking = rank_graders(analysis.rows, analysis.verdicts)
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
     return [
         *(written("terminal.note", note=note) for note in analysis.notes),
@@ -137,7 +137,7 @@ def last_lines(analysis: Analysis) -> list[str]:
     from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.ranking import recommendations
 
-    ranking = rank_graders(analysis.results, analysis.verdicts)
+    ranking = rank_graders(analysis.rows, analysis.verdicts)
     heads = {advice.rubric: _wrapped(advice.head) for advice in recommendations(ranking)}
     limits = [line for limit in limits_of(analysis.verdicts) for line in _wrapped(limit)]
     limits = limits or ([] if heads else [written("first.no_verdict")])

@@ -22,10 +22,10 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.score import (
     Kappas,
     Sample,
+    both_bounds,
     chance_above,
     lower_bound,
     table_sums,
-    upper_bound,
 )
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import matrix_of
@@ -263,7 +263,7 @@ def test_one_kind_of_error_has_wilsons_bounds(n, share_wrong):
     """
     wrong = round(n * share_wrong)
     table = one_table(n - wrong, wrong)
-    low, high = ((1 + float(of(*table, 0.025))) / 2 for of in (lower_bound, upper_bound))
+    low, high = ((1 + float(bound)) / 2 for bound in both_bounds(*table, 0.025))
     wilson = proportion.proportion_confint(n - wrong, n, 0.05, "wilson")
     exact = proportion.proportion_confint(n - wrong, n, 0.05, "beta")
     near = 0.55 / n
