@@ -1,5 +1,6 @@
 """Each export, made by the tool itself (harness/exports), is read as what it holds."""
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.source import Source
 from tests.exchange.conftest import Wrote
@@ -75,14 +77,12 @@ STARRED = {
     ("clear", "ann@example.org", HUMAN): "44442222",
     ("clear", "ben@example.org", HUMAN): "44422.24",
 }
-LS_MIN = {key: said for key, said in LS.items() if key[2] == HUMAN} | STARRED
 PAIRS = tuple(f"{81 + n}/1/llama-13b/vicuna-13b" for n in range(8))
 POTATO = {("fair", "ann", HUMAN): ".yyynnnn", ("fair", "ben", HUMAN): BEN}
 
 MADE = [
     Made("label_studio.json", "label-studio", {**LS, **STARRED}, NUMBERS,
          "cancelled annotations (1), drafts (1)", ("text", "topic")),
-    Made("label_studio_min.json", "label-studio", LS_MIN, NUMBERS, "", ("text", "topic")),
     Made("inspect.eval", "inspect", EVAL, (), "ratings without a rater (1)", ("topic",)),
     Made("mlflow.json", "mlflow", MLFLOW, (), MLFLOW_LEFT),
     Made("mlflow_frame.jsonl", "mlflow", MLFLOW, (), MLFLOW_LEFT),
@@ -105,7 +105,6 @@ MADE = [
          "scores that code computed (8)", ("input",)),
     Made("deepeval_run.json", "deepeval", {("Fair", GRADER, MODEL): GPT}, (),
          "scores that code computed (8)", ("input",)),
-    Made("argilla", "hugging-face", ARGILLA, (), "drafts (1)", ("text", "topic")),
     Made("argilla.json", "argilla", {**ARGILLA, ("fair", f"{UUID}3", HUMAN): "..n....."}, (), "",
          ("topic",)),
     Made("potato.jsonl", "potato", POTATO, (),
@@ -176,11 +175,20 @@ def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
     table = read_export(FILES / "mt_bench.jsonl").table
     assert table["order"].tolist() == ["ab"] * 3 + (["ba"] * 3 + ["ab"] * 3) * 3 + ["ba"] * 3
     assert set(table["unscored_reason"]) == {"", "order_disagreement"}
-    table = read_export(FILES / "gpt-4_pair.jsonl").table  # a judge that saw both orders
-    both = {order: said_in(own) for order, own in table.groupby("order")}
-    key = ("", "gpt-4:pair-v2", MODEL)
-    assert both == {"ab": {key: "yyy?nnyn"}, "ba": {key: GPT}}
-    assert table.loc[table["label"] == "", "unscored_reason"].tolist() == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("file", "way_out"),
+    [
+        ("gpt-4_pair.jsonl", "write each to a row of its own, with model_a, model_b, winner"),
+        ("argilla", "write them with `dataset.records.to_json"),
+        ("label_studio_min.json", "export the project as JSON"),
+    ],
+)
+def test_other_exports_of_the_tools_name_the_one_that_is_read(file: str, way_out: str) -> None:
+    with pytest.raises(InputError, match=re.escape(way_out)) as fault:
+        read_export(FILES / file)
+    assert str(fault.value).startswith(file)
 
 
 def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tables() -> None:
@@ -193,19 +201,17 @@ def test_every_format_has_a_file_and_a_dataset_s_classes_and_a_workbook_are_tabl
     assert "".join(LETTERS[label] for label in table["gpt-4o"]) == GPT
 
 
-def test_choices_of_label_studio_in_both_forms(wrote: Wrote) -> None:
-    whole, small = [], []
+def test_several_choices_are_one_label_where_that_is_said(wrote: Wrote) -> None:
+    tasks = []
     for n, choices in enumerate([["bug", "billing"], ["bug"]]):
         result = {"type": "choices", "from_name": "topic", "value": {"choices": choices}}
         given = {"id": n, "data": {"text": f"t{n}"}}
-        whole.append(given | {"annotations": [{"completed_by": 1, "result": [result]}]})
-        facts = {"text": f"t{n}", "annotator": 1, "annotation_id": 5, "lead_time": 2.5, "id": n + 1}
-        small.append(facts | {"topic": {"choices": choices} if n == 0 else "bug"})
-    for file in (wrote(whole, "whole.json"), wrote(small, "small.json")):
-        labels = read_export(file, "label-studio", several=True).table["label"]
-        assert labels.tolist() == ['["bug", "billing"]', "bug"]
-        left = read_export(file, "label-studio").left_out
-        assert dict(left) == {"answers with several labels": 1}
+        tasks.append(given | {"annotations": [{"completed_by": 1, "result": [result]}]})
+    file = wrote(tasks)
+    labels = read_export(file, "label-studio", several=True).table["label"]
+    assert labels.tolist() == ['["bug", "billing"]', "bug"]
+    left = read_export(file, "label-studio").left_out
+    assert dict(left) == {"answers with several labels": 1}
     export = read_export(FILES / "doccano.zip", several=True)
     assert dict(export.left_out) == {}
     assert [label for label in export.table["label"] if label.startswith("[")] == ['["no", "yes"]']

@@ -108,17 +108,6 @@ def test_bad_answers_both_are_a_tie_and_voters_go_by_session(wrote: Wrote) -> No
     assert any("does not say who voted" in note for note in unnamed.notes)
 
 
-def test_scores_of_single_answers_are_by_question_turn_and_model(wrote: Wrote) -> None:
-    known = {"question_id": 81, "judge": ["gpt-4", "single-v1"], "turn": 2, "tstamp": 1687222222.5}
-    scores = [known | {"model": name, "score": score} for name, score in (("m1", 7.5), ("m2", -1))]
-    table = read_export(wrote(scores, "gpt-4_single.jsonl")).table
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "unscored_reason", "subject"]
-    assert table[columns].to_numpy().tolist() == [
-        ["81/2/m1", "gpt-4:single-v1", "model", "7.5", "", "m1"],
-        ["81/2/m2", "gpt-4:single-v1", "model", "", "error", "m2"],
-    ]
-
-
 def potato(folder: Path, *questions: str) -> Path:
     rows = [["instance_id", "user_id", "text", *questions, "age"]]
     for unit in range(4):

@@ -19,7 +19,7 @@ from evenhand.rubrics import (
     Rubric,
     asked_rubric,
     load_rubric,
-    own_words,
+    loading,
     read_own_words,
 )
 from evenhand.rubrics.options import Block
@@ -93,7 +93,7 @@ def test_a_pattern_that_comes_to_no_end_costs_one_reply_its_label_and_not_the_ru
     bench, tmp_path, monkeypatch
 ):
     """`re` takes some 10 seconds for 40 letters and 1.6 times as long for each more."""
-    monkeypatch.setattr(own_words, "PATTERN_SECONDS", 0.05)
+    monkeypatch.setattr(loading, "PATTERN_SECONDS", 0.05)
     bench.script = lambda call: message("a" * 40 if "p0001|m|a" in call.user else "aaaVerdict: 3")
     study = bench.study(pairs=1)
     judge = judge_of(tmp_path, r"Verdict: \[\[(.+?)\]\]", r"^(?:a|aa)+Verdict: (\d)")

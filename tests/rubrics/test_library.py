@@ -19,8 +19,7 @@ from evenhand.rubrics import (
     read_own_words,
     shipped_rubrics,
 )
-from evenhand.rubrics.loading import draft_rubric, parse_rubric
-from evenhand.rubrics.own_words import Example
+from evenhand.rubrics.loading import Example, draft_rubric, parse_rubric
 from evenhand.study.creation import usual_rubrics
 from tests.commands import Run
 from tests.conftest import ROOT

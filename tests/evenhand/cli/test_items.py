@@ -17,7 +17,8 @@ from evenhand.reporting.ratings_file.declared import ItemOptions
 from evenhand.study import open_study
 from harness.studies import with_labels
 from tests.commands import Run
-from tests.exchange.test_items import ITEMS, VOTE, wrote
+from tests.exchange.conftest import written
+from tests.exchange.test_items import ITEMS, VOTE
 
 ASKED = ("--question", "Is it right?", "--options", "yes,no")
 
@@ -110,7 +111,7 @@ def test_votes_of_several_judges_are_compared(tmp_path: Path) -> None:
         talks = {side: asked + VOTE[side][1:2] for side in ("conversation_a", "conversation_b")}
         own = VOTE | talks | {"turn": 1, "question_id": number}
         votes += [own | {"judge": judge} for judge in ("expert_1", "gpt-4")]
-    path = wrote(tmp_path / "votes.jsonl", votes)
+    path = written(tmp_path / "votes.jsonl", votes)
     assert main(["new", str(tmp_path / "s"), "--items", str(path), "--judge", "gpt-4"]) == 0
     with open_study(tmp_path / "s") as study:
         units = study.units()
