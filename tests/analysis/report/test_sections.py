@@ -17,7 +17,7 @@ from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
-from evenhand.analysis.report.files import section_of
+from evenhand.analysis.report.files import section_of, sections_of
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
 from evenhand.analysis.report.source import BesidePublished, RubricFigures, Source
