@@ -17,7 +17,7 @@ from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
-from evenhand.analysis.report.files import section_of
+from evenhand.analysis.report.files import section_of, sections_of
 from evenhand.analysis.report.sections.certainty import reliability_diagrams, threshold_curves
 from evenhand.analysis.report.sections.raters import page_of
 from evenhand.analysis.report.source import BesidePublished, RubricFigures, Source
@@ -300,24 +300,37 @@ def test_sides_and_who_answered_less_in_sentences_and_on_every_rubric(said, by_s
 
 
 @pytest.mark.slow
+def test_rubrics_of_one_title_are_told_apart_by_name(rng):
+    ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=200, labelled=100)
+    both = pd.concat([ratings, ratings.assign(rubric="Q")])
+    found = analyse(both, units, [YES, replace(YES, name="Q")], resamples=50)
+    context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
+    (section,) = [
+        each for each in sections_of(Source(found, context)) if each.id == "corrected-rates"
+    ]
+    assert section.blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
+
+
+@pytest.mark.slow
 def test_a_heat_map_names_values_that_shorten_alike(rng):
-    """Of 45 values the first 40, and the second column; rubrics of one title have their names."""
+    """Of 45 values of the first column the first 40, and the second column."""
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 2}, pairs=450, labelled=225)
     number = units["cluster_id"].str[1:].astype(int)
-    asked = [f"Should the rate of tax on the {who} be raised in the US" for who in ("rich", "poor")]
     units["many"] = "v" + (number % 45).astype(str).str.zfill(2)
-    units["long"] = np.where(number % 4 < 2, *asked)
-    both, scales = pd.concat([ratings, ratings.assign(rubric="Q")]), [YES, replace(YES, name="Q")]
-    context = ReportContext("A study", rubric_titles={"R": "Refusal", "Q": "Refusal"})
-    source = Source(analyse(both, units, scales, resamples=10), context)
-    assert section_of(source, "corrected-rates").blocks[0].columns == ("Refusal (R)", "Refusal (Q)")
-    found = analyse(ratings, units, [YES], resamples=10, slices=["many", "long"])
-    section = section_of(Source(found, ReportContext("A study")), "corrected-rates")
-    drawn = [each for each in section.every_block() if isinstance(each, Chart)]
-    (chart,) = [each for each in drawn if each.name.endswith("-shaded")]
+    asked = "Should the rate of tax on the {} be raised in the US"
+    units["long"] = np.where(number % 4 < 2, asked.format("rich"), asked.format("poor"))
+    found = analyse(ratings, units, [YES], resamples=30, slices=["many", "long"])
+    sections = {each.id: each for each in sections_of(Source(found, ReportContext("A study")))}
+    (chart,) = [
+        each
+        for each in sections["corrected-rates"].every_block()
+        if isinstance(each, Chart) and each.name.endswith("-shaded")
+    ]
     shown = {(each["column"], each["b"]) for each in chart.spec["data"]["values"]}
     assert len([b for column, b in shown if column == "many"]) == 40
-    assert {b for column, b in shown if column == "long"} == {*asked}
+    assert {b for column, b in shown if column == "long"} == {
+        asked.format("rich"), asked.format("poor"),
+    }  # fmt: skip
     assert "Only the first 40 values are drawn, not many=v40" in chart.note
 
 
