@@ -30,7 +30,7 @@ from evenhand.analysis.labels.encoding import combine_readings, encode, one_vers
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Mask
 from evenhand.analysis.writer import RatedView, RubricView
 from evenhand.study.settings.analysis import SEED, QualitySettings

@@ -24,10 +24,10 @@ from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import WEIGHT, UnitColumn
-from evenhand.analysis.notes import says
 from evenhand.analysis.people import annotators, comparison, disagreements, slices
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds import rows as thresholds

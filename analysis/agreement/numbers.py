@@ -24,7 +24,7 @@ from scipy.special import fdtri
 from evenhand.analysis.agreement.coefficients import chance_corrected, label_counts
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block
-from evenhand.analysis.notes import join_notes
+from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Codes, Numbers
 from evenhand.analysis.writer import View
 from evenhand.errors import InputError

@@ -30,8 +30,7 @@ from evenhand.analysis.agreement.numbers import number_sums
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.score import table_sums
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remark, Remarks, join_notes
-from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.statistics import Remark, Remarks, entry_for, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import View
 

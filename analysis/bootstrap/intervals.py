@@ -46,8 +46,16 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
-from evenhand.analysis.notes import Note, Reason, Remark, Remarks, join_notes, text_of
-from evenhand.analysis.statistics import Kind, entry_for
+from evenhand.analysis.statistics import (
+    Kind,
+    Note,
+    Reason,
+    Remark,
+    Remarks,
+    entry_for,
+    join_notes,
+    text_of,
+)
 from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
 

@@ -35,11 +35,11 @@ from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn, with_weights
-from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.people.comparison import add_ceiling_rows
 from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.requirement import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, DataFrame
 from evenhand.analysis.writer import RubricView, View

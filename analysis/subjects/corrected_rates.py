@@ -53,8 +53,8 @@ from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_
 from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import from_to
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects.scores import (
     MEANS,
     RATES,

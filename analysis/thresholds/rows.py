@@ -44,10 +44,10 @@ from evenhand.analysis.labels.encoding import (
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.people.comparison import CEILING, with_and_among_humans
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.thresholds.sweep import (
     OBJECTIVES,
     calibrate,

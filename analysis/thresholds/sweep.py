@@ -36,7 +36,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
 from evenhand.analysis.labels.encoding import cluster_codes, same_length
-from evenhand.analysis.notes import Remark
+from evenhand.analysis.statistics import Remark
 from evenhand.analysis.types import Array, Codes, Column, Labels, Mask, Numbers
 from evenhand.errors import InputError
 

@@ -33,9 +33,9 @@ from evenhand.analysis.bootstrap.score import (
 )
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import effective_size
-from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.requirement import REALISTIC, ClusterCounts
+from evenhand.analysis.statistics import Remark
 from evenhand.analysis.thresholds.rows import (
     has_both,
     held_out_views,

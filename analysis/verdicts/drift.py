@@ -34,7 +34,6 @@ from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.people.disagreements import unscored_remark
 from evenhand.analysis.requirement import (
     Bound,
@@ -48,7 +47,7 @@ from evenhand.analysis.requirement import (
     surer_level,
 )
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
-from evenhand.analysis.statistics import shown_apart
+from evenhand.analysis.statistics import reason_in_words, shown_apart
 from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts.comparison import AtNull, Comparator, Comparison, Points, Reading
 from evenhand.analysis.verdicts.evidence import Answers

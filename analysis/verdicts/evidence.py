@@ -37,7 +37,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Note, Remark, says
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING
@@ -45,6 +44,7 @@ from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
+from evenhand.analysis.statistics import Note, Remark, says
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import (

@@ -20,7 +20,6 @@ from typing import TypedDict
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.people.comparison import Rate, rates_of
 from evenhand.analysis.requirement import (
     Reason,
@@ -32,7 +31,7 @@ from evenhand.analysis.requirement import (
     unsettled,
 )
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
-from evenhand.analysis.statistics import limit_shown, shown_apart
+from evenhand.analysis.statistics import limit_shown, reason_in_words, says, shown_apart
 from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.evidence import (
     Bounds,

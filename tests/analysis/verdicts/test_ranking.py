@@ -21,10 +21,9 @@ from evenhand.analysis.bias.audit import Finding
 from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
-from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.statistics import limit_shown
+from evenhand.analysis.statistics import Remark, limit_shown
 from evenhand.analysis.verdicts import drift, requirements, wording
 from evenhand.analysis.verdicts.evidence import (
     NON_INFERIORITY,
