@@ -205,12 +205,7 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
 
 
 def cluster_cells(
-    coded: Coded,
-    clusters: Codes,
-    first: Codes,
-    second: Codes,
-    weight: Array | None,
-    mass: Numbers,
+    coded: Coded, clusters: Codes, first: Codes, second: Codes, weight: Array | None, mass: Numbers
 ) -> Array:
     """The cells (clusters, cells) from pairs of labels: their `clusters`, codes and weights, all
     (pairs,). `mass` (clusters,) is how much each cluster counts in the data.

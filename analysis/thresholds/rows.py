@@ -658,10 +658,7 @@ class ProbabilityScores:
 
 
 def score_probabilities(
-    positive: Column[float],
-    reference: Column[int],
-    *,
-    clusters: Column[Hashable] | None = None,
+    positive: Column[float], reference: Column[int], *, clusters: Column[Hashable] | None = None
 ) -> ProbabilityScores:
     """Brier score and calibration error of probabilities (units,) against verdicts (units,).
 

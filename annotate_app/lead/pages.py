@@ -16,11 +16,7 @@ from evenhand.annotate_app.lead.adjudication_page import (
     show_items,
 )
 from evenhand.annotate_app.lead.new_study_page import show_new_study
-from evenhand.annotate_app.lead.overview_page import (
-    show_agreement,
-    show_overview,
-    show_progress,
-)
+from evenhand.annotate_app.lead.overview_page import show_agreement, show_overview, show_progress
 from evenhand.annotate_app.lead.parts import PageLink, stand_by
 from evenhand.annotate_app.lead.raters_page import (
     show_accounts,
