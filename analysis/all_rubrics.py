@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from evenhand.analysis.agreement import groups, pairs
 from evenhand.analysis.bias import audit
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.bootstrap.resamples import (
     MANY_CLUSTERS,
     PatternResamples,

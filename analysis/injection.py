@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.influence import ALPHA, influence, reach
+from evenhand.analysis.bootstrap.bounds import ALPHA, influence, reach
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import holm, sign_flip_above

@@ -18,7 +18,7 @@ import numpy as np
 from evenhand.analysis import raters
 from evenhand.analysis.agreement import groups, numbers, pairs
 from evenhand.analysis.bias import audit
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding

@@ -36,7 +36,7 @@ from benchmarks.simulated import (
     verdicts,
 )
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.verdicts.drift import Versions, drift_of
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, OrderedWeights
 

@@ -51,7 +51,7 @@ from evenhand.analysis.agreement.pairs import (
     distances,
     entry_pairs,
 )
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed

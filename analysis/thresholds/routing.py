@@ -37,7 +37,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.requirement import POWER
 from evenhand.analysis.statistics import Remark

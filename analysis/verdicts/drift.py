@@ -6,7 +6,7 @@
 
 The same units and people are on both sides, so that the change is paired: what makes a unit hard
 moves both kappas alike and drops out. A verdict is two one-sided tests of the change in kappa with
-people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.score`): a grader
+people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.bounds`): a grader
 that repeats nearly all of its labels gets a bound on how many it may have changed unseen.
 `python -m benchmarks.drift` shows how often verdicts are wrong.
 """
@@ -27,7 +27,7 @@ from evenhand.analysis.agreement.pairs import (
     mean_over_pairs,
     pair_statistics,
 )
-from evenhand.analysis.bootstrap.influence import influence, reach
+from evenhand.analysis.bootstrap.bounds import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode

@@ -8,7 +8,7 @@ was tuned to. A cluster is never split, and once it has its part it keeps it.
 Candidates are compared on *choose* by successive halving (Jamieson & Talwalkar 2016): all on a few
 clusters, the better half on more. The best of many looks better than it is, so its gain is bounded
 by the paired bound of `drift`, at the level that this reading of *prove* may spend
-(`analysis.bootstrap.influence`). Before that, a proof that is hardly to be expected is not begun
+(`analysis.bootstrap.bounds`). Before that, a proof that is hardly to be expected is not begun
 (`chance_of_proof`): that can only save money and readings, never make a *better* likelier.
 `python -m benchmarks.improving` shows how often *better* is wrong.
 """
@@ -26,10 +26,14 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, Overlap, distances
-from evenhand.analysis.bootstrap.influence import influence, level_of_reading, standard_error
+from evenhand.analysis.bootstrap.bounds import (
+    influence,
+    kappas_of,
+    level_of_reading,
+    standard_error,
+)
 from evenhand.analysis.bootstrap.intervals import share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.requirement import POWER, rounded_up
 from evenhand.analysis.types import Array, DataFrame

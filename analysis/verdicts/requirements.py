@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.influence import ALPHA, influence, level_of_look
+from evenhand.analysis.bootstrap.bounds import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
-from evenhand.analysis.bootstrap.influence import ALPHA, USUAL
+from evenhand.analysis.bootstrap.bounds import ALPHA, USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason

@@ -22,7 +22,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.analysis.bootstrap.influence import level_of_reading
+from evenhand.analysis.bootstrap.bounds import level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import with_weights

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import improving
-from evenhand.analysis.bootstrap.influence import level_of_reading
+from evenhand.analysis.bootstrap.bounds import level_of_reading
 from evenhand.analysis.verdicts.improvement import (
     SHARES,
     chance_of_proof,

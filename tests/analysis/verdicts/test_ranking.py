@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
 from evenhand.analysis.all_rubrics import Analysis, judge_across_rubrics
 from evenhand.analysis.bias.audit import Finding
-from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
+from evenhand.analysis.bootstrap.bounds import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
 from evenhand.analysis.report.source import ReportContext, Source
