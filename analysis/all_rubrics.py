@@ -31,15 +31,18 @@ from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.encoding import Reduced, name_keys, pattern_matrix
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, listed, people_alike
-from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
-from evenhand.analysis.labels.units import (
+from evenhand.analysis.labels.matrix import (
+    BINARY_ALL,
     WEIGHT,
+    LabelMatrix,
     UnitColumn,
     check_values,
     effective_size,
+    listed,
+    people_alike,
     with_weights,
 )
+from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.people import annotators, comparison, disagreements, slices
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement

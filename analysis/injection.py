@@ -29,7 +29,7 @@ from evenhand.analysis.bootstrap.bounds import ALPHA, influence, reach
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import holm, sign_flip_above
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of

@@ -13,9 +13,8 @@ from evenhand.analysis.bootstrap.intervals import Interval, Reach, kind_of, shar
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import Parts
 from evenhand.analysis.labels.encoding import Readings
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, UnitFacts
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Note, Reason, Remark

@@ -35,11 +35,11 @@ from evenhand.analysis.labels.matrix import (
     KIND_ORDER,
     Coded,
     LabelMatrix,
+    UnitFacts,
     copies_among,
     distinct_bytes,
 )
 from evenhand.analysis.labels.scale import Level, Scale, category_values
-from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import (
     Array,
     Codes,

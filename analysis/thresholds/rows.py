@@ -41,9 +41,8 @@ from evenhand.analysis.labels.encoding import (
     same_length,
     without_excluded,
 )
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
-from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.people.comparison import CEILING, with_and_among_humans
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, ResultRows

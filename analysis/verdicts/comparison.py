@@ -31,8 +31,7 @@ from evenhand.analysis.bootstrap.bounds import (
 )
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.labels.units import effective_size
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, effective_size
 from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.requirement import REALISTIC, ClusterCounts
 from evenhand.analysis.statistics import Remark

@@ -31,9 +31,8 @@ from evenhand.analysis.bootstrap.bounds import influence, reach
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import with_weights
 from evenhand.analysis.people.disagreements import unscored_remark
 from evenhand.analysis.requirement import (
     Bound,

@@ -35,8 +35,7 @@ from evenhand.analysis.bootstrap.bounds import (
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
-from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING

@@ -34,7 +34,7 @@ from evenhand.analysis import Analysis, Scale, Verdict
 from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.injection import STATISTICS as AUDIT_STATISTICS
 from evenhand.analysis.labels.encoding import combine_readings
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart

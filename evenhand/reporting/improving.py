@@ -24,8 +24,7 @@ import pandas as pd
 
 from evenhand.analysis.bootstrap.bounds import level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.labels.units import with_weights
+from evenhand.analysis.labels.matrix import LabelMatrix, with_weights
 from evenhand.analysis.verdicts import improvement
 from evenhand.analysis.verdicts.improvement import Choice, Gain, Part
 from evenhand.analysis.verdicts.judge import Verdict
