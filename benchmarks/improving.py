@@ -37,10 +37,11 @@ from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.bounds import ALPHA, level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.verdicts.drift import Paired, Versions
-from evenhand.analysis.verdicts.improvement import (
+from evenhand.analysis.verdicts.versions import (
     HARDLY,
     Gain,
+    Paired,
+    Versions,
     chance_of_proof,
     choose,
     in_order,

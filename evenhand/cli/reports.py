@@ -297,7 +297,7 @@ def _print_gate(arguments: argparse.Namespace, result: Gate) -> None:
 
 
 def run_save(arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.verdicts.drift import margin_of
+    from evenhand.analysis.verdicts.versions import margin_of
     from evenhand.reporting.gate import baseline_of, write_baseline
     from evenhand.reporting.load import load
 

@@ -38,7 +38,13 @@ from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.verdicts.drift import KAPPA_BEFORE, Drift, Versions, drift_of, paired_labels
+from evenhand.analysis.verdicts.versions import (
+    KAPPA_BEFORE,
+    Drift,
+    Versions,
+    drift_of,
+    paired_labels,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.load import id_in, is_file, load

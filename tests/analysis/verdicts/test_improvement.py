@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import improving
 from evenhand.analysis.bootstrap.bounds import level_of_reading
-from evenhand.analysis.verdicts.improvement import (
+from evenhand.analysis.verdicts.versions import (
     SHARES,
     chance_of_proof,
     choose,
