@@ -14,8 +14,8 @@ from collections.abc import Callable
 from getpass import getpass
 from typing import TYPE_CHECKING
 
+from evenhand.cli.main import app_address, lead_link, refuse, study_of
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
-from evenhand.cli.verbs import app_address, lead_link, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.reporting.report import stop_flagged, study_quality

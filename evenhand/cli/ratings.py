@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import (
+from evenhand.cli.main import (
     DONE,
     OVER_BUDGET,
     STOPPED,
@@ -21,6 +20,7 @@ from evenhand.cli.verbs import (
     refuse,
     study_of,
 )
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written

@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import (
-    agreed,
-    console,
-    print_line,
-    print_lines,
-    progress_bar,
-    say,
-    working,
-)
-from evenhand.cli.verbs import (
+from evenhand.cli.main import (
     DONE,
     Parser,
     add_analysis_options,
@@ -36,6 +27,15 @@ from evenhand.cli.verbs import (
     refuse_of_files,
     shared_names,
     study_of,
+)
+from evenhand.cli.terminal import (
+    agreed,
+    console,
+    print_line,
+    print_lines,
+    progress_bar,
+    say,
+    working,
 )
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError

@@ -27,7 +27,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.sites import MOST_PAGES
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, new_link_token, set_account
 from evenhand.study.access.admission import make_invites

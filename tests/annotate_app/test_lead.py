@@ -17,7 +17,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.annotate_app.routes import front_page
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study

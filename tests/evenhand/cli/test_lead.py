@@ -156,7 +156,7 @@ def test_a_study_without_labels(study, run: Run):
 
 @pytest.mark.slow
 def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(study) -> None:
-    says = "from pathlib import Path\nfrom evenhand.cli.verbs import print_lead_link\n"
+    says = "from pathlib import Path\nfrom evenhand.cli.main import print_lead_link\n"
     says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
     logged = python("-c", says, check=True).stdout
     assert "lead=" not in logged
