@@ -42,8 +42,8 @@ from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_so_far
 from evenhand.study.store.grades import TRIED
-from evenhand.study.store.logs.answers import marks_on, remarks_table, standing
 from evenhand.study.store.logs.decisions import ProposalAttempt
+from evenhand.study.store.store import marks_on, remarks_table, standing
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------

@@ -35,7 +35,6 @@ from evenhand.study.desk.claims import ends_of, has_room, sides_named
 from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import ProlificSettings
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.answers import add_event, events_of, given_back
 from evenhand.study.store.schema import (
     account_events,
     claims,
@@ -44,6 +43,7 @@ from evenhand.study.store.schema import (
     participant_entries,
     session_events,
 )
+from evenhand.study.store.store import add_event, events_of, given_back
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
 from evenhand.texts import written

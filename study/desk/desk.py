@@ -36,7 +36,6 @@ from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import (
     answer_details,
     attention_labels,
@@ -46,7 +45,7 @@ from evenhand.study.store.schema import (
     practice_labels,
     remarks,
 )
-from evenhand.study.store.store import rater_kind
+from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
 from evenhand.study.tables.ratings import (
     RATER_CODE,
     RESERVED_RATERS,

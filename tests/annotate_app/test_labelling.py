@@ -14,7 +14,7 @@ from evenhand.study import open_study
 from evenhand.study.access.accounts import make_token, read_login, set_account
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
-from evenhand.study.store.logs.answers import remarks_table
+from evenhand.study.store.store import remarks_table
 from harness.annotator import READY, press_keys, reload
 from harness.served import holds
 from harness.studies import CODES

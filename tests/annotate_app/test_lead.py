@@ -28,8 +28,8 @@ from evenhand.study.lead.disagreements import past_decisions, sorted_so_far
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import GradeAttempt, utc_now
-from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import participant_entries, remarks
+from evenhand.study.store.store import add_event
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import written
 from harness.annotator import READY, SUBJECT, Annotator, arrive, response_text

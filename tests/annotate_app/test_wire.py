@@ -57,8 +57,8 @@ from evenhand.study.settings.study_toml import (
     BackgroundQuestion,
     change_config,
 )
-from evenhand.study.store.logs.answers import events_of
 from evenhand.study.store.schema import labels, responses, told_totals
+from evenhand.study.store.store import events_of
 from evenhand.study.tables.ratings import MOST_MARKS, Mark
 from evenhand.texts import texts
 from harness.served import holds

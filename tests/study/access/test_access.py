@@ -37,9 +37,8 @@ from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.settings.study_toml import OidcSettings, change_config
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.answers import events_of
 from evenhand.study.store.schema import account_events, invite_events, login_attempts
-from evenhand.study.store.store import Store
+from evenhand.study.store.store import Store, events_of
 from evenhand.study.workspace import study_secret
 from harness.studies import ASKS, CODES, label_all, task_of, with_labels
 from tests.annotate_app.together import two_studies

@@ -48,13 +48,13 @@ from evenhand.study.session.sessions import (
     session_times,
     study_url,
 )
-from evenhand.study.store.logs.answers import add_event, remarks_table
 from evenhand.study.store.schema import (
     background_answers,
     metadata,
     practice_labels,
     session_events,
 )
+from evenhand.study.store.store import add_event, remarks_table
 from harness.studies import ASKS, CODES, MORE_CODES, claim_of, label_all, submit, task_of
 
 PRACTICE = """
