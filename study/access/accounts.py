@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
-from evenhand.study.refused import Refused
+from evenhand.errors import InputError, Refused
 from evenhand.study.settings.study_toml import FILE_NAME, OidcSettings, with_values
 from evenhand.study.store.database import append
 from evenhand.study.store.logs.decisions import note_act, note_settings

@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
 from evenhand.study.desk.claims import ends_of, has_room, sides_named
-from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import ProlificSettings
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import (

@@ -34,7 +34,7 @@ from evenhand.annotate_app.payload import (
 from evenhand.annotate_app.rater_pages import config_of
 from evenhand.annotate_app.routes import ANSWERS
 from evenhand.annotate_app.sites import MOST_BYTES, Site, served
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Reason, Refused
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
@@ -49,7 +49,6 @@ from evenhand.study.access.admission import (
 )
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk, Answer, Flag
-from evenhand.study.refused import Reason, Refused
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import (
     USUAL_BACKGROUND,

@@ -18,14 +18,13 @@ import pytest
 from evenhand import annotate_app
 from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Refused
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import read_login, sign_in
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.claims import STOPPED_BY, oversight
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings

@@ -19,7 +19,7 @@ from argon2 import PasswordHasher, extract_parameters
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Refused
 from evenhand.study import Study, open_study
 from evenhand.study.access import accounts as access
 from evenhand.study.access import admission
@@ -33,7 +33,6 @@ from evenhand.study.access.accounts import (
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.claims import decisions_table, exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.settings.study_toml import OidcSettings, change_config
 from evenhand.study.store.database import append

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Refused
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
@@ -35,7 +35,6 @@ from evenhand.study.lead.disagreements import (
     sort_disagreement,
     sorted_so_far,
 )
-from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import (
     Costs,
     Sessions,
