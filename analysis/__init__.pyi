@@ -53,4 +53,4 @@ from .thresholds.rows import score_probabilities as score_probabilities
 from .thresholds.sweep import TunedThreshold as TunedThreshold
 from .thresholds.sweep import tune_threshold as tune_threshold
 from .verdicts.judge import Verdict as Verdict
-from .verdicts.ranking import rank_graders as rank_graders
+from .verdicts.judge import rank_graders as rank_graders

@@ -41,8 +41,7 @@ from evenhand.analysis.report.sections import (
 from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures, Source
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.statistics import join_notes, text_of
-from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.ranking import recommendations
+from evenhand.analysis.verdicts.judge import limits_of, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.texts import KEPT, texts, visible, written
 

@@ -17,8 +17,13 @@ from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.judge import Verdict, limits_of
-from evenhand.analysis.verdicts.ranking import best_first, deciding_keys, rank_graders
+from evenhand.analysis.verdicts.judge import (
+    Verdict,
+    best_first,
+    deciding_keys,
+    limits_of,
+    rank_graders,
+)
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, show

@@ -34,8 +34,7 @@ from evenhand.analysis.verdicts.evidence import (
     VerdictEvidence,
     View,
 )
-from evenhand.analysis.verdicts.judge import judge
-from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
+from evenhand.analysis.verdicts.judge import Candidate, judge, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
 from evenhand.reporting.gate import CheckedClause, parse_rule
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of

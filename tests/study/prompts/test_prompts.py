@@ -459,8 +459,8 @@ def test_two_images_are_compared_and_so_attacked(tmp_path):
     frame = pd.DataFrame([row | {"response_b": "b.png", "response_b_alt": "blue"}])
     columns = comparison_columns(frame, "f.csv", ("response_a", "response_b"))
     items = make_comparisons(frame, columns, "f.csv", tmp_path)
-    pairs = [image_of(cell) for cell in items.responses["response"]]
-    assert [image.alt for image in pairs if image] == ["red", "blue"]
+    images = [image_of(cell) for cell in items.responses["response"]]
+    assert [image.alt for image in images if image] == ["red", "blue"]
     rubric = load_rubric("preference").showing(items.blocks)
     rubric = rubric.with_kinds({block.column: block.kind for block in items.blocks if block.kind})
     create_study(tmp_path / "study", StudyPlan(items=items, rubrics=[rubric]))
