@@ -54,8 +54,8 @@ from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.subjects.scores import Corrected
 from evenhand.analysis.thresholds import routing
-from evenhand.analysis.thresholds import rows as thresholds
-from evenhand.analysis.thresholds.rows import ThresholdInForce
+from evenhand.analysis.thresholds import tuning as thresholds
+from evenhand.analysis.thresholds.tuning import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders

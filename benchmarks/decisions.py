@@ -48,7 +48,7 @@ from evenhand.analysis.people.comparison import (
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.rows import add_threshold_rows, judged_out_of_sample
+from evenhand.analysis.thresholds.tuning import add_threshold_rows, judged_out_of_sample
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.writer import RubricView

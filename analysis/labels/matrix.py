@@ -207,8 +207,7 @@ class UnitFacts:
         return clusters
 
     def weights(self, clusters: UnitColumn) -> Array | None:
-        """Return the weight of each cluster, (clusters,); None where all count equally. See
-        `analysis.labels.matrix`. Raises InputError where a cluster's units differ.
+        """Return the weight of each cluster, (clusters,); None where all count equally. Raises InputError where a cluster's units differ.
         """
         if self.table is None or WEIGHT not in self.table:
             return None
@@ -472,8 +471,8 @@ class LabelMatrix:
 
     `clusters` (units,) index the resampling clusters. `subject`, `pair` and `side` (units,) are
     codes, -1 where the units table has none; `slices` are the requested units columns. `weight`
-    (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
-    `analysis.labels.matrix`).
+    (clusters,) is how much a cluster counts where pairs were not equally likely to be
+    picked.
 
     Raters are ordered humans first, then adjudicators, then models, each by name. `asked` marks the
     raters that a unit was assigned to, `withheld` (None: nowhere) where a grader's labels do not

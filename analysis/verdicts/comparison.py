@@ -35,7 +35,7 @@ from evenhand.analysis.labels.matrix import Coded, LabelMatrix, effective_size
 from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.requirement import REALISTIC, ClusterCounts
 from evenhand.analysis.statistics import Remark
-from evenhand.analysis.thresholds.rows import (
+from evenhand.analysis.thresholds.tuning import (
     has_both,
     held_out_views,
     human_majority,

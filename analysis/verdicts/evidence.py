@@ -44,7 +44,7 @@ from evenhand.analysis.people.slices import SIDE_KAPPA
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.statistics import Note, Remark, says
-from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
+from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,

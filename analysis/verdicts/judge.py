@@ -40,7 +40,7 @@ from evenhand.analysis.requirement import (
 )
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, TableRow, key_of, sample_of
 from evenhand.analysis.statistics import limit_shown, reason_in_words, says, shown_apart
-from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
+from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.evidence import (
     AT_THRESHOLD,

@@ -19,7 +19,7 @@ from evenhand.analysis.report import ReportContext, render_thresholds_text
 from evenhand.analysis.report.source import shown
 from evenhand.analysis.results import ResultRow, TableRow, results_table
 from evenhand.analysis.statistics import says
-from evenhand.analysis.thresholds.rows import NoReference, ThresholdResults, threshold_results
+from evenhand.analysis.thresholds.tuning import NoReference, ThresholdResults, threshold_results
 from evenhand.analysis.verdicts.judge import Candidate, limits_of, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
