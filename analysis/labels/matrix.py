@@ -207,8 +207,8 @@ class UnitFacts:
         return clusters
 
     def weights(self, clusters: UnitColumn) -> Array | None:
-        """Return the weight of each cluster, (clusters,); None where all count equally. Raises InputError where a cluster's units differ.
-        """
+        """Return the weight of each cluster, (clusters,); None where all count equally. Raises
+        InputError where a cluster's units differ."""
         if self.table is None or WEIGHT not in self.table:
             return None
         of_units = self.numbers(WEIGHT)
