@@ -84,8 +84,7 @@ from evenhand.annotate_app.sites import (
     sites,
 )
 from evenhand.errors import InputError, StoreAway
-from evenhand.study.access.accounts import LINK_PARAMETER
-from evenhand.study.access.admission import read_ticket
+from evenhand.study.access import LINK_PARAMETER, read_ticket
 from evenhand.study.desk.desk import Desk
 from evenhand.study.workspace import StoreState, store_state
 from evenhand.texts import written

@@ -77,7 +77,7 @@ from evenhand.lazy import pd
 from evenhand.reporting.report import agreement_of_pairs, count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
-from evenhand.study.access.accounts import LINK_PARAMETER, Role
+from evenhand.study.access import LINK_PARAMETER, Role
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import queue_length, raised_flags
 from evenhand.study.lead.progress import (

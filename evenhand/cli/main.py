@@ -419,7 +419,7 @@ def reached_at(arguments: Namespace, port: int) -> tuple[str, str]:
 def lead_link(folder: Path, url: str) -> str:
     """Return a link to the lead's pages of the app at `url`."""
     from evenhand.study import open_study
-    from evenhand.study.access.accounts import LINK_PARAMETER, new_link_token
+    from evenhand.study.access import LINK_PARAMETER, new_link_token
 
     address = app_address(url)
     with open_study(folder) as study:

@@ -115,8 +115,7 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
-    from evenhand.study.access.accounts import client_secret
-    from evenhand.study.access.admission import check_signing
+    from evenhand.study.access import check_signing, client_secret
     from evenhand.study.keeping import serving_notes
     from evenhand.study.workspace import study_secret
 

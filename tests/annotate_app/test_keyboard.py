@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import open_study
-from evenhand.study.access.accounts import set_account
+from evenhand.study.access import set_account
 from evenhand.study.creation import declare_rewording
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.store import remarks_table

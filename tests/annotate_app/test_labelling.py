@@ -11,7 +11,7 @@ from playwright.sync_api import Error, Page, expect
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.access.accounts import make_token, read_login, set_account
+from evenhand.study.access import make_token, read_login, set_account
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
 from evenhand.study.store.store import remarks_table

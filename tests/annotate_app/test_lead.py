@@ -20,9 +20,9 @@ from evenhand.annotate_app.routes import front_page
 from evenhand.cli.main import lead_link
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
+from evenhand.study import access as lead_access
 from evenhand.study import open_study
-from evenhand.study.access import accounts as lead_access
-from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.access import disable_account, set_account
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import past_decisions, sorted_so_far
 from evenhand.study.settings.study_toml import change_config

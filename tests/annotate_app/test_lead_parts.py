@@ -30,7 +30,7 @@ from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
 from evenhand.study import open_study
-from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.access import disable_account, set_account
 from evenhand.study.desk.claims import exclude, oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements, progress
@@ -315,7 +315,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
         from evenhand.annotate_app.lead import adjudication_page
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.accounts import sign_in
+        from evenhand.study.access import sign_in
 
         if st.session_state.get("cut"):
             st.stop()  # as Streamlit does when another event comes

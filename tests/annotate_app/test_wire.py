@@ -39,13 +39,16 @@ from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import log_out, make_token, set_account, sign_in
-from evenhand.study.access.admission import (
+from evenhand.study.access import (
     Admission,
     admit,
+    log_out,
     make_invites,
     make_ticket,
+    make_token,
     revoke_invites,
+    set_account,
+    sign_in,
 )
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk, Answer, Flag

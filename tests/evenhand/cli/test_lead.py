@@ -20,8 +20,7 @@ from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
 from evenhand.errors import InputError, Refused
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import read_login, sign_in
-from evenhand.study.access.admission import admit
+from evenhand.study.access import admit, read_login, sign_in
 from evenhand.study.desk.claims import STOPPED_BY, oversight
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings

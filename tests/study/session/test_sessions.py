@@ -15,8 +15,14 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, Refused
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import accounts, disable_account, set_account
-from evenhand.study.access.admission import admit, make_invites, revoke_invites
+from evenhand.study.access import (
+    accounts,
+    admit,
+    disable_account,
+    make_invites,
+    revoke_invites,
+    set_account,
+)
 from evenhand.study.desk.claims import (
     STOPPED_BY,
     AttentionChecks,
