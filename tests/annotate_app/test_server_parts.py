@@ -238,7 +238,7 @@ def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
 WRITERS = {
     "add_study", "answer_background", "answer_comprehension", "answer_side", "count_look",
     "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
-    "extend_sample", "give_back", "log_out", "make_invites", "note_act", "pause", "read_feedback",
+    "extend_sample", "log_out", "make_invites", "note_act", "pause", "read_feedback",
     "read_rubric", "read_welcome", "readmit", "release", "resume", "revoke_invites",
     "save", "set_account", "settle_beside", "settle_flag", "sort_disagreement",
     "submit_all",
