@@ -16,7 +16,7 @@ from evenhand.study.store.logs.decisions import acts
 from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
-from harness.studies import send, task_of
+from harness.studies import send, task_of, with_labels
 from tests.annotate_app.leading import KNOWN, complaint, fill, press, settled, turn_to
 
 pytestmark = pytest.mark.browser
@@ -311,3 +311,16 @@ def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, slow_stor
     with open_study(slow_store.folder) as study:
         said = study.store.values(sa.select(flag_events.c.text))
     assert sorted(said) == [f"did {number}" for number in range(len(REASONS))]
+
+
+def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
+    with open_study(folder) as study:
+        with_labels(study, {"ann": "LRC"}, "shorter")
+    page = changing("Rubrics")
+    page.get_by_label("Question", exact=True).fill("Which is shorter?")
+    page.get_by_text("Only the wording").click()
+    save(page, "(3) keep counting")
+    assert len(read_config(folder).same_text["shorter"]) == 1
+    page.get_by_label("Question", exact=True).fill("Which is better?")
+    save(page, "(3) are kept apart")
+    assert "shorter" not in read_config(folder).same_text

@@ -301,3 +301,9 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     # A wish that a button has left is carried out by the run that reaches it, and kept until then.
     wishes = {f"new_study_page.{name}" for name in ("_carry_out", "_of_items", "_of_pairs")}
     assert found == wishes | {"new_study_page.show_new_study"}
+
+
+def test_without_a_rule_that_stops_nobody_is_watched(make_study, monkeypatch):
+    monkeypatch.setattr("threading.Thread", None)  # starting one would fail
+    with open_study(make_study(2)) as study:
+        start_watch(study)

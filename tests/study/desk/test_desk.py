@@ -4,6 +4,8 @@ import itertools
 import json
 import random
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -1116,3 +1118,50 @@ def test_what_cannot_be_decided_is_one_sentence(study):
     with pytest.raises(InputError, match="say why"):
         readmit(study.store, "r1", "")
     assert oversight(study.store).exclusions["r1"].reason == "left"
+
+
+WORKER = """
+import sys, threading
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from harness.studies import label_all
+with open_study(sys.argv[1]) as study:
+    raters = [(AnnotationDesk(study), f"{sys.argv[2]}-{n}") for n in range(40)]
+    threads = [threading.Thread(target=label_all, args=rater) for rater in raters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+@pytest.mark.thorough
+def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(make_study, any_database):
+    study = make_study(pairs=12, raters_per_unit=2, **any_database)
+    root = Path(__file__).parents[3]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
+        for n in range(3)
+    ]
+    assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
+    ratings = study.ratings()
+    assert len(ratings) == 240
+    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
+    assert ratings["rater_id"].str[:2].nunique() > 1  # more than one process had a share
+
+
+@pytest.mark.slow
+def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study):
+    study = make_study(pairs=30, rubrics=["even-handedness"])
+
+    def is_for(task: Task) -> bool:
+        texts = {block.variable: block.text for block in task.people.blocks}
+        return " for " in texts["response_a"]
+
+    # The rater always prefers the side that argues "for", which is the pair's a.
+    tasks = label_all(AnnotationDesk(study), "r1", lambda task, _: "A" if is_for(task) else "B")
+    ratings = study.ratings()
+    assert set(ratings["label"]) == {"A"}
+    counts = Counter(ratings["order"])
+    assert min(counts["ab"], counts["ba"]) >= 15, counts
+    assert all(is_for(task) == (task.order == "ab") for task in tasks)
