@@ -127,7 +127,7 @@ def show_pages(present: Callable[[], Study]) -> None:
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
-    about = "\nSynthetic: responses or ratings in it are simulated" * study.config.synthetic
+    about = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{name}, as {who.name}{about}")

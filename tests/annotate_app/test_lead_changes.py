@@ -50,12 +50,12 @@ def open_page(page: Page, title: str) -> Page:
         page.goto(urljoin(page.url, place_of(title)))
     else:
         turn_to(page, title)
-    expect(page.get_by_role("button", name="See what it does")).to_be_visible()
+    expect(page.get_by_role("button", name="Review changes")).to_be_visible()
     return page
 
 
 def look(page: Page, sentence: str) -> None:
-    page.get_by_role("button", name="See what it does").click()
+    page.get_by_role("button", name="Review changes").click()
     expect(page.locator(".st-key-offer")).to_contain_text(sentence)
 
 
@@ -147,7 +147,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
     page = changing("Settings")
     fill(page, "Items per annotator", "7")
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
-    press(page, "See what it does")
+    press(page, "Review changes")
     newer = page.locator(".st-key-newer")
     complaint(page, "changed by someone else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
@@ -168,16 +168,16 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
 def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     page = changing("Settings")
     before = (folder / "study.toml").read_bytes()
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "Nothing has changed.")
     page.get_by_role("radio", name="Pay", exact=True).click()
     expect(page.get_by_text("Use this part in the study")).to_be_visible()
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "does not use this part")
     page.get_by_text("Use this part in the study").click()
     fill(page, "Complete", "6")
     fill(page, "Currency", "pounds")
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "Study.toml: pay.currency is 'pounds'; it must be three capital letters")
     assert (folder / "study.toml").read_bytes() == before
     fill(page, "Currency", "GBP")
@@ -192,9 +192,9 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     for name in ("Prompt A", "Response A", "Prompt B", "Response B"):
         page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
     fill(page, "Explanation, shown with", "It is *shorter*.")
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "No answer is right yet")
-    page.get_by_label("Right on Length", exact=True).click()
+    page.get_by_label("Correct answer: Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
     save(page, "Annotators who have not passed the training as it is now")
