@@ -48,9 +48,9 @@ from .subjects.corrected_rates import PredictionPowered as PredictionPowered
 from .subjects.corrected_rates import RoganGladen as RoganGladen
 from .subjects.corrected_rates import ppi_plus_plus as ppi_plus_plus
 from .subjects.corrected_rates import rogan_gladen as rogan_gladen
-from .thresholds.rows import ProbabilityScores as ProbabilityScores
-from .thresholds.rows import score_probabilities as score_probabilities
-from .thresholds.sweep import TunedThreshold as TunedThreshold
-from .thresholds.sweep import tune_threshold as tune_threshold
+from .thresholds.tuning import ProbabilityScores as ProbabilityScores
+from .thresholds.tuning import TunedThreshold as TunedThreshold
+from .thresholds.tuning import score_probabilities as score_probabilities
+from .thresholds.tuning import tune_threshold as tune_threshold
 from .verdicts.judge import Verdict as Verdict
-from .verdicts.ranking import rank_graders as rank_graders
+from .verdicts.judge import rank_graders as rank_graders

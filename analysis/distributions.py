@@ -18,8 +18,8 @@ import numpy as np
 from evenhand.analysis.agreement.coefficients import category_shares, label_counts
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import RubricView, Writer
 

@@ -25,16 +25,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.influence import ALPHA, influence, reach
+from evenhand.analysis.bootstrap.bounds import ALPHA, influence, reach
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import holm, sign_flip_above
-from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import join_notes
+from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.request import Request
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
-from evenhand.analysis.statistics import shown_apart
+from evenhand.analysis.statistics import join_notes, shown_apart
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import Counts, Writer
 from evenhand.study.settings.analysis import InjectionBounds

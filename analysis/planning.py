@@ -6,7 +6,7 @@ simulated: studies of binary labels or of labels on a scale, in which raters' pe
 unit are correlated, and humans may differ in strictness.
 
 To find who passes, each simulated study is judged by the bounds that verdicts use
-(`analysis.bootstrap.influence`), at the level of the first look: for these humans, and for humans
+(`analysis.bootstrap.bounds`), at the level of the first look: for these humans, and for humans
 like them, where differences between humans count as chance too.
 
 *G-study and D-study* show the sources of disagreement, and the gain from more raters: units crossed
@@ -32,9 +32,17 @@ from evenhand.analysis.agreement.coefficients import (
     kappa_on_scale,
     unseen_labels,
 )
-from evenhand.analysis.bootstrap.influence import level_of_look, reach_over_people, reaches
+from evenhand.analysis.bootstrap.bounds import (
+    PSEUDO,
+    Sample,
+    kappas_of,
+    level_of_look,
+    lower_bound,
+    reach_over_people,
+    reaches,
+    table_sums,
+)
 from evenhand.analysis.bootstrap.intervals import Z
-from evenhand.analysis.bootstrap.score import PSEUDO, Sample, kappas_of, lower_bound, table_sums
 from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.errors import InputError
@@ -608,7 +616,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class _OfStudies:
-    """A statistic like `analysis.bootstrap.score.Kappas` of many studies, each on its own units:
+    """A statistic like `analysis.bootstrap.bounds.Kappas` of many studies, each on its own units:
     labels of `people` (studies, people, units) and of the grader (studies, points), for whom the
     units stand several times, as labelled and with other labels. `linear` and `base` are
     (studies, points).

@@ -27,10 +27,9 @@ from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, one_version
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, UnitFacts
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Mask
 from evenhand.analysis.writer import RatedView, RubricView
 from evenhand.study.settings.analysis import SEED, QualitySettings

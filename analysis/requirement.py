@@ -14,7 +14,7 @@ from typing import Literal
 
 from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.study.settings.analysis import DecisionSettings
 
 REALISTIC = 10
@@ -265,7 +265,7 @@ class Pilot:
         Without `people` this is for these humans; else for humans like them, `people` in number.
 
         A t test on both variances, which fall with the number of clusters and of humans; degrees of
-        freedom as for the bound (`analysis.bootstrap.influence.reach_over_people`).
+        freedom as for the bound (`analysis.bootstrap.bounds.reach_over_people`).
 
         >>> pilot = Pilot("", "g", 0.0, 0.1, 0.0016, 100, 0.0004, 4, 0.025)
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]

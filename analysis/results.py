@@ -12,7 +12,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Chance, Deciding, Interval, kind_of, widened
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
-from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of
+from evenhand.analysis.statistics import Note, Remark, Remarks, join_notes, says, text_of
 from evenhand.analysis.types import DataFrame
 
 BASELINES = ("baseline:constant", "baseline:random")

@@ -13,12 +13,11 @@ from evenhand.analysis.bootstrap.intervals import Interval, Reach, kind_of, shar
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import Parts
 from evenhand.analysis.labels.encoding import Readings
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, UnitFacts
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import Note, Reason, Remark
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import Note, Reason, Remark
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask, Numbers
 
 Counts = tuple[int, int]

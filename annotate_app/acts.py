@@ -18,7 +18,7 @@ from evenhand.annotate_app.html_texts import show_complaint
 from evenhand.annotate_app.logins import LOGIN, visitor_of
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role
+from evenhand.study.access import Role
 
 Outcome = str | Callable[[], None] | None
 """What the next run shows: a sentence, or what a function draws."""

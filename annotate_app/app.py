@@ -24,9 +24,10 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
 
 from evenhand.annotate_app.entry import app_secrets
 from evenhand.annotate_app.page import on_script_error
-from evenhand.annotate_app.request_filter import RequestFilter, keep_log_short
 from evenhand.annotate_app.routes import (
+    RequestFilter,
     answer_health_of_all,
+    keep_log_short,
     routes,
     telling_systemd,
     to_front_page,

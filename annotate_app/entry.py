@@ -26,18 +26,21 @@ from evenhand.annotate_app.logins import (
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import (
+from evenhand.study.access import (
     LINK_PARAMETER,
     LOGIN_MINUTES,
+    Admission,
     accounts,
+    admit,
+    begin,
     client_secret,
     cookie_secret,
     log_out,
+    make_ticket,
     open_link,
     sign_in,
     sign_on,
 )
-from evenhand.study.access.admission import Admission, admit, begin, make_ticket
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import read_config
 from evenhand.texts import written

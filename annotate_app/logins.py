@@ -27,7 +27,7 @@ from streamlit.util import calc_hash
 from evenhand.annotate_app.sites import STUDY, base_path, headers_of, is_secure
 from evenhand.errors import InputError, StoreAway
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role, Visitor, log_out, visitor
+from evenhand.study.access import Role, Visitor, log_out, visitor
 from evenhand.texts import written
 
 HEADER = b"x-evenhand-browser"

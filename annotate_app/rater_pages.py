@@ -43,7 +43,7 @@ from evenhand.annotate_app.payload import (
 from evenhand.annotate_app.sites import Desks
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.admission import Admission, Way, read_ticket
+from evenhand.study.access import Admission, Way, read_ticket
 from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, Desk, day_of
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.session.sessions import (

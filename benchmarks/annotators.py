@@ -27,7 +27,7 @@ from benchmarks.annotation import TASKS, make_study
 from benchmarks.cost import Cost, page_cost, section, turn_cost
 from benchmarks.documents import RESULTS
 from evenhand.study import open_study
-from evenhand.study.access.accounts import new_link_token
+from evenhand.study.access import new_link_token
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.lead.imports import import_ratings

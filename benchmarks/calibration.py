@@ -22,7 +22,7 @@ from scipy.special import expit, logit, ndtr
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.sweep import OBJECTIVES, Outcomes, calibrate, sweep
+from evenhand.analysis.thresholds.tuning import OBJECTIVES, Outcomes, calibrate, sweep
 
 OUT = RESULTS / "calibration.md"
 SEED = 20231206

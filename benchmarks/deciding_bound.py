@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.influence import ALPHA, reach
+from evenhand.analysis.bootstrap.bounds import ALPHA, reach
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.verdicts.comparison import Comparator, Comparison, Reading

@@ -35,7 +35,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.agreement.groups import add_group_rows
 from evenhand.analysis.agreement.pairs import add_humans_rows, add_pair_rows
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import BINARY_ALL
@@ -48,7 +48,7 @@ from evenhand.analysis.people.comparison import (
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.rows import add_threshold_rows, judged_out_of_sample
+from evenhand.analysis.thresholds.tuning import add_threshold_rows, judged_out_of_sample
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.writer import RubricView

@@ -31,9 +31,9 @@ from scipy.special import ndtri
 from benchmarks.decisions import KAPPA, PEOPLE, kappa
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_of, paired_labels
+from evenhand.analysis.verdicts.versions import LEVEL, Versions, drift_of, paired_labels
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
 

@@ -34,13 +34,14 @@ from benchmarks.decisions import KAPPA, PEOPLE
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from benchmarks.drift import sees
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA, level_of_reading
+from evenhand.analysis.bootstrap.bounds import ALPHA, level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.verdicts.drift import Paired, Versions
-from evenhand.analysis.verdicts.improvement import (
+from evenhand.analysis.verdicts.versions import (
     HARDLY,
     Gain,
+    Paired,
+    Versions,
     chance_of_proof,
     choose,
     in_order,

@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.people.disagreements import ALPHA as AGREEMENT
 from evenhand.analysis.people.disagreements import DIFFERENCE, LEAST, add_trial_rows, moved
 from evenhand.analysis.request import Request, TriedWording

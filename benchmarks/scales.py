@@ -6,7 +6,7 @@ the scale, one that sees as they do and makes fewer of them, one whose gross err
 and one that is only noisier. One is perfect and one as good as an annotator, so that passes are
 power. For drift, the later version of a grader has kept its labels but for gross
 errors that cost it the margin, so that "unchanged" is wrong, or has kept all. Verdicts are those of
-`evenhand.analysis.analyse` (`benchmarks.simulated`) and of `evenhand.analysis.verdicts.drift`.
+`evenhand.analysis.analyse` (`benchmarks.simulated`) and of `evenhand.analysis.verdicts.versions`.
 
 The populations (synthetic): an item has a value, which raters see with errors that are Student's t
 with 6 degrees of freedom. `WORLDS` says what values are like. The true difference is that in the
@@ -36,8 +36,8 @@ from benchmarks.simulated import (
     verdicts,
 )
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.verdicts.drift import Versions, drift_of
+from evenhand.analysis.bootstrap.bounds import ALPHA
+from evenhand.analysis.verdicts.versions import Versions, drift_of
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, OrderedWeights
 
 OUT = RESULTS / "scales.md"

@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from evenhand.analysis import Scale
 from evenhand.analysis.agreement.pairs import add_humans_rows, add_pair_rows
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look, lower_bound
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.score import lower_bound
 from evenhand.analysis.labels.matrix import LabelMatrix, copies_among
 from evenhand.analysis.people.annotators import selection_of
 from evenhand.analysis.people.comparison import add_baseline_rows, add_ceiling_rows

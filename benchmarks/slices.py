@@ -22,8 +22,7 @@ import pandas as pd
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bias.audit import AuditRows, add_rater_group_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.labels.matrix import Coded, UnitColumn
 from evenhand.analysis.people.slices import (
     add_group_performance_rows,
     add_slice_difference_rows,

@@ -22,8 +22,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.logins import place_of
-from evenhand.cli.main import main
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link, main
 from harness.annotator import READY
 from harness.chromium import launched_chromium
 from harness.served import Served

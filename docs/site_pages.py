@@ -32,8 +32,7 @@ from docs.site_map import (
     llms_txt,
     source_of,
 )
-from evenhand.cli.main import GROUPS, build_parser
-from evenhand.cli.verbs import Parser
+from evenhand.cli.main import GROUPS, Parser, build_parser
 
 WIDTH = "84"
 """Of the verbs' help, in characters."""

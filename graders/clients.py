@@ -25,19 +25,6 @@ from urllib.request import getproxies
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.failures import (
-    CONNECT,
-    FILTERED,
-    SPARE,
-    GraderFailure,
-    Rejected,
-    Stopped,
-    Transient,
-    error_words,
-    failure_of,
-    json_object,
-    refused,
-)
 from evenhand.graders.money import charged_by
 from evenhand.graders.options import GraderSettings, about_retirement, probabilities_need_no_effort
 from evenhand.graders.providers import (
@@ -48,15 +35,26 @@ from evenhand.graders.providers import (
 )
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import (
+    CONNECT,
     DECLINED,
+    FILTERED,
     LITELLM_DECLINED,
     NOT_LOGPROBS,
+    SPARE,
+    GraderFailure,
     Json,
     OrNone,
     Outcome,
     Position,
+    Rejected,
+    Stopped,
+    Transient,
     asked,
+    error_words,
+    failure_of,
+    json_object,
     outcome_of,
+    refused,
 )
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import NAMED

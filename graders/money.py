@@ -19,8 +19,8 @@ from typing import Any
 
 import anyio
 
-from evenhand.graders.failures import Stopped
 from evenhand.graders.providers import GraderSpec
+from evenhand.graders.replies import Stopped
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.texts import written
 

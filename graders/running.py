@@ -62,16 +62,6 @@ from evenhand.graders.clients import (
     told_by_study,
     way_of,
 )
-from evenhand.graders.failures import (
-    ATTEMPTS,
-    FILTERED,
-    Filtered,
-    GraderFailure,
-    Rejected,
-    Stopped,
-    Transient,
-    retrying,
-)
 from evenhand.graders.money import (
     LIMIT_NAMES,
     Budget,
@@ -96,13 +86,21 @@ from evenhand.graders.options import (
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.graders.replies import (
     ASKED_AGAIN,
+    ATTEMPTS,
+    FILTERED,
     MOST_KEPT,
     REPEATED,
     Facts,
+    Filtered,
+    GraderFailure,
     Json,
     Outcome,
+    Rejected,
+    Stopped,
+    Transient,
     as_draw,
     reply_identity,
+    retrying,
     storable,
 )
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric

@@ -28,7 +28,7 @@ from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.payload import page_data, read_sent
 from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import set_account
+from evenhand.study.access import set_account
 from evenhand.study.desk.desk import AnnotationDesk
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call
@@ -156,7 +156,7 @@ def _lead_page(folder: Path, title: str) -> Iterator[str]:
         from evenhand.annotate_app import entry
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.accounts import sign_in
+        from evenhand.study.access import sign_in
 
         with open_study(folder) as study:
             entry.admit_lead(sign_in(study.store, "ada", password))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 import psutil
 
 from evenhand.study import open_study
-from evenhand.study.access.admission import begin
+from evenhand.study.access import begin
 from harness.ports import free_port
 
 if TYPE_CHECKING:

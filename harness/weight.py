@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.settings import settings_table
-from evenhand.cli.main import build_parser
-from evenhand.cli.verbs import Parser
+from evenhand.cli.main import Parser, build_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = ROOT / "weight.toml"

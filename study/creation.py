@@ -360,7 +360,7 @@ def built_whole(folder: Path) -> Iterator[Path]:
 # Enlarging a study's sample: by chance, or where graders differ or are unsure. Pairs are picked by
 # grades alone, never by people's labels. Labelling what is hard would make every figure look worse
 # than it is; so each pair's probability of being picked is kept (`study.store.logs.decisions`), and
-# every estimate weights for it (`analysis.labels.units`).
+# every estimate weights for it (`analysis.labels.matrix`).
 
 By = Literal["chance", "uncertainty"]
 

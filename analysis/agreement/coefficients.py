@@ -39,7 +39,7 @@ from evenhand.analysis.labels.encoding import (
 )
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level, category_values
-from evenhand.analysis.notes import Reason
+from evenhand.analysis.statistics import Reason
 from evenhand.analysis.types import Array, Codes, Column, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]

@@ -43,11 +43,10 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, encode_labels
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import WEIGHT, Coded, LabelMatrix, UnitColumn, UnitFacts
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import WEIGHT, UnitColumn, UnitFacts
-from evenhand.analysis.notes import Note, join_notes
 from evenhand.analysis.results import from_to
+from evenhand.analysis.statistics import Note, join_notes
 from evenhand.analysis.types import Array, Codes, Column, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError

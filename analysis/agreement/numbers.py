@@ -24,7 +24,7 @@ from scipy.special import fdtri
 from evenhand.analysis.agreement.coefficients import chance_corrected, label_counts
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block
-from evenhand.analysis.notes import join_notes
+from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Codes, Numbers
 from evenhand.analysis.writer import View
 from evenhand.errors import InputError
@@ -205,12 +205,7 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
 
 
 def cluster_cells(
-    coded: Coded,
-    clusters: Codes,
-    first: Codes,
-    second: Codes,
-    weight: Array | None,
-    mass: Numbers,
+    coded: Coded, clusters: Codes, first: Codes, second: Codes, weight: Array | None, mass: Numbers
 ) -> Array:
     """The cells (clusters, cells) from pairs of labels: their `clusters`, codes and weights, all
     (pairs,). `mass` (clusters,) is how much each cluster counts in the data.

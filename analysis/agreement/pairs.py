@@ -27,11 +27,10 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import numbers
 from evenhand.analysis.agreement.coefficients import label_counts, one_over
 from evenhand.analysis.agreement.numbers import number_sums
+from evenhand.analysis.bootstrap.bounds import table_sums
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.score import table_sums
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remark, Remarks, join_notes
-from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.statistics import Remark, Remarks, entry_for, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import View
 
@@ -459,7 +458,7 @@ class Overlap:
 
     def sums_with_rater(self, codes: Integers) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with another rater's `codes`
-        (units,), by which kappa is bounded (`analysis.bootstrap.score.table_sums`).
+        (units,), by which kappa is bounded (`analysis.bootstrap.bounds.table_sums`).
         """
         return self._sums(self.with_rater(codes)) / self.scales[0]
 

@@ -44,14 +44,16 @@ from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import (
     BINARY,
     BINARY_ALL,
+    MAX_VALUES,
     Coded,
     LabelMatrix,
+    UnitColumn,
+    UnitFacts,
     favour_signs,
     sides_of,
 )
-from evenhand.analysis.labels.units import MAX_VALUES, UnitColumn, UnitFacts
-from evenhand.analysis.notes import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, key_of, sample_of
+from evenhand.analysis.statistics import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
 from evenhand.analysis.writer import RatedView, Writer

@@ -60,7 +60,7 @@ from scipy.special import ndtr, ndtri, owens_t
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.encoding import units_of_both_sides
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, favour_signs
-from evenhand.analysis.notes import Note, Remark
+from evenhand.analysis.statistics import Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 _THETAS, _THETA_WEIGHTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))

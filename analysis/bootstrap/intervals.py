@@ -20,7 +20,7 @@ with Student's t in place of the normal quantile (Korn & Graubard 1998). Few clu
 of the rarer outcome, and then its variance is hardly known: the degrees of freedom are the
 effective number of clusters that carry it, (sum y)^2 / sum y^2, less one, and at least two.
 
-It is never beyond the score bound of the share (`analysis.bootstrap.score`), whose sample has half
+It is never beyond the score bound of the share (`analysis.bootstrap.bounds`), whose sample has half
 a cluster more, of nothing but the outcome or of none of it. With t on two degrees of freedom
 Wilson's interval is needlessly wide; a share of independent units has the score bound nearly
 always.
@@ -44,10 +44,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from evenhand.analysis.bootstrap.influence import ALPHA
-from evenhand.analysis.bootstrap.score import PSEUDO, Sample, first_contradicted
-from evenhand.analysis.notes import Note, Reason, Remark, Remarks, join_notes, text_of
-from evenhand.analysis.statistics import Kind, entry_for
+from evenhand.analysis.bootstrap.bounds import ALPHA, PSEUDO, Sample, first_contradicted
+from evenhand.analysis.statistics import (
+    Kind,
+    Note,
+    Reason,
+    Remark,
+    Remarks,
+    entry_for,
+    join_notes,
+    text_of,
+)
 from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
 

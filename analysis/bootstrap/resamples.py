@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import Interval, interval
-from evenhand.analysis.notes import Reason, Remark
+from evenhand.analysis.statistics import Reason, Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
 
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]

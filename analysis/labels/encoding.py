@@ -35,11 +35,11 @@ from evenhand.analysis.labels.matrix import (
     KIND_ORDER,
     Coded,
     LabelMatrix,
+    UnitFacts,
     copies_among,
     distinct_bytes,
 )
 from evenhand.analysis.labels.scale import Level, Scale, category_values
-from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import (
     Array,
     Codes,
@@ -293,10 +293,7 @@ def encode(
     Raises InputError where a rated unit is not in `units`, a column is not there, or the cluster
     column is empty.
     """
-    order = sorted(
-        range(len(readings.raters)),
-        key=lambda at: (KIND_ORDER[readings.kinds[at]], at),
-    )
+    order = sorted(range(len(readings.raters)), key=lambda at: (KIND_ORDER[readings.kinds[at]], at))
     column = np.empty(len(order), dtype=np.intp)
     column[order] = np.arange(len(order))
     at = (readings.unit, column[readings.rater])
@@ -419,11 +416,7 @@ def without_excluded(
     of = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     who = "; ".join(f"{name}: {excluded[name]}" for name in names)
     note = written(
-        "note.excluded",
-        count=len(names),
-        all=of,
-        ratings=int(left_out.sum()),
-        reasons=who,
+        "note.excluded", count=len(names), all=of, ratings=int(left_out.sum()), reasons=who
     )
     return ratings[~left_out], [f"{rubric}: {note}" if rubric else note]
 

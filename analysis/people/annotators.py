@@ -51,13 +51,13 @@ from evenhand.analysis.agreement.pairs import (
     distances,
     entry_pairs,
 )
-from evenhand.analysis.bootstrap.influence import ALPHA
+from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, listed
-from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.statistics import text_of
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask, Numbers
 from evenhand.analysis.writer import About, RubricView, View
 from evenhand.texts import written

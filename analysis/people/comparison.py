@@ -63,9 +63,8 @@ from evenhand.analysis.labels.encoding import (
 )
 from evenhand.analysis.labels.matrix import BINARY_ALL, Coded
 from evenhand.analysis.labels.scale import Level, category_values
-from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
-from evenhand.analysis.statistics import entry_for
+from evenhand.analysis.statistics import Remark, entry_for, join_notes
 from evenhand.analysis.types import Array, Codes, Column, Integers, Mask
 from evenhand.analysis.writer import About, RubricView, View, Writer
 from evenhand.errors import InputError

@@ -32,14 +32,13 @@ from evenhand.analysis.agreement.pairs import add_humans_rows, entry_pairs
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
+from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix, UnitColumn, with_weights
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitColumn, with_weights
-from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.people.comparison import add_ceiling_rows
 from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.requirement import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, DataFrame
 from evenhand.analysis.writer import RubricView, View

@@ -34,11 +34,10 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import Coded, Public
-from evenhand.analysis.labels.units import MOST_SIDES, UnitColumn, check_values
-from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.labels.matrix import MOST_SIDES, Coded, Public, UnitColumn, check_values
 from evenhand.analysis.people.comparison import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import Remark, join_notes
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError

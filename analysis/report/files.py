@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
-from evenhand.analysis.notes import join_notes, text_of
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import (
     SYNTHETIC,
@@ -41,8 +40,8 @@ from evenhand.analysis.report.sections import (
 )
 from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures, Source
 from evenhand.analysis.results import RESULTS_COLUMNS
-from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.ranking import recommendations
+from evenhand.analysis.statistics import join_notes, text_of
+from evenhand.analysis.verdicts.judge import limits_of, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.texts import KEPT, texts, visible, written
 

@@ -13,13 +13,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.notes import Remark, Remarks, says
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import Datum, chart_spec, filled
 from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of
-from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
+from evenhand.analysis.statistics import Remark, Remarks, entry_for, says
+from evenhand.analysis.verdicts.judge import Candidate, rank_graders
 from evenhand.texts import DASH, table_of, written
 
 if TYPE_CHECKING:

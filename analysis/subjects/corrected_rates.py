@@ -50,11 +50,10 @@ from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
-from evenhand.analysis.labels.matrix import LabelMatrix, sides_of
+from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import from_to
+from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects.scores import (
     MEANS,
     RATES,

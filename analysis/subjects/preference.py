@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.labels.matrix import LabelMatrix, favour_signs
+from evenhand.analysis.labels.matrix import LabelMatrix, UnitFacts, favour_signs
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, RatedView, Writer

@@ -27,8 +27,8 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import ResultRow, from_to
+from evenhand.analysis.statistics import Remark, join_notes
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, Writer
 

@@ -37,10 +37,10 @@ import numpy as np
 from scipy.special import bdtr
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.notes import Remark
 from evenhand.analysis.requirement import POWER
+from evenhand.analysis.statistics import Remark
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, RubricView, Writer
 

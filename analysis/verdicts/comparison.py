@@ -19,24 +19,23 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
 from evenhand.analysis.agreement.pairs import KappaMeans, Overlap, deciding_kappa, distances
-from evenhand.analysis.bootstrap.influence import influence
-from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.score import (
+from evenhand.analysis.bootstrap.bounds import (
     PSEUDO,
     Kappas,
     Sample,
     both_bounds,
     chance_above,
+    influence,
     kappas_of,
     lower_bound,
 )
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.labels.units import effective_size
-from evenhand.analysis.notes import Remark
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, effective_size
 from evenhand.analysis.people.comparison import with_and_among_humans
 from evenhand.analysis.requirement import REALISTIC, ClusterCounts
-from evenhand.analysis.thresholds.rows import (
+from evenhand.analysis.statistics import Remark
+from evenhand.analysis.thresholds.tuning import (
     has_both,
     held_out_views,
     human_majority,
@@ -146,7 +145,7 @@ _VARIES = 1e-9
 
 @dataclass(frozen=True)
 class AtNull:
-    """A statistic of a grader, bounded at the null (`analysis.bootstrap.score`)."""
+    """A statistic of a grader, bounded at the null (`analysis.bootstrap.bounds`)."""
 
     statistic: Kappas
     sample: Sample

@@ -1,8 +1,8 @@
 """The evidence on graders: each compared with people, bounded at the verdict's level.
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
-of the bounds here, taken at the null (see `analysis.bootstrap.score`), at a level that leaves room
-for every look at the study (`analysis.bootstrap.influence`) and for all graders of the rubric at
+of the bounds here, taken at the null (see `analysis.bootstrap.bounds`), at a level that leaves room
+for every look at the study (`analysis.bootstrap.bounds`) and for all graders of the rubric at
 once. The intervals elsewhere in the results are each for one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bias.audit import Finding, flagged
-from evenhand.analysis.bootstrap.influence import (
+from evenhand.analysis.bootstrap.bounds import (
     ALPHA,
     level_of_look,
     reach,
@@ -35,9 +35,7 @@ from evenhand.analysis.bootstrap.influence import (
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Deciding, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
-from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
-from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Note, Remark, says
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
 from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING
@@ -45,7 +43,8 @@ from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
-from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
+from evenhand.analysis.statistics import Note, Remark, says
+from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
 from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,

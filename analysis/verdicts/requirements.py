@@ -13,12 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.influence import ALPHA, influence, level_of_look
+from evenhand.analysis.bootstrap.bounds import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
-from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.requirement import (
     Bound,
     ClusterCounts,
@@ -32,7 +31,7 @@ from evenhand.analysis.requirement import (
     state_of,
 )
 from evenhand.analysis.results import ResultRow, ResultRows, sample_of
-from evenhand.analysis.statistics import shown_apart
+from evenhand.analysis.statistics import reason_in_words, says, shown_apart
 from evenhand.analysis.verdicts import wording
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,

@@ -9,13 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
-from evenhand.analysis.bootstrap.influence import ALPHA, USUAL
+from evenhand.analysis.bootstrap.bounds import ALPHA, USUAL
 from evenhand.analysis.injection import Audit
-from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
 from evenhand.analysis.results import ResultRow, sample_of
-from evenhand.analysis.statistics import limit_shown, places_apart, share_apart, shown_apart
+from evenhand.analysis.statistics import (
+    limit_shown,
+    places_apart,
+    share_apart,
+    shown_apart,
+    text_of,
+)
 from evenhand.analysis.verdicts.evidence import (
     Answers,
     Bounds,

@@ -14,8 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from evenhand.errors import InputError
-from evenhand.study.refused import Refused
+from evenhand.errors import InputError, Refused
 from evenhand.study.settings.study_toml import (
     USUAL_BACKGROUND,
     AnnotationSettings,

@@ -39,7 +39,7 @@ from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_re
 from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role, Visitor
+from evenhand.study.access import Role, Visitor
 from evenhand.study.lead.disagreements import (
     KINDS,
     Kind,

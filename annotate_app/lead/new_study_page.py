@@ -41,7 +41,7 @@ from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import apart, one_at_a_time
 from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import LINK_PARAMETER, Visitor, new_link_token, settle_beside
+from evenhand.study.access import LINK_PARAMETER, Visitor, new_link_token, settle_beside
 from evenhand.study.creation import USUAL_SAMPLE, StudyPlan
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.store.logs.decisions import note_act

@@ -39,20 +39,18 @@ from evenhand.lazy import pd
 from evenhand.reporting import exporting
 from evenhand.reporting.ratings_file.declared import sidecar_path
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.access.accounts import (
+from evenhand.study.access import (
+    LONGEST_HOURS,
     SHORTEST_PASSWORD,
     Role,
     Visitor,
     accounts,
     disable_account,
-    set_account,
-)
-from evenhand.study.access.admission import (
-    LONGEST_HOURS,
     invites_table,
     make_invites,
     new_code,
     revoke_invites,
+    set_account,
 )
 from evenhand.study.desk.claims import (
     Exclusion,

@@ -37,7 +37,7 @@ from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES, TextBlock
 from evenhand.study import Study
-from evenhand.study.access.accounts import Visitor
+from evenhand.study.access import Visitor
 from evenhand.study.changing import (
     Contents,
     Difference,

@@ -14,14 +14,19 @@ from collections.abc import Callable
 from getpass import getpass
 from typing import TYPE_CHECKING
 
+from evenhand.cli.main import app_address, lead_link, refuse, study_of
 from evenhand.cli.terminal import console, print_line, print_table, say, warn
-from evenhand.cli.verbs import app_address, lead_link, refuse, study_of
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, operator
 from evenhand.reporting.report import stop_flagged, study_quality
 from evenhand.study import Study
-from evenhand.study.access.accounts import disable_account, set_account
-from evenhand.study.access.admission import make_invites, new_code, revoke_invites
+from evenhand.study.access import (
+    disable_account,
+    make_invites,
+    new_code,
+    revoke_invites,
+    set_account,
+)
 from evenhand.study.desk.claims import attention_results, exclude, oversight, pause, readmit, resume
 from evenhand.study.lead.disagreements import adjudication_queue, import_decisions, queue_table
 from evenhand.study.lead.progress import forecast, rater_progress, rubric_progress, time_left

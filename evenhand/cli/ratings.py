@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import (
+from evenhand.cli.main import (
     DONE,
     OVER_BUDGET,
     STOPPED,
@@ -21,6 +20,7 @@ from evenhand.cli.verbs import (
     refuse,
     study_of,
 )
+from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
@@ -115,8 +115,7 @@ def before_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     """
     from evenhand.annotate_app.languages import offered
     from evenhand.study import open_study
-    from evenhand.study.access.accounts import client_secret
-    from evenhand.study.access.admission import check_signing
+    from evenhand.study.access import check_signing, client_secret
     from evenhand.study.keeping import serving_notes
     from evenhand.study.workspace import study_secret
 

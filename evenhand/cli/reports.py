@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
-from evenhand.cli.terminal import (
-    agreed,
-    console,
-    print_line,
-    print_lines,
-    progress_bar,
-    say,
-    working,
-)
-from evenhand.cli.verbs import (
+from evenhand.cli.main import (
     DONE,
     Parser,
     add_analysis_options,
@@ -36,6 +27,15 @@ from evenhand.cli.verbs import (
     refuse_of_files,
     shared_names,
     study_of,
+)
+from evenhand.cli.terminal import (
+    agreed,
+    console,
+    print_line,
+    print_lines,
+    progress_bar,
+    say,
+    working,
 )
 from evenhand.demo import PUBLISHED, default_folder, finding, is_demo, judge_published, make_demo
 from evenhand.errors import InputError
@@ -297,7 +297,7 @@ def _print_gate(arguments: argparse.Namespace, result: Gate) -> None:
 
 
 def run_save(arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.verdicts.drift import margin_of
+    from evenhand.analysis.verdicts.versions import margin_of
     from evenhand.reporting.gate import baseline_of, write_baseline
     from evenhand.reporting.load import load
 

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from evenhand.cli import ratings as runs
+from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
-from evenhand.cli.verbs import BAD_INPUT, DONE, refuse, shared_names, study_of
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
 from evenhand.texts import number_of, written

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand.cli.terminal import console, print_line, print_lines, print_next, say, working
-from evenhand.cli.verbs import (
+from evenhand.cli.main import (
     BAD_INPUT,
     DONE,
     app_address,
@@ -25,6 +24,7 @@ from evenhand.cli.verbs import (
     shared_names,
     study_of,
 )
+from evenhand.cli.terminal import console, print_line, print_lines, print_next, say, working
 from evenhand.errors import InputError
 from evenhand.exchange import writers
 from evenhand.exchange.readers.reading import TABLE, format_of

@@ -437,7 +437,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
 
 def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) -> UnitTexts:
     """Return each person's latest reason for a label or a flag, by (rubric, unit id)."""
-    from evenhand.study.store.logs.answers import remarks_table, standing
+    from evenhand.study.store.store import remarks_table, standing
 
     wanted = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
     remarks: UnitTexts = {}
@@ -453,7 +453,7 @@ def quoted_marks(
     study: Study, disagreements: Sequence[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
-    from evenhand.study.store.logs.answers import marks_on
+    from evenhand.study.store.store import marks_on
 
     people = {(each.rubric, each.unit_id): each.people for each in disagreements}
     units = list(people)

@@ -28,9 +28,9 @@ from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight, s
 from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.prompts.pairs import are_comparisons
 from evenhand.study.session.sessions import Sessions, session_times
-from evenhand.study.store.logs.answers import answers_table, remarks_table, with_shown
 from evenhand.study.store.logs.decisions import coming_looks
 from evenhand.study.store.logs.replies import attacked_table
+from evenhand.study.store.store import answers_table, remarks_table, with_shown
 from evenhand.study.tables.formats import csv_bytes, xlsx_bytes
 from evenhand.study.tables.ratings import attacked_text
 

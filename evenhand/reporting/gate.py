@@ -34,11 +34,17 @@ from evenhand.analysis import Analysis, Scale, Verdict
 from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.injection import STATISTICS as AUDIT_STATISTICS
 from evenhand.analysis.labels.encoding import combine_readings
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.requirement import State, state_of
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.statistics import shown_apart
-from evenhand.analysis.verdicts.drift import KAPPA_BEFORE, Drift, Versions, drift_of, paired_labels
+from evenhand.analysis.verdicts.versions import (
+    KAPPA_BEFORE,
+    Drift,
+    Versions,
+    drift_of,
+    paired_labels,
+)
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
 from evenhand.reporting.load import id_in, is_file, load

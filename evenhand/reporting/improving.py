@@ -1,7 +1,7 @@
 """A better grader for a study, and the proof that it is: `evenhand improve`.
 
 Labelled clusters are split once, candidates are graded round by round on *choose*, and the best of
-them meets *prove* (`analysis.verdicts.improvement`). Grades are stored like any others, so a run
+them meets *prove* (`analysis.verdicts.versions`). Grades are stored like any others, so a run
 that was killed or ran out of money goes on where it was.
 """
 
@@ -22,13 +22,12 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.analysis.bootstrap.influence import level_of_reading
+from evenhand.analysis.bootstrap.bounds import level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.labels.units import with_weights
-from evenhand.analysis.verdicts import improvement
-from evenhand.analysis.verdicts.improvement import Choice, Gain, Part
+from evenhand.analysis.labels.matrix import LabelMatrix, with_weights
+from evenhand.analysis.verdicts import versions
 from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.versions import Choice, Gain, Part
 from evenhand.errors import InputError
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
@@ -227,7 +226,7 @@ def provable(study: Study, options: ImproveOptions) -> str:
     trial = Trial(study, options)
     trial.check_provable()
     clusters = len(trial.clusters_in("prove"))
-    gain = improvement.provable_gain(trial.labels_elsewhere(), clusters, trial.next_level)
+    gain = versions.provable_gain(trial.labels_elsewhere(), clusters, trial.next_level)
     return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
 
 
@@ -258,7 +257,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
-    sizes = improvement.round_sizes(len(choose), len(trial.candidates))
+    sizes = versions.round_sizes(len(choose), len(trial.candidates))
     most: Counter[str] = Counter()
     left = list(trial.candidates)
     for size in sizes:
@@ -336,15 +335,15 @@ class Trial:
         self.rule = rule = dataset.decision
         self.clusters = clusters_of(dataset)
         ratings = self.ratings()
-        strata = improvement.strata_of(ratings, self.clusters)
-        commonest = improvement.commonest_label(ratings)
-        needed = improvement.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
+        strata = versions.strata_of(ratings, self.clusters)
+        commonest = versions.commonest_label(ratings)
+        needed = versions.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
         self._known_parts = log.parts_of(study.store, self.rubric.name)
         if needed and not self._known_parts:
             about = {"rubric": self.rubric.name, "have": len(strata), "needed": needed}
             raise InputError(written("improve.too_few", **about))
         order = {"seed": study.config.seed, "rubric": self.rubric.name}
-        self.parts: dict[str, Part] = improvement.part_clusters(strata, self._known_parts, **order)  # type: ignore[arg-type]
+        self.parts: dict[str, Part] = versions.part_clusters(strata, self._known_parts, **order)  # type: ignore[arg-type]
         people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
         self.units: dict[str, list[str]] = {}
         """The units that people labelled, by cluster."""
@@ -489,7 +488,7 @@ class Trial:
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
         clusters = [each for each in self.units if self.parts[each] == part]
-        return improvement.in_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
+        return versions.in_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def units_in(self, clusters: Collection[str]) -> set[str]:
         """Return the labelled units of these clusters."""
@@ -551,7 +550,7 @@ class Trial:
             readings = len(log.contents_read(self.study.store, name))
             raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
         old, clusters = self.old.rater_id, len(self.clusters_in("prove"))
-        if few := improvement.too_few_errors(self.labels_elsewhere(), old, clusters, level):
+        if few := versions.too_few_errors(self.labels_elsewhere(), old, clusters, level):
             figures = {"errors": few[0], "clusters": clusters, "needed": few[1]}
             raise InputError(written("improve.impossible", old=old, **figures))
 
@@ -680,7 +679,7 @@ class _Run:
         """Choose the best candidate."""
         trial, clusters = self.trial, self.trial.clusters_in("choose")
         old, *names = (each.rater_id for each in trial.graders)
-        self.found.choice = improvement.choose(old, names, clusters, self._labels, trial.rule)
+        self.found.choice = versions.choose(old, names, clusters, self._labels, trial.rule)
 
     def _prove(self, rounds: Rounds, best: Candidate) -> None:
         """Prove the gain of the best candidate, unless that is hardly to be expected."""
@@ -689,22 +688,22 @@ class _Run:
         store, rubric = trial.study.store, trial.rubric.name
         clusters = trial.clusters_in("prove")
         labels = trial.labels_of([old, new], clusters)
-        is_read = improvement.content_of(labels, old, new) in log.contents_read(store, rubric)
+        is_read = versions.content_of(labels, old, new) in log.contents_read(store, rubric)
         if not is_read:
             on_choose = trial.labels_of([old, new], trial.clusters_in("choose"))
             level = trial.next_level
-            result.chance = improvement.chance_of_proof(on_choose, old, new, len(clusters), level)
+            result.chance = versions.chance_of_proof(on_choose, old, new, len(clusters), level)
             result.no_level = not level
-            if result.chance < improvement.HARDLY:
+            if result.chance < versions.HARDLY:
                 return
         self._audit(rounds, best)
         if result.gives_way:
             return
         if not is_read:
             labels = self._labels([old, new], clusters)
-        reading = ProofReading(old=old, new=new, content=improvement.content_of(labels, old, new))
+        reading = ProofReading(old=old, new=new, content=versions.content_of(labels, old, new))
         look = log.read_proof(store, rubric, reading, self.done_by)
-        result.gain = improvement.prove(labels, old, new, trial.rule, look)
+        result.gain = versions.prove(labels, old, new, trial.rule, look)
         if result.gain.outcome == "better":
             result.verdict = trial.verdict_on(new, clusters, look)
             result.known_before = not log.candidates_of(store, rubric)[new].is_new

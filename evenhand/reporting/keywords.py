@@ -92,7 +92,7 @@ def _type(kind: object, several: str = "str | Sequence[str]") -> str:
 def _choices() -> dict[str, tuple[str, ...]]:
     """The values that a keyword may have, of those with few."""
     from evenhand.analysis.labels.scale import Level
-    from evenhand.analysis.thresholds.sweep import OBJECTIVES
+    from evenhand.analysis.thresholds.tuning import OBJECTIVES
     from evenhand.reporting.planning import STATISTICS
     from evenhand.study.settings.analysis import Rules
 

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis import Scale
 from evenhand.analysis.dataset import Dataset
+from evenhand.analysis.labels.matrix import MAX_VALUES, MOST_SIDES, UnitFacts
 from evenhand.analysis.labels.scale import Tuning
-from evenhand.analysis.labels.units import MAX_VALUES, MOST_SIDES, UnitFacts
 from evenhand.analysis.request import StudyFacts, TriedWording
 from evenhand.errors import InputError, did_you_mean
 from evenhand.exchange.readers.reading import TABLE, format_of

@@ -32,7 +32,7 @@ from evenhand.reporting.ratings_file.labels import read_as_ordered
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.access.admission import make_invites
+from evenhand.study.access import make_invites
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.claims import SessionDesign, pause
 from evenhand.study.lead.imports import import_ratings

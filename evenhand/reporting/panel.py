@@ -115,8 +115,7 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
-    from evenhand.analysis.verdicts.judge import limits_of
-    from evenhand.analysis.verdicts.ranking import recommendations
+    from evenhand.analysis.verdicts.judge import limits_of, recommendations
 
     ranking = rank_graders(analysis.rows, analysis.verdicts)
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
@@ -134,8 +133,7 @@ def last_lines(analysis: Analysis) -> list[str]:
     of all; and what the report has besides.
     """
     from evenhand.analysis import rank_graders
-    from evenhand.analysis.verdicts.judge import limits_of
-    from evenhand.analysis.verdicts.ranking import recommendations
+    from evenhand.analysis.verdicts.judge import limits_of, recommendations
 
     ranking = rank_graders(analysis.rows, analysis.verdicts)
     heads = {advice.rubric: _wrapped(advice.head) for advice in recommendations(ranking)}

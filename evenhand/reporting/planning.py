@@ -17,7 +17,7 @@ import pandas as pd
 
 from evenhand.analysis import Analysis, d_study, half_width, units_needed
 from evenhand.analysis import planning as scenarios
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width

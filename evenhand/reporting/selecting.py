@@ -14,14 +14,13 @@ import pandas as pd
 
 from evenhand.analysis import Analysis, Verdict, rank_graders
 from evenhand.analysis.dataset import Dataset
-from evenhand.analysis.notes import says
 from evenhand.analysis.people.comparison import Rate
 from evenhand.analysis.report import ReportContext, render_thresholds_text
 from evenhand.analysis.report.source import shown
 from evenhand.analysis.results import ResultRow, TableRow, results_table
-from evenhand.analysis.thresholds.rows import NoReference, ThresholdResults, threshold_results
-from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.ranking import Candidate, recommendations
+from evenhand.analysis.statistics import says
+from evenhand.analysis.thresholds.tuning import NoReference, ThresholdResults, threshold_results
+from evenhand.analysis.verdicts.judge import Candidate, limits_of, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.errors import InputError
 from evenhand.reporting.load import study_scales

@@ -8,7 +8,7 @@ resamples.
 GEPA (Agrawal et al. 2025), reflective evolution of prompts with a Pareto front, writes instructions
 for a grader from units to learn from; it is an extra: `pip install 'evenhand[gepa]'`. It decides
 what is rewritten after which units, asks a model for it in its own words, and decides what is kept.
-It sees units to learn from alone, nothing of the other parts (`analysis.verdicts.improvement`). A
+It sees units to learn from alone, nothing of the other parts (`analysis.verdicts.versions`). A
 run that goes on repeats what GEPA did from the answers and grades that the study's log has.
 Proposed instructions are put into the rubric's own frame, so that the question, the options and the
 fences around texts are those of the rubric, whatever the model writes.
@@ -42,8 +42,8 @@ from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_so_far
 from evenhand.study.store.grades import TRIED
-from evenhand.study.store.logs.answers import marks_on, remarks_table, standing
 from evenhand.study.store.logs.decisions import ProposalAttempt
+from evenhand.study.store.store import marks_on, remarks_table, standing
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------

@@ -37,7 +37,6 @@ from evenhand.study.prompts.units import (
 from evenhand.study.settings.sections import Section, parsed
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import Event, given_back
 from evenhand.study.store.logs.decisions import note_act
 from evenhand.study.store.schema import (
     attention_labels,
@@ -47,7 +46,7 @@ from evenhand.study.store.schema import (
     lead_events,
     session_events,
 )
-from evenhand.study.store.store import Store, rater_kind
+from evenhand.study.store.store import Event, Store, given_back, rater_kind
 from evenhand.study.workspace import Study
 
 # Decisions of the study's lead while people label: to pause, to exclude a rater, to readmit one.

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
+from evenhand.errors import Refused
 from evenhand.rubrics import PeopleText, Rubric
 from evenhand.study.desk.claims import (
     Changes,
@@ -32,11 +33,9 @@ from evenhand.study.desk.claims import (
     in_design,
 )
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
-from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import SessionSettings
 from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN
 from evenhand.study.store.schema import (
     answer_details,
     attention_labels,
@@ -46,7 +45,7 @@ from evenhand.study.store.schema import (
     practice_labels,
     remarks,
 )
-from evenhand.study.store.store import rater_kind
+from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
 from evenhand.study.tables.ratings import (
     RATER_CODE,
     RESERVED_RATERS,

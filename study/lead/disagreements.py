@@ -24,7 +24,6 @@ from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
 from evenhand.study.store.database import EventLog, append, append_once
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import ANSWERED, WITHDRAWN, marks_on, remarks_table
 from evenhand.study.store.schema import (
     flag_events,
     is_latest,
@@ -32,7 +31,7 @@ from evenhand.study.store.schema import (
     remarks,
     sorted_disagreements,
 )
-from evenhand.study.store.store import Store
+from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE, Mark

@@ -20,14 +20,15 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
 from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, passages_of, turns_of
-from evenhand.study.prompts.images import looks_like_image, with_images
 from evenhand.study.prompts.pairs import (
     CRITERIA,
     PAIR_ID,
     RESERVED,
     RESPONSE_ID,
     SUBJECT,
+    looks_like_image,
     numbered_ids,
+    with_images,
 )
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened

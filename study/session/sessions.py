@@ -38,14 +38,6 @@ from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import Question, Screen
 from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.answers import (
-    Event,
-    EventKind,
-    add_event,
-    events_of,
-    given_back,
-    languages_of_raters,
-)
 from evenhand.study.store.schema import (
     attention_labels,
     background_answers,
@@ -55,7 +47,15 @@ from evenhand.study.store.schema import (
     practice_labels,
     session_events,
 )
-from evenhand.study.store.store import grade_totals
+from evenhand.study.store.store import (
+    Event,
+    EventKind,
+    add_event,
+    events_of,
+    given_back,
+    grade_totals,
+    languages_of_raters,
+)
 from evenhand.study.tables.formats import read_table, row_number
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study

@@ -197,7 +197,7 @@ participant_entries = _log(
 )
 """Ids of a crowd's raters on the platform they come from: kept only here, never with labels."""
 
-# kind: see logs.answers
+# kind: see store.py
 session_events = _log(
     "session_events", *_filled("rater_id", "kind"), *_filled("detail", of=JSON), by="rater_id"
 )

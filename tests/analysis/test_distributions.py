@@ -12,10 +12,10 @@ import pytest
 
 from evenhand.analysis import Scale
 from evenhand.analysis import distributions as distances
+from evenhand.analysis.all_rubrics import views_of
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.registry import views_of
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale, ppi_plus_plus
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.planning import (
     KappaTest,
     ScaleScenario,

@@ -16,10 +16,9 @@ import pytest
 import evenhand
 import evenhand.analysis
 from docs.list_statistics import rows_page
-from evenhand.analysis import analyse, notes, rank_graders, registry
-from evenhand.analysis.notes import TEXTS, WORDS
+from evenhand.analysis import all_rubrics, analyse, rank_graders
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.statistics import Statistic, find_entry, statistics
+from evenhand.analysis.statistics import TEXTS, WORDS, Statistic, find_entry, statistics
 from tests.analysis.report.conftest import SCALE, tables
 
 LABELS = {"ann": "yyyynnnn", "ben": "yyynnnnn", "g": "yyyyyynn"}
@@ -36,8 +35,8 @@ def add_first_rows(view):
 
 @pytest.fixture
 def declared(monkeypatch):
-    added = registry.Declared(add_first_rows, on="labels", needs=["categories"])
-    monkeypatch.setattr(registry, "STATISTICS", (*registry.STATISTICS, added))
+    added = all_rubrics.Declared(add_first_rows, on="labels", needs=["categories"])
+    monkeypatch.setattr(all_rubrics, "STATISTICS", (*all_rubrics.STATISTICS, added))
     entry = Statistic("First", "First chosen", "how often", why="Made up.", kind="share")
     monkeypatch.setitem(statistics(), "first_chosen", entry)
     find_entry.cache_clear()
@@ -84,7 +83,7 @@ def test_importing_loads_no_numerical_library():
 def test_every_code_has_a_text_and_every_text_a_code():
     """Codes are what remarks and reasons, and questions about them, name in the sources."""
     named, words = set(), set()
-    for path in Path(notes.__file__).parent.rglob("*.py"):
+    for path in Path(all_rubrics.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 words.add(node.value)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.notes import says
 from evenhand.analysis.results import key_of
+from evenhand.analysis.statistics import says
 from evenhand.errors import InputError
 from tests.analysis.make import ratings_of
 

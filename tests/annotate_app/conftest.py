@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evenhand.cli.main import main
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link, main
 from harness.annotator import CLOCK, Annotator, arrive
 from harness.served import Served, ServedTogether
 from harness.studies import panel_study

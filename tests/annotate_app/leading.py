@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Page, TimeoutError, WebSocket, expect
 
 from evenhand.study import open_study
-from evenhand.study.access.admission import make_invites
+from evenhand.study.access import make_invites
 from evenhand.study.session.sessions import participants_table
 from harness.annotator import READY
 from harness.studies import CODES

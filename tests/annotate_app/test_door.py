@@ -27,10 +27,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.sites import MOST_PAGES
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link
 from evenhand.study import open_study
-from evenhand.study.access.accounts import accounts, new_link_token, set_account
-from evenhand.study.access.admission import make_invites
+from evenhand.study.access import accounts, make_invites, new_link_token, set_account
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.annotator import arrive
 from harness.served import Served, ServedTogether, holds

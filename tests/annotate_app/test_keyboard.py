@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 
 from evenhand.rubrics.loading import dump_rubric, parse_rubric
 from evenhand.study import open_study
-from evenhand.study.access.accounts import set_account
+from evenhand.study.access import set_account
 from evenhand.study.creation import declare_rewording
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.store.logs.answers import remarks_table
+from evenhand.study.store.store import remarks_table
 from harness.annotator import READY, Annotator, arrive, press_keys, reload, response_text
 from harness.served import Served, holds
 from harness.studies import response_rubric, submit, task_of

@@ -17,8 +17,8 @@ from playwright.sync_api import expect
 from evenhand.cli.main import main
 from evenhand.rubrics.loading import dump_rubric
 from evenhand.study import open_study
-from evenhand.study.store.logs.answers import answers_table
 from evenhand.study.store.logs.decisions import acts
+from evenhand.study.store.store import answers_table
 from harness.annotator import READY, SAVED, go_on, press_keys
 from harness.ports import free_port
 from harness.served import answers, holds

@@ -11,10 +11,10 @@ from playwright.sync_api import Error, Page, expect
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.access.accounts import make_token, read_login, set_account
+from evenhand.study.access import make_token, read_login, set_account
 from evenhand.study.desk.claims import attention_results
 from evenhand.study.session.sessions import Sessions, raters_table, session_times
-from evenhand.study.store.logs.answers import remarks_table
+from evenhand.study.store.store import remarks_table
 from harness.annotator import READY, press_keys, reload
 from harness.served import holds
 from harness.studies import CODES

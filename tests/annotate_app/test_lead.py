@@ -17,19 +17,19 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.annotate_app.routes import front_page
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
+from evenhand.study import access as lead_access
 from evenhand.study import open_study
-from evenhand.study.access import accounts as lead_access
-from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.access import disable_account, set_account
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead.disagreements import past_decisions, sorted_so_far
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import GradeAttempt, utc_now
-from evenhand.study.store.logs.answers import add_event
 from evenhand.study.store.schema import participant_entries, remarks
+from evenhand.study.store.store import add_event
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import written
 from harness.annotator import READY, SUBJECT, Annotator, arrive, response_text

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.annotate_app.lead import adjudication_page, overview_page, parts, raters_page
+from evenhand.annotate_app.lead import adjudication_page, pages, parts, raters_page
 from evenhand.annotate_app.lead.new_study_page import _FIELDS, _ROLES, _in_page, _taken_for
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.annotate_app.lead.parts import counted, latest
@@ -30,7 +30,7 @@ from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.options import Option
 from evenhand.study import open_study
-from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.access import disable_account, set_account
 from evenhand.study.desk.claims import exclude, oversight
 from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements, progress
@@ -77,13 +77,13 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     verdict: Any = about | {"kappas": keys, "evidence": []}
     words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
-    table = overview_page.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
+    table = pages.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
     assert table.to_dict("records") == [
         {"grader": "some-model", "hedging": f"± {words}; 0.77 vs 0.82; a failing slice"}
         | {"refusal": DASH},
         {"grader": "another", "hedging": DASH, "refusal": f"± {words}; a failing slice"},
     ]
-    unknown = overview_page.verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
+    unknown = pages.verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
     assert unknown["hedging"].tolist() == [f"± {words}; a failing slice"]
 
 
@@ -105,16 +105,16 @@ def verdicts(**given: str) -> list[Any]:
 
 def test_labelling_is_over_where_nobody_labels_and_every_grader_has_a_verdict():
     decided = verdicts(r="do_not_use can_replace")
-    assert overview_page.is_over(IDLE, decided)
+    assert pages.is_over(IDLE, decided)
     for forecast, given in (
         (BUSY, decided),
         (IDLE, verdicts(r="do_not_use inconclusive")),
         (IDLE, []),
     ):
-        assert not overview_page.is_over(forecast, given)
+        assert not pages.is_over(forecast, given)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     none_on_one = verdicts(r="can_replace", s="do_not_use")
-    after = overview_page.after_the_verdicts
+    after = pages.after_the_verdicts
     ways = [after(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
     assert {way.title for way in ways} == {"Export"}
     assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
@@ -207,11 +207,11 @@ def test_figures_follow_the_labels(make_study):
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
     (drawn, _) = map(kappa_drawn, first.quality.to_dict("records"))
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
-    main = overview_page.main_rows(first.results)
+    main = pages.main_rows(first.results)
     assert main["who"].iloc[0] == "Annotators with one another"
-    (sentence,) = overview_page.enough(main, 0.01, "pair")
+    (sentence,) = pages.enough(main, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
-    (sentence,) = overview_page.enough(main, 0.5, "pair")
+    (sentence,) = pages.enough(main, 0.5, "pair")
     assert sentence.startswith("shorter: enough.")
     maker.wanted(first.version)
     assert maker.latest is first  # nothing has come in: nothing is made
@@ -315,7 +315,7 @@ def shown_to(folder: Path, title: str, name: str = "ada") -> AppTest:
         from evenhand.annotate_app.lead import adjudication_page
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.accounts import sign_in
+        from evenhand.study.access import sign_in
 
         if st.session_state.get("cut"):
             st.stop()  # as Streamlit does when another event comes

@@ -13,9 +13,9 @@ from contextlib import ExitStack
 import pytest
 
 from evenhand.annotate_app.languages import ENGLISH, language
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link
 from evenhand.study import open_study
-from evenhand.study.access.admission import revoke_invites
+from evenhand.study.access import revoke_invites
 from evenhand.study.keeping import move_store
 from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written

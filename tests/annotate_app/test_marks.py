@@ -11,7 +11,7 @@ from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import raised_flags, settle_flag
-from evenhand.study.store.logs.answers import answers_table
+from evenhand.study.store.store import answers_table
 from harness.annotator import READY, Annotator, press_keys, reload
 from harness.served import Served, holds
 from harness.studies import SHORTER, work_through

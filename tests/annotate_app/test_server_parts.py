@@ -22,8 +22,7 @@ from evenhand.annotate_app import command, sites
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead.parts import MOST_MB
 from evenhand.annotate_app.payload import panel_path
-from evenhand.annotate_app.request_filter import LogLimit, visitor
-from evenhand.annotate_app.routes import Health, front_page, modules_of
+from evenhand.annotate_app.routes import Health, LogLimit, front_page, modules_of, visitor
 from evenhand.annotate_app.sites import Site, client_address, start_watch
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk

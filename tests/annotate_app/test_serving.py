@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.routes import front_page
-from evenhand.cli.verbs import lead_link
+from evenhand.cli.main import lead_link
 from harness.annotator import READY, arrive
 from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served, holds

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
-from evenhand.study.access.accounts import accounts, disable_account
+from evenhand.study.access import accounts, disable_account
 from evenhand.study.settings.study_toml import change_config
 from harness.annotator import READY
 from harness.identity_provider import CLIENT, SECRET, IdentityProvider

@@ -34,22 +34,24 @@ from evenhand.annotate_app.payload import (
 from evenhand.annotate_app.rater_pages import config_of
 from evenhand.annotate_app.routes import ANSWERS
 from evenhand.annotate_app.sites import MOST_BYTES, Site, served
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Reason, Refused
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import log_out, make_token, set_account, sign_in
-from evenhand.study.access.admission import (
+from evenhand.study.access import (
     Admission,
     admit,
+    log_out,
     make_invites,
     make_ticket,
+    make_token,
     revoke_invites,
+    set_account,
+    sign_in,
 )
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk, Answer, Flag
-from evenhand.study.refused import Reason, Refused
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.settings.study_toml import (
     USUAL_BACKGROUND,
@@ -57,8 +59,8 @@ from evenhand.study.settings.study_toml import (
     BackgroundQuestion,
     change_config,
 )
-from evenhand.study.store.logs.answers import events_of
 from evenhand.study.store.schema import labels, responses
+from evenhand.study.store.store import events_of
 from evenhand.study.tables.ratings import MOST_MARKS, Mark
 from evenhand.texts import texts
 from harness.served import holds

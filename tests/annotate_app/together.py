@@ -4,7 +4,7 @@ import http.client
 from pathlib import Path
 
 from evenhand.study import open_study
-from evenhand.study.access.accounts import set_account
+from evenhand.study.access import set_account
 from evenhand.study.settings.study_toml import change_config
 from harness.served import ServedTogether
 from harness.studies import panel_study

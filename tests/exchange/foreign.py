@@ -17,8 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.cli.main import build_parser
-from evenhand.cli.verbs import Parser, given_options
+from evenhand.cli.main import Parser, build_parser, given_options
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.load import from_file

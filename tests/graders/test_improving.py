@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.cli.main import main
-from evenhand.cli.verbs import BAD_INPUT, OVER_BUDGET
+from evenhand.cli.main import BAD_INPUT, OVER_BUDGET, main
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, RequestLimits, grade
 from evenhand.reporting.analysing import analyse_study, choice_lines

@@ -28,7 +28,7 @@ from evenhand.graders.running import BatchRun
 from evenhand.reporting.analysing import audits_of
 from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric, rendering
 from evenhand.study import Study
-from evenhand.study.prompts.images import stored_image
+from evenhand.study.prompts.pairs import stored_image
 from evenhand.study.prompts.units import AttackedQuestion
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.study.store.logs.replies import attacked_table

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image as Pictures
 
-from evenhand.cli.verbs import OVER_BUDGET
+from evenhand.cli.main import OVER_BUDGET
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients import build_claude_request

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.graders.failures import Refusal, refusal_of, refusals
 from evenhand.graders.providers import Scrubber, key_from_environment, key_variable
+from evenhand.graders.replies import Refusal, refusal_of, refusals
 from harness.replies import Call, Reply, completion, error, message
 from harness.studies import with_settings
 from tests.graders.bench import Bench

@@ -41,8 +41,7 @@ from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds.routing import AGREEMENT, COVERAGE
-from evenhand.analysis.thresholds.rows import AT_THRESHOLD, CURVE, IN_FORCE
-from evenhand.analysis.thresholds.sweep import OBJECTIVES
+from evenhand.analysis.thresholds.tuning import AT_THRESHOLD, CURVE, IN_FORCE, OBJECTIVES
 from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:

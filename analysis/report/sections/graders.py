@@ -50,8 +50,7 @@ from evenhand.analysis.report.source import (
 )
 from evenhand.analysis.results import BASELINES, sample_of
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.verdicts.judge import limits_of
-from evenhand.analysis.verdicts.ranking import Candidate, best_first, recommendations
+from evenhand.analysis.verdicts.judge import Candidate, best_first, limits_of, recommendations
 from evenhand.analysis.verdicts.wording import TITLES
 from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO
 from evenhand.texts import DASH, in_pieces, written

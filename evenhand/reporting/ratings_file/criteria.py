@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
+from evenhand.analysis.labels.matrix import MAX_VALUES
 from evenhand.analysis.labels.scale import MAX_NUMBERS
-from evenhand.analysis.labels.units import MAX_VALUES
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.labels import sharing
 from evenhand.study.prompts.items import PROMPT_ID

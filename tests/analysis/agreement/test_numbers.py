@@ -28,8 +28,8 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     pair_tables,
 )
+from evenhand.analysis.bootstrap.bounds import kappas_of
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.score import kappas_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View

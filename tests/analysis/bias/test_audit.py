@@ -8,8 +8,8 @@ import pytest
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bias.audit import findings, flagged, screening_sentence
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import Remark
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, AnalysisSettings
 from evenhand.study.settings.sections import changed

@@ -19,6 +19,7 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
+from evenhand.analysis.bootstrap.bounds import PSEUDO, Sample, lower_bound
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
     Interval,
@@ -41,7 +42,6 @@ from evenhand.analysis.bootstrap.resamples import (
     count_patterns,
     resamples_of_patterns,
 )
-from evenhand.analysis.bootstrap.score import PSEUDO, Sample, lower_bound
 from evenhand.analysis.results import BASELINES
 from tests.analysis.make import analyse_labels, matrix_of, noisy, ratings_of, rows_of
 from tests.peers import metrics, proportion, stats

@@ -12,21 +12,19 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale
-from evenhand.analysis.bootstrap.influence import (
-    influence,
-    reach,
-    reach_over_people,
-    simultaneous_level,
-)
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.bootstrap.score import (
+from evenhand.analysis.bootstrap.bounds import (
     Kappas,
     Sample,
     both_bounds,
     chance_above,
+    influence,
     lower_bound,
+    reach,
+    reach_over_people,
+    simultaneous_level,
     table_sums,
 )
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import matrix_of
 from tests.peers import proportion, stats

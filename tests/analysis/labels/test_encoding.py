@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.encoding import combine_readings
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings

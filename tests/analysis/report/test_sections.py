@@ -13,7 +13,6 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext, render_table_text
 from evenhand.analysis.report.blocks import Chart, Items, Table
 from evenhand.analysis.report.charts import MAX_LISTED, inline_svg
@@ -22,6 +21,7 @@ from evenhand.analysis.report.sections.certainty import reliability_diagrams, th
 from evenhand.analysis.report.sections.raters import page_of
 from evenhand.analysis.report.source import BesidePublished, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.statistics import Code, Note, Remark, join_notes
 from evenhand.study.settings.analysis import PublishedFigures
 from evenhand.study.tables.ratings import Mark
 from evenhand.texts import visible

@@ -14,14 +14,13 @@ import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bias.audit import BOUND
-from evenhand.analysis.notes import TEXTS, WORDS
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Cell, Chart, Items, Table
 from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.report.source import Source, shown
 from evenhand.analysis.results import RESULTS_KEY
-from evenhand.analysis.statistics import statistics
+from evenhand.analysis.statistics import TEXTS, WORDS, statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from tests.analysis.report.small_study import SCALE, is_rounded_from, read_results, tables, timed
 

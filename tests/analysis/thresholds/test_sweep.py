@@ -17,27 +17,25 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.scale import Tuning
-from evenhand.analysis.thresholds.rows import (
+from evenhand.analysis.thresholds.tuning import (
+    CURVE_POINTS,
+    OBJECTIVES,
+    advise,
+    calibrate,
     clusters_labelled,
+    draws_needed,
     equal_mass_bins,
+    folds,
+    held_out_thresholds,
+    held_out_verdicts,
     isotonic_curve,
     judged_out_of_sample,
     recalibrated,
     reliability_curve,
     squared_calibration_error,
-    thresholds_in_force,
-)
-from evenhand.analysis.thresholds.sweep import (
-    CURVE_POINTS,
-    OBJECTIVES,
-    advise,
-    calibrate,
-    draws_needed,
-    folds,
-    held_out_thresholds,
-    held_out_verdicts,
     sweep,
     threshold_interval,
+    thresholds_in_force,
 )
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of

@@ -6,8 +6,8 @@ import pytest
 from scipy.special import ndtri
 
 from evenhand.analysis import RESULTS_KEY, Scale, analyse
-from evenhand.analysis.bootstrap.influence import level_of_look, reach
-from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_of, drift_rows, paired_labels
+from evenhand.analysis.bootstrap.bounds import level_of_look, reach
+from evenhand.analysis.verdicts.versions import LEVEL, Versions, drift_of, drift_rows, paired_labels
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings

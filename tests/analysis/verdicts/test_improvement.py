@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from benchmarks import improving
-from evenhand.analysis.bootstrap.influence import level_of_reading
-from evenhand.analysis.verdicts.improvement import (
+from evenhand.analysis.bootstrap.bounds import level_of_reading
+from evenhand.analysis.verdicts.versions import (
     SHARES,
     chance_of_proof,
     choose,

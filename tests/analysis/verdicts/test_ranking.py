@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
 from evenhand.analysis.all_rubrics import Analysis, judge_across_rubrics
 from evenhand.analysis.bias.audit import Finding
-from evenhand.analysis.bootstrap.influence import ALPHA, level_of_look
+from evenhand.analysis.bootstrap.bounds import ALPHA, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval
 from evenhand.analysis.injection import Attack, Outcome
-from evenhand.analysis.notes import Remark
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.statistics import limit_shown
+from evenhand.analysis.statistics import Remark, limit_shown
 from evenhand.analysis.verdicts import drift, requirements, wording
 from evenhand.analysis.verdicts.evidence import (
     NON_INFERIORITY,
@@ -35,8 +34,7 @@ from evenhand.analysis.verdicts.evidence import (
     VerdictEvidence,
     View,
 )
-from evenhand.analysis.verdicts.judge import judge
-from evenhand.analysis.verdicts.ranking import Candidate, recommend, recommendations
+from evenhand.analysis.verdicts.judge import Candidate, judge, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
 from evenhand.reporting.gate import CheckedClause, parse_rule
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import designs, scales
 from evenhand.analysis import Scale, StudyFacts, analyse
-from evenhand.analysis.bootstrap.influence import level_of_look
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import REALISTIC
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of

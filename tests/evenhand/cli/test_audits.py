@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.verbs import OVER_BUDGET
+from evenhand.cli.main import OVER_BUDGET
 from evenhand.reporting.analysing import analyse_file, analyse_study
 from evenhand.rubrics.loading import draft_rubric
 from evenhand.study import Study

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.cli.main import build_parser
-from evenhand.cli.verbs import Parser
+from evenhand.cli.main import Parser, build_parser
 from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.noting import changing_settings, operator
 from evenhand.rubrics import load_rubric

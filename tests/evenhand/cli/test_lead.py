@@ -18,14 +18,12 @@ import pytest
 from evenhand import annotate_app
 from evenhand.cli import lead as session_verbs
 from evenhand.cli.main import main
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Refused
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import read_login, sign_in
-from evenhand.study.access.admission import admit
+from evenhand.study.access import admit, read_login, sign_in
 from evenhand.study.desk.claims import STOPPED_BY, oversight
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.refused import Refused
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
@@ -156,7 +154,7 @@ def test_a_study_without_labels(study, run: Run):
 
 @pytest.mark.slow
 def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(study) -> None:
-    says = "from pathlib import Path\nfrom evenhand.cli.verbs import print_lead_link\n"
+    says = "from pathlib import Path\nfrom evenhand.cli.main import print_lead_link\n"
     says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
     logged = python("-c", says, check=True).stdout
     assert "lead=" not in logged

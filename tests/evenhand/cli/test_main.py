@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from evenhand import __version__
-from evenhand.cli.main import GROUPS
-from evenhand.cli.verbs import Parser, Verb, add_analysis_options, exit_code, given_settings
+from evenhand.cli.main import GROUPS, Parser, Verb, add_analysis_options, exit_code, given_settings
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from tests.commands import Run, python

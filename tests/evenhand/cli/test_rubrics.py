@@ -9,8 +9,8 @@ from evenhand.study.desk.claims import exclude
 from evenhand.study.lead.disagreements import raised_flags, sort_disagreement
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.logs.answers import WITHDRAWN
 from evenhand.study.store.schema import flag_events, remarks
+from evenhand.study.store.store import WITHDRAWN
 from harness.studies import with_edited_rubric, with_labels
 
 UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]

@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.study.access.accounts import client_secret
+from evenhand.study.access import client_secret
 from evenhand.study.settings.study_toml import change_config, read_config
 from harness.studies import marked_study
 from tests.commands import python

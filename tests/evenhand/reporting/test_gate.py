@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis.verdicts.drift import Drift
+from evenhand.analysis.verdicts.versions import Drift
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file

@@ -18,9 +18,8 @@ from markupsafe import escape
 
 import evenhand as eh
 from docs.keywords import STUB, stub
-from evenhand.cli.main import main
+from evenhand.cli.main import OF_FILES, main
 from evenhand.cli.studies import ITEM_OPTIONS
-from evenhand.cli.verbs import OF_FILES
 from evenhand.reporting import planning
 from evenhand.reporting.keywords import keyword_types
 from evenhand.study import open_study

@@ -22,8 +22,8 @@ import evenhand as eh
 from evenhand.analysis import RESULTS_KEY
 from evenhand.analysis.report import write_report
 from evenhand.analysis.report.source import shown
-from evenhand.analysis.verdicts.ranking import deciding_keys
-from evenhand.annotate_app.lead.overview_page import main_rows
+from evenhand.analysis.verdicts.judge import deciding_keys
+from evenhand.annotate_app.lead.pages import main_rows
 from evenhand.annotate_app.lead.parts import LiveFigures
 from evenhand.cli.main import main
 from evenhand.errors import InputError

@@ -26,7 +26,7 @@ from evenhand.reporting.analysing import analyse_study
 from evenhand.reporting.report import stop_flagged, study_quality
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
-from evenhand.study.access.admission import admit, make_invites
+from evenhand.study.access import admit, make_invites
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.claims import AttentionChecks, SessionDesign
 from evenhand.study.desk.desk import AnnotationDesk

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.graders import clients
 from evenhand.graders.clients import UNREADABLE, OpenAIBatches
-from evenhand.graders.failures import GraderFailure, Transient, json_object
 from evenhand.graders.money import usage_facts
 from evenhand.graders.providers import Scrubber, parse_spec
-from evenhand.graders.replies import Outcome
+from evenhand.graders.replies import GraderFailure, Outcome, Transient, json_object
 from evenhand.rubrics import load_rubric
 from evenhand.study.store.store import Store
 from harness.replies import Call, Reply, answer, completion, labelled, message

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.graders import RunSummary
 from evenhand.graders.clients import ClaudeBatches
-from evenhand.graders.failures import ATTEMPTS
+from evenhand.graders.replies import ATTEMPTS
 from evenhand.graders.running import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from evenhand.graders import running as live
-from evenhand.graders.failures import HANGS, Transient
+from evenhand.graders.replies import HANGS, Transient
 from evenhand.graders.running import Throttle
 from harness.ports import free_port
 from harness.replies import Call, Reply, answer, completion, error, message

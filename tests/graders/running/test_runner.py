@@ -12,8 +12,8 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
-from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.providers import key_variable
+from evenhand.graders.replies import ATTEMPTS
 from evenhand.graders.running import FAILURES_IN_A_ROW, LiveRun
 from evenhand.rubrics import load_rubric
 from harness.replies import DROPPED, Call, Reply, answer, completion, error, labelled

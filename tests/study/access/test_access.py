@@ -19,27 +19,23 @@ from argon2 import PasswordHasher, extract_parameters
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-from evenhand.errors import InputError
-from evenhand.study import Study, open_study
-from evenhand.study.access import accounts as access
-from evenhand.study.access import admission
-from evenhand.study.access.accounts import (
+from evenhand.errors import InputError, Refused
+from evenhand.study import Study, access, open_study
+from evenhand.study.access import (
+    admit,
     disable_account,
     make_token,
     read_login,
     set_account,
     sign_in,
 )
-from evenhand.study.access.admission import admit
 from evenhand.study.desk.claims import decisions_table, exclude
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import Sessions, participants_table
 from evenhand.study.settings.study_toml import OidcSettings, change_config
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.answers import events_of
 from evenhand.study.store.schema import account_events, invite_events, login_attempts
-from evenhand.study.store.store import Store
+from evenhand.study.store.store import Store, events_of
 from evenhand.study.workspace import study_secret
 from harness.studies import ASKS, CODES, label_all, task_of, with_labels
 from tests.annotate_app.together import two_studies
@@ -453,7 +449,7 @@ def test_a_word_counts_once_and_its_login_ends_for_good(study, make_study):
     assert list(access.accounts(study.store)) == sorted(names)
     assert role_of(study.store, name, "") is None
     with pytest.raises(InputError, match="link or a login"):
-        admission.admit(study, {"rater": name})
+        access.admit(study, {"rater": name})
     access.log_out(study.store, login)
     assert access.sign_on(study, said, 60) is None
     other = access.sign_on(study, word("ada@example.org"), 60)
@@ -511,37 +507,35 @@ FULL_WIDTH = "".join(chr(ord(letter) + 0xFEE0) for letter in "bO-7")
 
 
 def invite(study: Study, rater: str, hours: float = 1) -> dict[str, str]:
-    return {"invite": admission.make_invites(study, [rater], hours)[0].token}
+    return {"invite": access.make_invites(study, [rater], hours)[0].token}
 
 
 def test_one_person_however_the_code_is_typed(make_session):
     study = make_session()
     task_of(AnnotationDesk(study), "Bo-7")
     for typed in ("bo-7", "BO-7", "  Bo-7\t", "\u3000bo-7", FULL_WIDTH):
-        came = admission.admit(study, {"rater": typed})
+        came = access.admit(study, {"rater": typed})
         assert (came.rater_id, came.address, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
     task_of(AnnotationDesk(study), "bo-7")  # two annotators from before this was so
     for typed in ("Bo-7", "bo-7"):
-        assert admission.admit(study, {"rater": typed}).rater_id == typed
+        assert access.admit(study, {"rater": typed}).rater_id == typed
     with pytest.raises(InputError, match="more than one spelling"):
-        admission.admit(study, {"rater": "BO-7"})  # neither: never a guess whose labels they are
+        access.admit(study, {"rater": "BO-7"})  # neither: never a guess whose labels they are
     invite(study, "ann")
     with pytest.raises(InputError, match="a link or a login of its own"):
-        admission.admit(study, {"rater": "ANN"})
+        access.admit(study, {"rater": "ANN"})
     with_labels(study, {"Cy": "1"})  # from elsewhere
-    known = admission.admit(study, {"rater": "cy"})
+    known = access.admit(study, {"rater": "cy"})
     assert (known.rater_id, known.is_new) == ("Cy", False)
 
 
 def test_an_open_study_takes_any_code_which_is_new_until_somebody_begins_under_it(make_session):
     study = make_session()
-    assert admission.admit(study, {}) is None
-    assert admission.admit(study, {"rater": " "}) is None
-    anna = admission.Admission("anna", "open", {"rater": "anna"})
-    assert admission.admit(study, {"rater": " anna "}) == anna
-    code = admission.admit(
-        study, {"rater": "\ufdfa" * 100_000}
-    ).rater_id  # each grows to 18 letters
+    assert access.admit(study, {}) is None
+    assert access.admit(study, {"rater": " "}) is None
+    anna = access.Admission("anna", "open", {"rater": "anna"})
+    assert access.admit(study, {"rater": " anna "}) == anna
+    code = access.admit(study, {"rater": "\ufdfa" * 100_000}).rater_id  # each grows to 18 letters
     assert len(code) < 5_000  # cut before it is looked at
     with pytest.raises(InputError, match="letters, digits"):
         AnnotationDesk(study).register(code)
@@ -551,11 +545,11 @@ def test_an_open_study_takes_any_code_which_is_new_until_somebody_begins_under_i
             return [event.kind for event in events_of(connection, "bO-7")]
 
     for _ in range(2):  # asking changes nothing
-        assert admission.admit(study, {"rater": FULL_WIDTH}).is_new
+        assert access.admit(study, {"rater": FULL_WIDTH}).is_new
     assert kinds() == []
     for _ in range(2):
-        admission.begin(study, "bO-7")
-    assert not admission.admit(study, {"rater": "BO-7"}).is_new
+        access.begin(study, "bO-7")
+    assert not access.admit(study, {"rater": "BO-7"}).is_new
     assert kinds() == ["entered"]
 
 
@@ -565,17 +559,17 @@ def test_a_closed_study_says_the_same_of_every_code(make_session, entry):
     task_of(AnnotationDesk(study), "known")
     for code in ("known", "KNOWN", "nobody"):
         with pytest.raises(InputError, match="a code alone does not open this study"):
-            admission.admit(study, {"rater": code})
+            access.admit(study, {"rater": code})
 
 
 def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session):
     study = make_session(CLOSED)
     address = invite(study, "anna")
-    assert admission.admit(study, address) == admission.Admission("anna", "invite", address)
+    assert access.admit(study, address) == access.Admission("anna", "invite", address)
     # Another rater's code beside the token changes nothing; a code alone opens nothing.
-    assert admission.admit(study, address | {"rater": "bo"}).rater_id == "anna"
+    assert access.admit(study, address | {"rater": "bo"}).rater_id == "anna"
     with pytest.raises(InputError, match="a code alone does not open this study"):
-        admission.admit(study, {"rater": "anna"})
+        access.admit(study, {"rater": "anna"})
 
 
 def test_forged_expired_revoked_and_foreign_links_are_refused(make_session):
@@ -585,27 +579,27 @@ def test_forged_expired_revoked_and_foreign_links_are_refused(make_session):
     for wrong in (token[:-2] + "xx", token.partition(".")[0], foreign, passed):
         for query in ({"invite": wrong}, {"pass": wrong[:-1]}):
             with pytest.raises(InputError, match="this link is not valid"):
-                admission.admit(study, query)
+                access.admit(study, query)
     with pytest.raises(InputError, match="this link has expired"):
-        admission.admit(study, invite(study, "anna", hours=1e-9))
-    assert [admission.revoke_invites(study, "anna") for _ in range(2)] == [2, 0]
+        access.admit(study, invite(study, "anna", hours=1e-9))
+    assert [access.revoke_invites(study, "anna") for _ in range(2)] == [2, 0]
     with pytest.raises(InputError, match="this link was revoked"):
-        admission.admit(study, {"invite": token})
-    assert admission.admit(study, invite(study, "anna")).rater_id == "anna"  # a new one
+        access.admit(study, {"invite": token})
+    assert access.admit(study, invite(study, "anna")).rater_id == "anna"  # a new one
 
 
 def test_a_code_with_a_link_or_a_login_opens_nothing_by_itself(make_session):
     study = make_session()
     invite(study, "anna")
     set_account(study.store, "bo", PASSWORD, "expert")
-    participant = admission.admit(study, invite(study, "") | PROLIFIC).rater_id
+    participant = access.admit(study, invite(study, "") | PROLIFIC).rater_id
     for ended in (False, True):  # whose end opens nothing: somebody's answers lie behind it
         if ended:
-            admission.revoke_invites(study, "anna")
+            access.revoke_invites(study, "anna")
             disable_account(study.store, "bo")
         for code in ("anna", "bo", participant):
             with pytest.raises(InputError, match="a link or a login of its own"):
-                admission.admit(study, {"rater": code})
+                access.admit(study, {"rater": code})
 
 
 def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
@@ -613,17 +607,17 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session):
     set_account(study.store, "bo", PASSWORD, "expert")
     set_account(study.store, "cy", PASSWORD, "lead")
     login = sign_in(study.store, "bo", PASSWORD)
-    assert admission.admit(study, {}, login) == admission.Admission("bo", "account", {})
-    assert admission.admit(study, {"login": login}) is None  # no address lets an account in
+    assert access.admit(study, {}, login) == access.Admission("bo", "account", {})
+    assert access.admit(study, {"login": login}) is None  # no address lets an account in
     with pytest.raises(InputError, match="does not label"):
-        admission.admit(study, {}, sign_in(study.store, "cy", PASSWORD))
+        access.admit(study, {}, sign_in(study.store, "cy", PASSWORD))
     with pytest.raises(InputError, match="takes no links"):
-        admission.admit(study, invite(study, "anna"))
+        access.admit(study, invite(study, "anna"))
     with pytest.raises(InputError, match="a code alone"):
-        admission.admit(study, {"rater": "bo"})
+        access.admit(study, {"rater": "bo"})
     disable_account(study.store, "bo")
     with pytest.raises(InputError, match="log in again"):
-        admission.admit(study, {}, login)
+        access.admit(study, {}, login)
 
 
 def test_who_cannot_be_invited_or_for_so_long(make_session):
@@ -637,78 +631,78 @@ def test_who_cannot_be_invited_or_for_so_long(make_session):
         *(("ben", hours, too_long) for hours in (0, -1, float("nan"), float("inf"), 1e300)),
     ):
         with pytest.raises(InputError, match=sentence):
-            admission.make_invites(study, ["anna", rater], hours=hours)
-    assert admission.admit(study, {"rater": "anna"}).way == "open"  # none was made
+            access.make_invites(study, ["anna", rater], hours=hours)
+    assert access.admit(study, {"rater": "anna"}).way == "open"  # none was made
 
 
 def test_a_participant_is_always_the_same_rater_under_another_name(make_session):
     study = make_session(CLOSED)
     link = invite(study, "")
-    first = admission.admit(study, link | PROLIFIC)
+    first = access.admit(study, link | PROLIFIC)
     assert first.way == "prolific"
     assert first.rater_id.startswith("r-")
     assert not any(value in str(first) for value in PROLIFIC.values())
     label_all(AnnotationDesk(study), first.rater_id, most=1)
     # A second submission goes on where the first stopped.
     for query in (first.address, link | PROLIFIC, link | PROLIFIC | {"SESSION_ID": "5f21" * 6}):
-        assert admission.admit(study, query).rater_id == first.rater_id
+        assert access.admit(study, query).rater_id == first.rater_id
     other = PROLIFIC | {"PROLIFIC_PID": "5f2e" * 6, "SESSION_ID": "5f30" * 6}
-    assert admission.admit(study, link | other).rater_id != first.rater_id
+    assert access.admit(study, link | other).rater_id != first.rater_id
     assert participants_table(study)["rater_id"].tolist()[:2] == [first.rater_id] * 2
     assert len(participants_table(study)) == 3
     assert AnnotationDesk(study).progress(first.rater_id)[0] == 1
     # Who returned a submission may come again, who was rejected not.
     sessions, again = Sessions(study), link | PROLIFIC | {"SESSION_ID": "5f22" * 6}
     sessions.release(first.rater_id, "returned")
-    admission.admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6})
+    access.admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6})
     assert sessions.next_step(first.rater_id).reason == "returned"  # it stays returned
-    assert admission.admit(study, again).rater_id == first.rater_id
+    assert access.admit(study, again).rater_id == first.rater_id
     assert sessions.next_step(first.rater_id).name == "labelling"
     sessions.release(first.rater_id, "rejected")
     with pytest.raises(InputError, match="your submission to this study was closed"):
-        admission.admit(study, link | PROLIFIC | {"SESSION_ID": "5f23" * 6})
+        access.admit(study, link | PROLIFIC | {"SESSION_ID": "5f23" * 6})
 
 
 def test_a_participants_ids_alone_open_nothing(make_session):
     study = make_session(CLOSED)
     link = invite(study, "")
-    admission.admit(study, link | PROLIFIC)
+    access.admit(study, link | PROLIFIC)
     wrong = ("", "<script>", "5f1e", "5F1E" * 6, "5f1e" * 7, "5f1g" * 6, "5f1e" * 6 + "\n")
     for name, value in product(PROLIFIC, (*wrong, "٣" * 24)):
         with pytest.raises(InputError, match="works from Prolific only"):
-            admission.admit(study, link | {**PROLIFIC, name: value})
+            access.admit(study, link | {**PROLIFIC, name: value})
     assert len(participants_table(study)) == 1
     with pytest.raises(InputError, match="not valid"):
-        admission.admit(study, {"invite": "forged"} | PROLIFIC)
+        access.admit(study, {"invite": "forged"} | PROLIFIC)
     # An invite for one rater stays that rater's, whatever the address says besides.
-    assert admission.admit(study, invite(study, "anna") | PROLIFIC).rater_id == "anna"
+    assert access.admit(study, invite(study, "anna") | PROLIFIC).rater_id == "anna"
 
 
 def test_a_link_is_short_and_one_of_before_still_works(make_session):
     study = make_session(CLOSED)
-    assert admission.invites_table(study).empty
+    assert access.invites_table(study).empty
     assert len(invite(study, "anna", 168)["invite"]) <= 28
-    admission.revoke_invites(study, "anna")
-    admission.make_invites(study, ["anna", "ben"], 1)
-    admission.make_invites(study, ["cy"], 1e-9)
-    states = admission.invites_table(study).groupby("rater_id")["state"].apply(list).to_dict()
+    access.revoke_invites(study, "anna")
+    access.make_invites(study, ["anna", "ben"], 1)
+    access.make_invites(study, ["cy"], 1e-9)
+    states = access.invites_table(study).groupby("rater_id")["state"].apply(list).to_dict()
     assert states == {"anna": ["open", "revoked"], "ben": ["open"], "cy": ["expired"]}
     about = {"invite": "ab" * 8, "rater": "bo"}
     older = [make_token(study.store, "invite", about, minutes) for minutes in (60, 0)]
     with pytest.raises(InputError, match="this link was revoked"):  # the log has no such link
-        admission.admit(study, {"invite": older[0]})
+        access.admit(study, {"invite": older[0]})
     with study.store.write() as connection:
         append(connection, invite_events, {"invite_id": "ab" * 8, "rater_id": "bo", "kind": "made"})
-    assert admission.admit(study, {"invite": older[0]}).rater_id == "bo"
+    assert access.admit(study, {"invite": older[0]}).rater_id == "bo"
     wrong = ((older[1], "expired"), ("ab" * 8, "not valid"), ("\0" * 22 + ".1", "not valid"))
     for token, said in wrong:
         with pytest.raises(InputError, match=said):
-            admission.admit(study, {"invite": token})
-    told = admission.invites_table(study).set_index("rater_id")
+            access.admit(study, {"invite": token})
+    told = access.invites_table(study).set_index("rater_id")
     assert told.loc["bo", "token"] == ""
-    admission.revoke_invites(study, "bo")
+    access.revoke_invites(study, "bo")
     with pytest.raises(InputError, match="this link was revoked"):
-        admission.admit(study, {"invite": older[0]})
+        access.admit(study, {"invite": older[0]})
 
 
 FULL = "all places in this study are taken"
@@ -723,16 +717,16 @@ def address(number: int, submission: int = 0) -> dict[str, str]:
 @pytest.mark.slow
 def test_invented_participants_get_no_more_than_the_places(make_session):
     study = make_session(f"{CODES}places = 3\n")
-    raters = [admission.enter(study, address(number)) for number in range(3)]
+    raters = [access.enter(study, address(number)) for number in range(3)]
     for number in range(3, 12):
         with pytest.raises(InputError, match=FULL):
-            admission.enter(study, address(number))
+            access.enter(study, address(number))
     assert len(participants_table(study)) == 3
     free = make_session(f"{CODES}places = 0\n")  # without a number everybody gets in
-    assert len({admission.enter(free, address(number)) for number in range(5)}) == 5
+    assert len({access.enter(free, address(number)) for number in range(5)}) == 5
     # Who has a place keeps it, by the same submission or another.
-    assert [admission.enter(study, address(number)) for number in range(3)] == raters
-    assert admission.enter(study, address(0, submission=1)) == raters[0]
+    assert [access.enter(study, address(number)) for number in range(3)] == raters
+    assert access.enter(study, address(0, submission=1)) == raters[0]
 
 
 def end_part(sessions: Sessions, rater: str, way: str) -> None:
@@ -756,29 +750,29 @@ def test_a_place_is_free_again_only_as_the_study_says(make_session, end):
     others = [other for other in ENDS if other != end]
     for free_again, freed in (([end], True), (others, False)):
         study = make_session(f"{ASKS}{CODES}places = 1\nfree_again = {free_again}\n")
-        rater, sessions = admission.enter(study, address(1)), Sessions(study)
+        rater, sessions = access.enter(study, address(1)), Sessions(study)
         end_part(sessions, rater, end)
         if freed:
-            admission.enter(study, address(2))
+            access.enter(study, address(2))
             if end in ("returned", "timed_out", "rejected"):  # nor does who left it return
                 with pytest.raises(InputError):
-                    admission.enter(study, address(1, submission=1))
+                    access.enter(study, address(1, submission=1))
         with pytest.raises(InputError, match=FULL):
-            admission.enter(study, address(3))
+            access.enter(study, address(3))
 
 
 @pytest.mark.slow
 def test_of_newcomers_at_the_same_moment_one_gets_the_last_place(make_session, any_database):
     many = 8
     study = make_session(f"{CODES}places = 2\n", **any_database)
-    admission.enter(study, address(1))
+    access.enter(study, address(1))
     at_once = threading.Barrier(many)
 
     def come(number: int) -> str:
         with open_study(study.folder) as own:  # a connection of one's own, as another process has
             at_once.wait()
             try:
-                return admission.enter(own, address(number))
+                return access.enter(own, address(number))
             except InputError as error:
                 return "" if FULL in str(error) else "another fault"
 
@@ -828,9 +822,9 @@ class Signer:
 
 @pytest.fixture
 def signer(monkeypatch) -> Iterator[Signer]:
-    monkeypatch.setattr(admission, "_known_keys", {})
+    monkeypatch.setattr(access, "_known_keys", {})
     made = Signer()
-    monkeypatch.setattr(admission, "SIGNING_KEYS", made.url)
+    monkeypatch.setattr(access, "SIGNING_KEYS", made.url)
     yield made
     made.server.shutdown()
 
@@ -841,9 +835,9 @@ def signed(make_session, signer):
 
 
 def come_in(signed, token: str, claimed: int = 1) -> str:
-    (invite,) = admission.make_invites(signed, [""], hours=1)
+    (invite,) = access.make_invites(signed, [""], hours=1)
     query = {"invite": invite.token, "prolific_token": token, **address(claimed)}
-    return admission.admit(signed, query).rater_id
+    return access.admit(signed, query).rater_id
 
 
 def test_who_prolific_signed_for_is_let_in_as_the_one_it_names(signed, signer):
@@ -879,7 +873,7 @@ def test_a_new_key_is_asked_for_but_not_at_every_forged_token(signed, signer, mo
     with pytest.raises(Refused):
         come_in(signed, signer.sign(2))
     assert signer.asked == 1
-    monkeypatch.setattr(admission, "_MINUTE", 0.0)
+    monkeypatch.setattr(access, "_MINUTE", 0.0)
     come_in(signed, signer.sign(2))
     assert signer.asked == 2
 

@@ -57,8 +57,8 @@ from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.session.sessions import PracticeDesk, Sessions
 from evenhand.study.settings.study_toml import SessionSettings, change_config
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.logs.answers import answers_table, marks_on, remarks_table
 from evenhand.study.store.schema import attention_labels, claims, labels, meta
+from evenhand.study.store.store import answers_table, marks_on, remarks_table
 from evenhand.study.tables.ratings import Mark
 from evenhand.study.workspace import study_secret
 from harness.attacker import guessed_ids, identified, public_digest

@@ -20,8 +20,8 @@ from evenhand.study.lead import progress as lead
 from evenhand.study.lead.disagreements import reopen as reopen_case
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.database import append
-from evenhand.study.store.logs.answers import remarks_table, standing
 from evenhand.study.store.schema import flag_events, sorted_disagreements
+from evenhand.study.store.store import remarks_table, standing
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import (
     response_rubric,

@@ -28,8 +28,7 @@ from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.prompts import images, sampling
-from evenhand.study.prompts.images import LONGEST_SIDE, stored_image
+from evenhand.study.prompts import pairs, sampling
 from evenhand.study.prompts.items import (
     MOST_CHARACTERS,
     ComparisonColumns,
@@ -46,10 +45,12 @@ from evenhand.study.prompts.items import (
 )
 from evenhand.study.prompts.pairs import (
     LENGTH_COLUMNS,
+    LONGEST_SIDE,
     cluster_noun,
     read_pairs,
     read_propositions,
     read_responses,
+    stored_image,
 )
 from evenhand.study.prompts.units import AttackedQuestion
 from harness.studies import label_all
@@ -563,7 +564,7 @@ def test_nothing_is_fetched_and_nothing_taken_for_an_image(tmp_path, monkeypatch
     ):
         with pytest.raises(ValueError, match=told):
             stored_image(cell, beside)
-    monkeypatch.setattr(images, "MOST_BYTES", 100)
+    monkeypatch.setattr(pairs, "MOST_BYTES", 100)
     (tmp_path / "one.png").write_bytes(written("PNG", (400, 400)))
     with pytest.raises(ValueError, match="more than 0 MB"):
         stored_image("one.png", tmp_path)

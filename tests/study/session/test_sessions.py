@@ -12,11 +12,17 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, Refused
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import accounts, disable_account, set_account
-from evenhand.study.access.admission import admit, make_invites, revoke_invites
+from evenhand.study.access import (
+    accounts,
+    admit,
+    disable_account,
+    make_invites,
+    revoke_invites,
+    set_account,
+)
 from evenhand.study.desk.claims import (
     STOPPED_BY,
     AttentionChecks,
@@ -35,7 +41,6 @@ from evenhand.study.lead.disagreements import (
     sort_disagreement,
     sorted_so_far,
 )
-from evenhand.study.refused import Refused
 from evenhand.study.session.sessions import (
     Costs,
     Sessions,
@@ -48,13 +53,13 @@ from evenhand.study.session.sessions import (
     session_times,
     study_url,
 )
-from evenhand.study.store.logs.answers import add_event, remarks_table
 from evenhand.study.store.schema import (
     background_answers,
     metadata,
     practice_labels,
     session_events,
 )
+from evenhand.study.store.store import add_event, remarks_table
 from harness.studies import ASKS, CODES, MORE_CODES, claim_of, label_all, submit, task_of
 
 PRACTICE = """

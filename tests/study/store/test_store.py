@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.exporting import exported_ratings
 from evenhand.study import Study, open_study
-from evenhand.study.access.accounts import new_link_token, open_link
+from evenhand.study.access import new_link_token, open_link
 from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.keeping import move_store
