@@ -9,11 +9,11 @@ import os
 
 _RARELY = 100_000
 """Imported objects stay, so Python need not collect garbage after every 700 new ones."""
+gc.set_threshold(_RARELY)
 
 
 def start() -> int:
     """Run the command line. Python would end a broken installation with 1, `gate`'s "not met"."""
-    gc.set_threshold(_RARELY)
     # Our matrices are narrow: BLAS threads would only spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -340,6 +340,7 @@ class Reach(NamedTuple):
     carriers: float
 
 
+@lru_cache(maxsize=4096)
 def bounds(
     share: float,
     variance: float,

@@ -509,11 +509,14 @@ def add_part_rows(whole: RubricView, columns: Sequence[UnitColumn] | None = None
     labels, scores, groups = whole.labels, Scores.of(whole), _Groups.of(whole.labels)
     columns = labels.columns(whole.request.screened) if columns is None else columns
     for part, chosen in (part for column in columns for part in column.parts()):
-        out = whole.on(whole.coded.part(part))
-        inside = replace(groups, codes=np.where(chosen, groups.codes, -1))
-        _add_people_rows(out, scores, inside)
-        for grader in scores.graded:
-            _Corrected(out, inside, grader, scores).add_raw_and_ppi()
+        kept, clusters = np.unique(whole.clusters[chosen], return_inverse=True)
+        out = Writer(whole.rows, whole.resamples.only(kept), clusters, whole.coded.part(part))
+        graded = {grader: each[chosen] for grader, each in scores.graded.items()}
+        own = scores._replace(people=scores.people[chosen], graded=graded)
+        inside = replace(groups, codes=groups.codes[chosen])
+        _add_people_rows(out, own, inside)
+        for grader in graded:
+            _Corrected(out, inside, grader, own).add_raw_and_ppi()
 
 
 def add_public_rows(whole: RubricView) -> None:

@@ -57,7 +57,7 @@ _KINDS = WORDS["kinds"]
 _FIELDS = WORDS["fields"]
 """The fields by the options of `evenhand label` that they are: complaints name either."""
 _ROLES = WORDS["roles"]
-_QUESTION, _LIBRARY, _FILE = "A question", "A rubric of the library", "The file of a rubric"
+_QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _WISHES = "new_study_wishes"
 """A study is created from all that the page holds: its button leaves no more than a wish, in a list
@@ -80,7 +80,7 @@ def show_new_study(study: Study) -> None:
 
 def _of_items(study: Study, who: Visitor, *, compared: bool) -> None:
     upload = st.file_uploader(
-        "Items: a table, or the file of a tool", OF_TOOLS, max_upload_size=MOST_MB
+        "Items: a table or another tool's export", OF_TOOLS, max_upload_size=MOST_MB
     )
     of_one = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
     columns, stratify = ItemOptions(), list[str]()
@@ -224,7 +224,7 @@ def _asked(
     given = left.text_area(_FIELDS["options"], height=130, placeholder=example)
     parted = [line.partition(":") for line in listed(given, "\n")]
     scale = right.text_input(_FIELDS["scale"], autocomplete="off").strip()
-    levels: dict[Literal["", "nominal", "ordinal"], str] = {"": "If they are numbers in a row"}
+    levels: dict[Literal["", "nominal", "ordinal"], str] = {"": "Only consecutive numbers"}
     levels |= {"nominal": "No", "ordinal": "Yes, from the first to the last"}
     level = right.selectbox(_FIELDS["level"], list(levels), format_func=levels.__getitem__)
     several = right.toggle(_FIELDS["several"])
@@ -274,7 +274,7 @@ def _ask_for_numbers(
     return the numbers, and the wish that a button stands for.
     """
     left, middle, right = st.columns(3)
-    usual = f"{USUAL_SAMPLE}, or all there are"
+    usual = f"{USUAL_SAMPLE}, or all if fewer"
     numbers = {
         "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=usual),
         "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, 3),
@@ -284,7 +284,7 @@ def _ask_for_numbers(
     wish = partial(wishes.append, "create")
     with st.container(key="in-view", horizontal=True):
         st.form_submit_button("Create the study", type="primary", on_click=wish)
-        looks = st.form_submit_button("See what it means")
+        looks = st.form_submit_button("Preview")
     return numbers, "create" if wishes else "look" if looks else ""
 
 

@@ -346,7 +346,7 @@ def show_progress(study: Study) -> None:
     st.text(time_left(latest(study, forecast)))
     show_table(
         rubrics,
-        "Places by rubric: one for every annotator that an item wants",
+        "Places by rubric (one for each annotator an item needs)",
         "rubric units wanted done open free median_seconds hours_left",
         headings={"wanted": "Places", "done": "Labelled"},
     )
@@ -402,7 +402,7 @@ def _show_pairs(study: Study) -> None:
     """A table of every two annotators for each rubric; columns go by the numbers of the rows."""
     called, titles, pairs = study.config.names, _titles(study), latest(study, agreement_of_pairs)
     if pairs:
-        st.header("Kappa of every two annotators (items of both)", anchor=False)
+        st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
         for rubric, (raters, n, kappa) in pairs.items():
             heads = {str(at): str(at) for at in range(1, len(raters) + 1)}
@@ -532,7 +532,7 @@ def show_pages(present: Callable[[], Study]) -> None:
         st.query_params[LINK_PARAMETER] = "in"
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
-    about = "\nSynthetic: responses or ratings in it are simulated" * study.config.synthetic
+    about = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
         st.text(f"{name}, as {who.name}{about}")

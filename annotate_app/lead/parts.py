@@ -279,7 +279,11 @@ def show_table(
     if isinstance(columns, str):
         titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or named(name) for name in columns.split()}
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
+    sides = {name: ' class="number"' * (frame[name].dtype.kind in "iuf") for name in columns}
+    head = "".join(
+        f'<th scope="col"{sides[name]}>{html.escape(heading)}</th>'
+        for name, heading in columns.items()
+    )
     rows = [
         "".join(
             f"<td>{row[at]}</td>"

@@ -90,7 +90,7 @@ _EVERY = "3s"
 def show_raters(study: Study) -> None:
     raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
-        "A page for one annotator",
+        "Show one annotator",
         raters,
         index=None,
         placeholder="All annotators",
@@ -312,10 +312,10 @@ def _show_invites(study: Study) -> None:
     st.text(written("lead.invites"))
     with st.form("invite", border=False):
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
-        codes = "Annotator codes, separated by commas; empty for new ones"
+        codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
         middle.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
-        right.number_input("Valid for hours", 1, int(LONGEST_HOURS), 168, key="invite.hours")
+        right.number_input("Valid for (hours)", 1, int(LONGEST_HOURS), 168, key="invite.hours")
         making = lead_callback(study, "invite", _invite, False)
         st.form_submit_button("Make links", type="primary", on_click=making)
         if study.config.prolific is not None:
@@ -409,10 +409,10 @@ def _show_places(study: Study) -> None:
         columns = "rater_id state units minutes end owed why"
         show_table(times, "Who took part", columns, folded=True)
     st.text(written("lead.places"))
-    with act_form(study, "places", "Change the place", _change_place, clears=True):
+    with act_form(study, "places", "Apply", _change_place, clears=True):
         st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
         acts = list(_ACTS)
-        st.selectbox("What happened", acts, format_func=_ACTS.__getitem__, key="places.act")
+        st.selectbox("Reason", acts, format_func=_ACTS.__getitem__, key="places.act")
     if study.config.prolific is None:
         return
     with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):

@@ -269,7 +269,7 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
 
 # The pages
 
-_SEE = "See what it does"
+_SEE = "Review changes"
 _PARTS = WORDS["parts"]
 _BESIDE = {"sample": ("name", "seed", "store", "synthetic")}
 """Settings outside any section -> the part that they are shown with."""
@@ -442,7 +442,7 @@ def show_rubrics(study: Study) -> None:
         words, options = _ask_for_words(editing, rubric)
         if is_usual and labels_under(study, editing.present.rubrics[name]):
             meaning = st.radio(
-                "What is new about it",
+                "What kind of change is this?",
                 ("differs", "same"),
                 format_func=lambda kind: written(f"change.{kind}"),
                 key=editing.key("meaning"),
@@ -634,7 +634,7 @@ def _right_answers(
 ) -> list[str]:
     """Draw the right answers on a rubric; return those chosen."""
     keys = [present] if isinstance(present, str) else list(present)
-    label, at = f"Right on {plain(rubric.title)}", key(f"expected.{rubric.name}")
+    label, at = f"Correct answer: {plain(rubric.title)}", key(f"expected.{rubric.name}")
     if not rubric.kind.listed:
         return listed(_line(label, ", ".join(keys), at))
     return st.multiselect(

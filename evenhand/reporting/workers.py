@@ -34,6 +34,7 @@ _LOW_PRIORITY = 10
 _WAITED_FOR = 5
 """The priority of a process on which the lead waits: between the annotators' and the figures'."""
 _IMPORTED = [
+    "evenhand.__main__",  # collects garbage rarely
     "evenhand.analysis.all_rubrics",
     "krippendorff",
     "pandas",

@@ -123,7 +123,7 @@ def test_the_focus_returns_to_the_texts(reader):
 def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader):
     person = reader("single")
     page = person.page
-    switch = page.get_by_role("checkbox", name="Letters, digits and signs are keys")
+    switch = page.get_by_role("checkbox", name="Use single-key shortcuts")
 
     def tab_to(part: str, key: str = "Tab") -> None:
         for _ in range(8):
@@ -447,7 +447,7 @@ def what_an_answer_means_can_be_had(page) -> None:
     described = page.locator(".ask:first-child .description")
     shown = described.locator("visible=true")
     assert (described.count(), shown.count()) == (3, 0)
-    means = page.get_by_role("button", name="Option definitions")
+    means = page.get_by_role("button", name="What the answers mean")
     for count in (3, 0):
         means.click()
         assert shown.count() == count

@@ -307,7 +307,7 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     go_on(page)
     page.wait_for_selector(".panel .option")  # the pass mark was missed: once more
     answer_shorter(page)
-    page.get_by_text("That is right.").wait_for()
+    page.get_by_text("Correct.").wait_for()
     go_on(page)
     heading(page, "A few questions about the task")
     page.get_by_text("What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~").wait_for()

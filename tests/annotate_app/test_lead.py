@@ -59,7 +59,7 @@ PAGES = {
     "Progress": "Places by rubric",
     "Agreement": "Precision so far",
     "Items": "Click an id to read the item.",
-    "Annotators": "A page for one annotator",
+    "Annotators": "Show one annotator",
     "Flags": "Nobody has flagged an item.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "No disagreements, because no grader differs",
@@ -205,7 +205,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     turn_to(page, "Annotators")
     compared = page.get_by_role("region", name="Annotators compared with the others")
     expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
-    choose(page, "A page for one annotator", "anna")
+    choose(page, "Show one annotator", "anna")
     fill(page, "Reason, which stands in the report", HOSTILE)
     press(page, "Exclude")
     expect(page.get_by_role("button", name="Readmit")).to_be_visible()
@@ -509,7 +509,7 @@ def test_the_flagged_rater_stands_first_and_has_a_page(lead, twenty):
     turn_to(settled(page), "Annotators")
     row = page.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=180_000)
-    choose(page, "A page for one annotator", CARELESS)
+    choose(page, "Show one annotator", CARELESS)
     expect(page.get_by_role("heading", name="Confusions with the others")).to_be_visible()
     expect(page.get_by_role("table", name="Refusal")).to_be_visible()
     settled(page).get_by_text("Latest answers").first.click()
@@ -571,7 +571,7 @@ def test_links_accounts_and_places(lead, twenty, tmp_path):
     press(page, "Revoke")
     expect(page.get_by_text("Links revoked: 1.")).to_be_visible()
     fill(page, "Annotator code or participant id", "r05")
-    press(page, "Change the place")
+    press(page, "Apply")
     expect(page.get_by_text("r05: 0 assignments released.")).to_be_visible()
     submissions = tmp_path / "submissions.csv"
     submissions.write_text(f"Participant id,Status\n{PARTICIPANT},RETURNED\n", "utf-8")
@@ -616,11 +616,11 @@ def test_a_study_of_a_files_rows_is_made_without_a_terminal(lead, twenty, tmp_pa
     fill(page, "Name of the study", "sums")
     fill(page, "Question", "Is it right?")
     fill(page, "Or a scale", "yes")
-    press(page, "See what it means")
+    press(page, "Preview")
     complaint(page, "“Or a scale, such as 1-5” is 'yes'", timeout=90_000)
     fill(page, "Or a scale", "")
     fill(page, "Answers, one per line", f"yes: {HOSTILE}\nno")
-    press(page, "See what it means")
+    press(page, "Preview")
     expect(page.get_by_text("9 of 9 items would be sampled.")).to_be_visible(timeout=90_000)
     expect(page.locator(".st-key-preview")).to_contain_text(HOSTILE)
     made = twenty.folder.parent / "sums"

@@ -16,7 +16,7 @@ from evenhand.study.store.logs.decisions import acts
 from evenhand.study.store.schema import flag_events
 from harness.annotator import READY
 from harness.served import Served, holds
-from harness.studies import send, task_of
+from harness.studies import send, task_of, with_labels
 from tests.annotate_app.leading import KNOWN, complaint, fill, press, settled, turn_to
 
 pytestmark = pytest.mark.browser
@@ -50,12 +50,12 @@ def open_page(page: Page, title: str) -> Page:
         page.goto(urljoin(page.url, place_of(title)))
     else:
         turn_to(page, title)
-    expect(page.get_by_role("button", name="See what it does")).to_be_visible()
+    expect(page.get_by_role("button", name="Review changes")).to_be_visible()
     return page
 
 
 def look(page: Page, sentence: str) -> None:
-    page.get_by_role("button", name="See what it does").click()
+    page.get_by_role("button", name="Review changes").click()
     expect(page.locator(".st-key-offer")).to_contain_text(sentence)
 
 
@@ -147,7 +147,7 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
     page = changing("Settings")
     fill(page, "Items per annotator", "7")
     change_config(folder, {"annotation": {"lease_minutes": 45.0}})
-    press(page, "See what it does")
+    press(page, "Review changes")
     newer = page.locator(".st-key-newer")
     complaint(page, "changed by someone else")
     expect(newer.get_by_role("row", name="annotation.lease_minutes 120.0 45.0")).to_be_visible()
@@ -168,16 +168,16 @@ def test_what_another_has_changed_is_shown_and_not_overwritten(folder, changing)
 def test_what_is_wrong_is_said_and_nothing_is_written(folder, changing):
     page = changing("Settings")
     before = (folder / "study.toml").read_bytes()
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "Nothing has changed.")
     page.get_by_role("radio", name="Pay", exact=True).click()
     expect(page.get_by_text("Use this part in the study")).to_be_visible()
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "does not use this part")
     page.get_by_text("Use this part in the study").click()
     fill(page, "Complete", "6")
     fill(page, "Currency", "pounds")
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "Study.toml: pay.currency is 'pounds'; it must be three capital letters")
     assert (folder / "study.toml").read_bytes() == before
     fill(page, "Currency", "GBP")
@@ -192,9 +192,9 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     for name in ("Prompt A", "Response A", "Prompt B", "Response B"):
         page.get_by_label(name, exact=True).fill(f"{name}.\nAnd more.")
     fill(page, "Explanation, shown with", "It is *shorter*.")
-    press(page, "See what it does")
+    press(page, "Review changes")
     complaint(page, "No answer is right yet")
-    page.get_by_label("Right on Length", exact=True).click()
+    page.get_by_label("Correct answer: Length", exact=True).click()
     page.get_by_role("option", name="L: Response A").click()
     page.keyboard.press("Escape")
     save(page, "Annotators who have not passed the training as it is now")
@@ -311,3 +311,16 @@ def test_five_quick_clicks_are_five_acts_while_the_store_is_slow(lead, slow_stor
     with open_study(slow_store.folder) as study:
         said = study.store.values(sa.select(flag_events.c.text))
     assert sorted(said) == [f"did {number}" for number in range(len(REASONS))]
+
+
+def test_a_new_meaning_takes_no_older_labels_with_it(folder, changing):
+    with open_study(folder) as study:
+        with_labels(study, {"ann": "LRC"}, "shorter")
+    page = changing("Rubrics")
+    page.get_by_label("Question", exact=True).fill("Which is shorter?")
+    page.get_by_text("Only the wording").click()
+    save(page, "(3) keep counting")
+    assert len(read_config(folder).same_text["shorter"]) == 1
+    page.get_by_label("Question", exact=True).fill("Which is better?")
+    save(page, "(3) are kept apart")
+    assert "shorter" not in read_config(folder).same_text

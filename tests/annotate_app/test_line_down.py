@@ -4,6 +4,7 @@ counts for the unit it was meant for, and nothing is lost; and answers that are 
 
 import json
 import re
+import sqlite3
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from evenhand.study.access import revoke_invites
 from evenhand.study.keeping import move_store
 from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
-from harness.annotator import READY, SWAPPED, Annotator, arrive, press_keys, reload
+from harness.annotator import IS_NEXT, READY, SWAPPED, Annotator, arrive, press_keys, reload
 from harness.served import holds
 from harness.slow_line import SlowLine
 from tests.annotate_app.leading import heading, link, turn_to
@@ -412,3 +413,64 @@ def test_an_answer_that_waits_for_another_is_sent_as_the_window_closes(far):
     person.give("R")
     page.close(run_before_unload=True)
     assert person.all_stored()
+
+
+def test_a_lock_of_another_process_keeps_people_waiting_and_no_longer(annotator, mortal):
+    person = annotator("locked", mortal)
+    other = sqlite3.connect(mortal.folder / "study.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    before = person.page.text_content(".material")
+    person.give("L")
+    person.wait_for_chip("failed")
+    tells_nothing(person.page)
+    assert health(mortal) == (503, WELL | {"store": "cannot be written", "write": False})
+    other.execute("ROLLBACK")
+    person.page.wait_for_function(IS_NEXT, arg=before)
+    assert person.all_stored()
+    other.close()
+
+
+WATCH = """
+window.alarms = 0;
+const look = () => {
+  const said = document.querySelector(".evenhand-offline");
+  if (said?.checkVisibility({ visibilityProperty: true })) window.alarms += 1;
+  requestAnimationFrame(look);
+};
+look();
+"""
+
+
+def test_nothing_alarms_who_opens_the_page_over_a_slow_line(browser, served):
+    page = browser.new_page()
+    page.add_init_script(WATCH)
+    with SlowLine(served.port) as line:
+        line.milliseconds = 75
+        arrive(page, served, "opens", line.url)
+        assert page.evaluate("window.alarms") == 0
+    page.close()
+
+
+NAMES_KEPT = "() => Object.keys(localStorage).filter((name) => name.includes(':answer:'))"
+
+
+def test_an_answer_that_arrived_without_its_receipt_is_not_told_as_lost(new_page, by_link):
+    page = new_page(by_link.url + link(by_link.folder, "arrives"))
+    page.wait_for_selector(READY)
+    by_link.kill()
+    press_keys(page, "l", "Enter")
+    page.locator(".chip[data-state=offline]").wait_for()
+    kept = page.evaluate("() => Object.entries(localStorage)")
+    by_link.start()
+    assert holds(lambda: len(by_link.labels("arrives")) == 1)
+    page.locator(".chip[data-state=saved]").wait_for()
+    with open_study(by_link.folder) as study:
+        Sessions(study).release("arrives", "returned")
+    page.evaluate(
+        "(kept) => kept.forEach(([name, text]) => localStorage.setItem(name, text))", kept
+    )
+    assert page.evaluate(NAMES_KEPT)
+    page.reload()
+    heading(page, "Your part has ended")
+    assert holds(lambda: not page.evaluate(NAMES_KEPT))
+    assert page.get_by_role("alert").count() == 0

@@ -16,7 +16,7 @@ from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import claims, session_events, told_totals
+from evenhand.study.store.schema import claims, session_events
 from harness.annotator import READY, arrive, go_on, press_keys
 from harness.served import Served, holds
 from harness.studies import SHORTER, submit, task_of
@@ -198,7 +198,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
 
 def begun(server: Served) -> int:
     with open_study(server.folder) as study, study.store.read() as connection:
-        tables = (session_events, claims, told_totals)
+        tables = (session_events, claims)
         return sum(len(connection.execute(sa.select(table)).all()) for table in tables)
 
 

@@ -237,7 +237,7 @@ def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
 WRITERS = {
     "add_study", "answer_background", "answer_comprehension", "answer_side", "count_look",
     "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
-    "extend_sample", "give_back", "log_out", "make_invites", "note_act", "pause", "read_feedback",
+    "extend_sample", "log_out", "make_invites", "note_act", "pause", "read_feedback",
     "read_rubric", "read_welcome", "readmit", "release", "resume", "revoke_invites",
     "save", "set_account", "settle_beside", "settle_flag", "sort_disagreement",
     "submit_all",
@@ -300,3 +300,9 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     # A wish that a button has left is carried out by the run that reaches it, and kept until then.
     wishes = {f"new_study_page.{name}" for name in ("_carry_out", "_of_items", "_of_pairs")}
     assert found == wishes | {"new_study_page.show_new_study"}
+
+
+def test_without_a_rule_that_stops_nobody_is_watched(make_study, monkeypatch):
+    monkeypatch.setattr("threading.Thread", None)  # starting one would fail
+    with open_study(make_study(2)) as study:
+        start_watch(study)

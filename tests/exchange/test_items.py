@@ -16,7 +16,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import ANSWERED, ASKED, reply_text, text_in, texts_of
+from evenhand.exchange.readers.source import ANSWERED, ASKED, Written, reply_text, text_in, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 from tests.exchange.conftest import written
@@ -354,6 +354,20 @@ CHOICE = {"index": 0, "message": message("assistant", "So.")}
 REPLY = {"id": "x", "model": "m1-2", "choices": [CHOICE]}
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"custom_id": "c1", "method": "POST", "url": "/v1/chat/completions", "body": REQUEST},
+         {"id": "b", "custom_id": "c1", "response": {"status_code": 200, "body": REPLY}}],
+        [{"id": "c1", "request": REQUEST, "response": REPLY}],
+        [{"id": "c1", "prompt": "Why?", "response": REPLY}],
+        [{"id": "c1", "model": "m1-2", "request": {"input": "Why?"}, "response": "So."}],
+        [{"custom_id": "c1", "params": REQUEST},
+         {"custom_id": "c1", "result": {"type": "succeeded", "message": {
+             "type": "message", "role": "assistant", "model": "m1-2",
+             "content": [{"type": "text", "text": "So."}]}}}],
+    ],
+)  # fmt: skip
 def test_requests_and_their_responses_are_items(lines: list[Any], tmp_path: Path) -> None:
     (row,) = read(tmp_path / "log.jsonl", lines).table.to_dict("records")
     found = [row[name] for name in ("prompt", "response", "subject", "item_id")]
@@ -384,6 +398,22 @@ def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> Non
     assert (row["prompt"], row["response"]) == ("Why?", "So.")
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"question": "Why?", "context": ["Since."], "top_k": Written("3")}, "Why?"),
+        ({"model": "m", "messages": [message("user", "Why?")], "tools": [{"a": "b"}]}, "Why?"),
+        ({"args": ["Why?"], "kwargs": {}}, "Why?"),
+        ({"args": [], "kwargs": {"topic": "Why?"}}, "Why?"),
+        ({"inputs": {"input": "Why?"}}, "Why?"),
+        ({"question": "Why?", "answer": "So."}, '{"question": "Why?", "answer": "So."}'),
+        ({"question": "Why?", "history": "Hi."}, '{"question": "Why?", "history": "Hi."}'),
+        ({"a": "Why?", "n": Written("1.50")}, '{"a": "Why?", "n": 1.5}'),
+        ("[not JSON", "[not JSON"),
+        (None, ""),
+        ({}, ""),
+    ],
+)
 def test_nothing_is_said_to_be_asked_that_is_not_all_of_it(given: object, text: str) -> None:
     assert text_in(given, ASKED) == text
 

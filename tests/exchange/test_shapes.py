@@ -34,6 +34,22 @@ def labels(export: Export, rater: str) -> str:
     return "".join(label[:1] for label in own["label"])
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "later"),
+    [
+        ("2026-05-01T09:00:00Z", "2026-05-01T10:30:00+02:00", True),
+        ("2026-05-01T09:00:00.001Z", "2026-05-01T09:00:00Z", True),
+        ("2026-05-01 09:00:00.5+0000", "2026-05-01T09:00:00,4Z", True),
+        ("1777624200001", "1777624200", True),
+        ("1777624200.25", "1777624200000", True),
+        ("2026-05-01T09:00:00Z", "1777624200", True),
+        ("2026-05-01T09:00", "2026-05-01T08:00", True),
+        ("2026-05-01T09:00", "2026-05-01T08:00Z", None),
+        ("2026-05-03T09:00", "2026-05-01T08:00Z", True),
+        ("2026-05-01T09:00Z", "2026-05-01T11:00+02:00", None),
+        ("yesterday", "2026-05-01T09:00Z", None),
+    ],
+)
 def test_times_are_compared_as_instants(one: str, other: str, later: bool | None) -> None:
     assert is_later(one, other) is later
     assert is_later(other, one) is (None if later is None else not later)

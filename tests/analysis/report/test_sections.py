@@ -162,7 +162,6 @@ def test_one_table_for_each_reading(analysis):
         "The rubric: on the categories",
         "The rubric: on the binary label",
         "The rubric: binary labels compared with annotators' majority",
-        "The rubric: confusion matrix (majority / grader)",
     ]
     _, columns, rows = panel[0]
     assert columns[:5] == ["Who", "Items", "Agreement", "Cohen κ", "α nominal"]
@@ -189,25 +188,6 @@ def test_many_raters_are_pooled_and_undefined_cells_explained():
     assert "fewer than 30 items have labels of the grader and two annotators" in title
     row = next(row for row in rows if row[0] == "Annotators · m")
     assert row[columns.index("Difference to annotators")] == "—"
-
-
-def test_the_confusion_matrix_counts_units():
-    """By hand, on items that share clusters, of which some are tied and some not graded."""
-    said = {"ann": "yyyynnnnyn" * 6, "ben": "yyyynnnnny" * 6, "m": "yyynnnyy y" * 6}
-    ratings = ratings_of(said, ["m"]).replace({"label": {" ": ""}})
-    units = pd.DataFrame({"unit_id": f"u{n:05d}", "cluster_id": f"c{n // 4}"} for n in range(60))
-    scale = Scale("", ("y", "n"), affirmative=frozenset("y"))
-    for grouped in (None, units):
-        found = analyse(ratings, grouped, [scale], resamples=20)
-        title, columns, rows = render_table_text(found, ReportContext("f.csv"))[-1]
-        assert title == "Labels: confusion matrix (majority / grader)"
-        assert columns == ["Who", "yes / yes", "yes / no", "no / yes", "no / no"]
-        assert rows == [["m", "18", "6", "12", "12"]]
-    weighted = units.assign(inclusion_probability=([0.5] * 4 + [1.0] * 4) * 7 + [1.0] * 4)
-    found = analyse(ratings, weighted, [scale], resamples=20)
-    titles = [title for title, _, _ in render_table_text(found, ReportContext("f.csv"))]
-    assert any("compared with annotators' majority" in title for title in titles)
-    assert not any("confusion" in title for title in titles)
 
 
 # Corrected rates

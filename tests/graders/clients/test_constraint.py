@@ -63,7 +63,7 @@ def refusing(*refused: str) -> Any:
     ("refused", "way"),
     [((), "json_schema"), (("json_schema",), "tool"), (("json_schema", "tool"), "plain")],
 )
-def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(bench, refused, way, grader):
+def test_the_way_is_learnt_once_a_run_and_kept_with_every_grade(bench, refused, way, grader):
     bench.script = refusing(*refused)
     study = bench.study(pairs=1, rubrics=("hedging", "refusal"))
     assert grade(study, [grader], ["hedging"], method="label").scored == 2
@@ -76,7 +76,7 @@ def test_the_way_is_learnt_once_remembered_and_kept_with_every_grade(bench, refu
     assert ways_of(bench) == [*refused, way, way]
     bench.calls.clear()
     assert grade(study, [grader], ["refusal"], method="label").scored == 2
-    assert ways_of(bench) == [way] * 2
+    assert ways_of(bench) == [*refused, way, way]  # a run asks anew
     assert {asked_by for *_, asked_by in attempts(study)} == {way}
 
 
