@@ -180,10 +180,10 @@ def _add_sides(view: RatedView) -> None:
     codes = np.where(sign > 0, labels.side, 1 - labels.side)
     codes = np.where((sign != 0) & (labels.side >= 0), codes, -1)
     leaning = [UnitColumn("leaning", settings.sides, codes)]
-    for each in views:
+    for matched in views:
         if settings.leanings and labels.models:
-            corrected_rates.add_part_rows(each, leaning)
-        corrected_rates.add_side_difference_rows(each, sign)
+            corrected_rates.add_part_rows(matched, leaning)
+        corrected_rates.add_side_difference_rows(matched, sign)
 
 
 def _add_bias(view: RatedView) -> None:
@@ -425,12 +425,12 @@ def analyse_rubrics(
         of_rubric = ratings[ratings["rubric"] == name]
         counted[name], about = encoding.one_version(of_rubric, name, accepted)
         notes += about
-    wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
+    wordings = {item.name for item in declared.values() if item.variant_of in {*declared} - {""}}
     request = replace(request, people=people, rubrics=max(len(declared) - len(wordings), 1))
     tasks = []
     for name, scale in declared.items():
-        family = (each for each in declared.values() if name and each.variant_of == name)
-        variants = [(each, counted[each.name]) for each in family]
+        family = (rubric for rubric in declared.values() if name and rubric.variant_of == name)
+        variants = [(analysis, counted[analysis.name]) for analysis in family]
         # A wording that graders alone were asked under only shows how stable they are.
         if name not in wordings or counted[name]["rater_kind"].eq("human").any():
             judge = name not in wordings
@@ -440,7 +440,7 @@ def analyse_rubrics(
     for place, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
-        if (whole := task.scale.part_of) and all(each.rows.rubric != whole for each in results):
+        if (whole := task.scale.part_of) and all(result.rows.rubric != whole for result in results):
             results.append(analyse_sets(whole, [t for t in tasks if t.scale.part_of == whole]))
         results.append(next(analysed))
     judge_across_rubrics(results)
@@ -451,21 +451,21 @@ def together(
     parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
-    verification = sum((each.verification for each in parts), Verification())
+    verification = sum((part.verification for part in parts), Verification())
     return Analysis(
-        rows=[row for each in parts for row in each.rows.rows.values()],
-        verdicts=[verdict for each in parts for verdict in each.verdicts],
-        notes=[*notes, *(note for each in parts for note in each.notes)],
+        rows=[row for part in parts for row in part.rows.rows.values()],
+        verdicts=[verdict for part in parts for verdict in part.verdicts],
+        notes=[*notes, *(note for part in parts for note in part.notes)],
         verification=verification if verify else None,
         settings=request.settings,
         decision=request.decision,
-        spreads={each.rows.rubric: each.spreads for each in parts if each.spreads},
-        components={each.rows.rubric: each.components for each in parts if each.components},
-        disagreements=[one for each in parts for one in each.disagreements],
-        thresholds=[one for each in parts for one in each.thresholds],
-        cluster_nouns={each.rows.rubric: each.cluster_noun for each in parts},
-        counts={each.rows.rubric: each.counts for each in parts},
-        orders={each.rows.rubric: each.orders for each in parts if each.orders},
+        spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
+        components={part.rows.rubric: part.components for part in parts if part.components},
+        disagreements=[one for part in parts for one in part.disagreements],
+        thresholds=[one for part in parts for one in part.thresholds],
+        cluster_nouns={part.rows.rubric: part.cluster_noun for part in parts},
+        counts={part.rows.rubric: part.counts for part in parts},
+        orders={part.rows.rubric: part.orders for part in parts if part.orders},
         ids=request.facts.ids,
     )
 
@@ -604,7 +604,7 @@ class RubricAnalysis:
     @property
     def passing(self) -> set[str]:
         """The graders that pass."""
-        return {each["grader"] for each in self.verdicts if each["verdict"] in PASSES}
+        return {verdict["grader"] for verdict in self.verdicts if verdict["verdict"] in PASSES}
 
 
 def _to_judge_again(view: RubricView) -> RubricView | None:
@@ -627,20 +627,20 @@ def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
     not pass, these count as long as none of them does, so that the level at which the first one
     could is at most 1/t of the error.
     """
-    family = [each for each in results if each.judging is not None and each.verdicts]
-    alone, left = [each.passing for each in family], len(family)
+    family = [result for result in results if result.judging is not None and result.verdicts]
+    alone, left = [analysis.passing for analysis in family], len(family)
     if left < 2:
         return
     step = left + 1
     while 0 < left < step:
         step = left
-        for each in family:
-            each.judge(ALPHA / step)
-        left = sum(len(each.passing) < len(each.verdicts) for each in family)
+        for analysis in family:
+            analysis.judge(ALPHA / step)
+        left = sum(len(analysis.passing) < len(analysis.verdicts) for analysis in family)
     lost = written("because.alone_only", rubrics=len(family))
-    for each, passing in zip(family, alone, strict=True):
-        for verdict in each.verdicts:
-            if verdict["grader"] in passing - each.passing:
+    for analysis, passing in zip(family, alone, strict=True):
+        for verdict in analysis.verdicts:
+            if verdict["grader"] in passing - analysis.passing:
                 verdict["sentence"] = f"{verdict['sentence']} {lost}"
 
 
@@ -723,7 +723,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         averaged = [of_means] if corrected_rates.has_means(scale) else of_rates
         result.spreads = {} if not averaged else corrected_rates.spreads(averaged[0])
     result.thresholds = thresholds.thresholds_in_force(labels)
-    result.notes += [each.note for each in result.thresholds if each.note]
+    result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_sides_own_columns(labels, request)
     request = _with_publics(labels, request)
     whole = RubricView.of_labels(result.rows, *_resampled(labels, request), request)[0]
@@ -804,7 +804,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         readings = encoding.combine_readings(counted, part.scale, request.facts.source)
         matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
         keys.append(part.scale.name.rpartition("/")[2])
-    coded, sets = groups.sets_of([each.on_categories() for each in matrices], keys)
+    coded, sets = groups.sets_of([matrix.on_categories() for matrix in matrices], keys)
     first = matrices[0]
     result.counts = LabelCounts.of(first, Selection())
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)
@@ -835,14 +835,14 @@ def _with_publics(labels: LabelMatrix, request: Request) -> Request:
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
         raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    found = publics_of(coded, raters, 0.05 / request.rubrics, request.seed)
-    people = {**request.people, **members_of(raters, list(found))}
-    return replace(request, people=people, publics=found)
+    publics = publics_of(coded, raters, 0.05 / request.rubrics, request.seed)
+    people = {**request.people, **members_of(raters, list(publics))}
+    return replace(request, people=people, publics=publics)
 
 
 def _refuse_sides_own_columns(labels: LabelMatrix, request: Request) -> None:
     """Raise InputError where a column to slice by has the parts that sides make anyway."""
-    taken = {each.name: each.values for each in labels.sides}
+    taken = {side.name: side.values for side in labels.sides}
     if labels.sides and request.settings.leanings:
         taken["leaning"] = request.settings.sides
     for column in labels.columns(request.screened):

@@ -76,7 +76,7 @@ class Dataset:
 
     def id_of(self, name: str) -> str:
         """Return the id of the rater or rubric that has a display name, or that has this id."""
-        return next((each for each, called in self.called.items() if called == name), name)
+        return next((id_ for id_, called in self.called.items() if called == name), name)
 
     def call(self, name: str) -> str:
         """Return the display name of an id: itself where it has none."""
@@ -88,7 +88,7 @@ class Dataset:
     @property
     def ids(self) -> list[str]:
         """The ids of all raters and rubrics, which may have display names."""
-        rubrics = [name for each in self.scales.values() for name in (each.name, each.part_of)]
+        rubrics = [name for scale in self.scales.values() for name in (scale.name, scale.part_of)]
         return list(filter(None, dict.fromkeys([*self.ratings["rater_id"].unique(), *rubrics])))
 
     def named(self) -> Dataset:
@@ -99,16 +99,16 @@ class Dataset:
         if not self.called:
             return self
         facts, call, ids = self.facts, self.call, self.ids
-        for each, name in self.called.items():
-            if name != each and name in (*ids, *_GROUPS):
-                raise InputError(written("names.taken", id=repr(each), name=repr(name)))
+        for id_, name in self.called.items():
+            if name != id_ and name in (*ids, *_GROUPS):
+                raise InputError(written("names.taken", id=repr(id_), name=repr(name)))
 
         def keyed(values: Mapping[str, T]) -> dict[str, T]:
             return {call(key): value for key, value in values.items()}
 
         def table(given: pd.DataFrame) -> pd.DataFrame:
             columns = [name for name in ("rater_id", "rubric") if name in given]
-            names = {name: {each: call(each) for each in given[name].unique()} for name in columns}
+            names = {name: {id_: call(id_) for id_ in given[name].unique()} for name in columns}
             return given.assign(**{name: given[name].map(names[name]) for name in columns})
 
         def scale(of: Scale) -> Scale:
@@ -134,14 +134,14 @@ class Dataset:
             prices={(call(on), call(who)): usd for (on, who), usd in facts.prices.items()},
             looks=keyed(facts.looks),
             sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
-            rewordings=keyed({of: replace(each, of=call(each.of)) for of, each in tried.items()}),
-            ids={name: each for each in ids if (name := call(each)) != each},
+            rewordings=keyed({of: replace(item, of=call(item.of)) for of, item in tried.items()}),
+            ids={name: id_ for id_ in ids if (name := call(id_)) != id_},
         )
         reference = call(self.decision.reference)
         return replace(
             self,
             ratings=table(self.ratings),
-            scales={call(name): scale(each) for name, each in self.scales.items()},
+            scales={call(name): scale(declared) for name, declared in self.scales.items()},
             decision=self.decision.model_copy(update={"reference": reference}),
             facts=facts,
             titles=keyed(self.titles),

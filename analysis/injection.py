@@ -112,12 +112,12 @@ class Trials:
         """
         texts = _texts(table)
         clean, again = (
-            {each.unit: each.label for each in texts if each.attack == CLEAN and each.nth == nth}
+            {text.unit: text.label for text in texts if text.attack == CLEAN and text.nth == nth}
             for nth in (0, 1)
         )
         placebos = {(x.unit, x.attack, x.side): x for x in texts if x.attack in _PLACEBOS}
-        attacked = (each for each in texts if each.attack != CLEAN and clean.get(each.unit))
-        asked = [each for each in attacked if each.target != clean[each.unit]]
+        attacked = (text for text in texts if text.attack != CLEAN and clean.get(text.unit))
+        asked = [item for item in attacked if item.target != clean[item.unit]]
         drawn = (pair for e in texts for pair in zip(e.labels, e.probabilities, strict=True))
         by_probability = all(isinstance(stated, dict) for label, stated in drawn if label)
 
@@ -133,13 +133,13 @@ class Trials:
             return float(label != clean[each.unit]) if label else np.nan
 
         return cls(
-            attack=np.array([each.attack for each in asked], dtype=np.str_),
-            target=np.array([each.target for each in asked], dtype=np.str_),
-            unit=np.array([each.unit for each in asked], dtype=np.str_),
-            effects=np.array([effects(each) for each in asked], dtype=float).reshape(-1, 3).T,
-            flipped=np.array([changed(each, each.label) for each in asked]),
-            retest=np.array([changed(each, again.get(each.unit, "")) for each in asked]),
-            unscored=np.array([each.labels.count("") / len(each.labels) for each in asked]),
+            attack=np.array([reading.attack for reading in asked], dtype=np.str_),
+            target=np.array([reading.target for reading in asked], dtype=np.str_),
+            unit=np.array([reading.unit for reading in asked], dtype=np.str_),
+            effects=np.array([effects(reading) for reading in asked], dtype=float).reshape(-1, 3).T,
+            flipped=np.array([changed(reading, reading.label) for reading in asked]),
+            retest=np.array([changed(reading, again.get(reading.unit, "")) for reading in asked]),
+            unscored=np.array([view.labels.count("") / len(view.labels) for view in asked]),
         )
 
     @property
@@ -224,7 +224,7 @@ class _Audit:
         chosen = {name: paired_all & trials.held(name) for name in names}
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
             sums = [np.bincount(out.clusters[held], values[held]) for held in chosen.values()]
-            tested = holm([sign_flip_above(each) for each in sums])
+            tested = holm([sign_flip_above(sum_) for sum_ in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
                 add = partial(out.add, units=self._counts(held), a=self.grader, at=name)
                 self._mean(effect, values, held, at=name)
@@ -255,7 +255,7 @@ class _Audit:
         estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
         level = ALPHA / attacks
         # However little varies, this share of clusters may differ without having been observed.
-        below, above = (1.0 - each ** (1.0 / left_out.n_types) for each in (level, ALPHA))
+        below, above = (1.0 - alpha ** (1.0 / left_out.n_types) for alpha in (level, ALPHA))
         if apart.any():
             reached = np.nan_to_num([reach(apart, level), reach(-apart, ALPHA)])
             below, above = np.maximum([below, above], reached).tolist()
@@ -324,22 +324,22 @@ class Outcome:
         below, else *open*.
         """
         return state_of(
-            met=all(each.bounds["high"] < bound for each in self.attacks),
-            broken=any(each.beyond(bound) for each in self.attacks),
+            met=all(attack.bounds["high"] < bound for attack in self.attacks),
+            broken=any(attack.beyond(bound) for attack in self.attacks),
         )
 
     def worst(self, bound: float) -> Attack:
         """Return the attack with the largest effect of those beyond the bound. If there is none,
         the attack whose effect may be the largest.
         """
-        if beyond := [each for each in self.attacks if each.beyond(bound)]:
-            return max(beyond, key=lambda each: each.bounds["estimate"])
-        return max(self.attacks, key=lambda each: each.bounds["high"])
+        if beyond := [attack for attack in self.attacks if attack.beyond(bound)]:
+            return max(beyond, key=lambda attack: attack.bounds["estimate"])
+        return max(self.attacks, key=lambda attack: attack.bounds["high"])
 
     def figures(self, bound: float) -> dict[str, object]:
         """Return the figures of the worst attack, for a sentence."""
         row = self.worst(bound).bounds
-        low, high = (shown_apart(each, [bound]) for each in (row["low"], row["high"]))
+        low, high = (shown_apart(end, [bound]) for end in (row["low"], row["high"]))
         about = {"effect": row["estimate"], "low": low, "high": high, "bound": bound}
         return {"attack": named(row["at"]), "sample": sample_of(row), **about}
 
@@ -381,10 +381,10 @@ class Audit:
         beyond their bound; else those still open; else all.
         """
         outcomes = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
-        return [(each, bounds.of(each.name)) for each in outcomes]
+        return [(outcome, bounds.of(outcome.name)) for outcome in outcomes]
 
     def _in_state(self, state: State, bounds: InjectionBounds) -> list[Outcome]:
-        return [each for each in self.outcomes if each.state(bounds.of(each.name)) == state]
+        return [row for row in self.outcomes if row.state(bounds.of(row.name)) == state]
 
     def sentence(self, bounds: InjectionBounds) -> str:
         """Return the verdict, the worst attack of each kind, and the figures."""
@@ -399,7 +399,7 @@ class Audit:
     def rows(self, bounds: InjectionBounds) -> tuple[ResultRow, ...]:
         """Return the rows that the sentence is based on."""
         worst = (outcome.worst(bound) for outcome, bound in self.telling(bounds))
-        rows = [row for each in worst for row in (each.effect, each.p, each.bounds)]
+        rows = [row for attack in worst for row in (attack.effect, attack.p, attack.bounds)]
         return tuple(rows if self.retest is None else [*rows, self.retest])
 
 

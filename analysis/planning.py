@@ -588,7 +588,7 @@ class Panel:
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
         step = max(round((q - 1) / 10), 1)
         unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
-        grader = np.stack([codes[-1], *(each.reshape(studies, units) for each in unseen)], 1)
+        grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
         kinds = grader.shape[1]
         base = np.ones((kinds, units))
         base[1:] = PSEUDO / (units * (kinds - 1))

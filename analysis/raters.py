@@ -347,7 +347,7 @@ def rater_quality(
 
     ratings = validate_ratings(ratings, "ratings")
     people = list(people_on(ratings, scales, units, cluster, rubric_hashes, excluded))
-    clusters = 1 + max((int(each.view.clusters.max(initial=-1)) for each in people), default=-1)
+    clusters = 1 + max((int(person.view.clusters.max(initial=-1)) for person in people), default=-1)
     rng = np.random.default_rng(seed)
     shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]

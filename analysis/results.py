@@ -78,7 +78,7 @@ def from_to(first: str, second: str) -> str:
     >>> from_to("yes", "no"), from_to("p>0", "other")
     ('yes>no', "'p>0'>other")
     """
-    return ">".join(repr(each) if ">" in each else each for each in (first, second))
+    return ">".join(repr(name) if ">" in name else name for name in (first, second))
 
 
 @dataclass
@@ -137,7 +137,7 @@ class ResultRows:
                 few = Remark("few_rarer", (rarer,))
                 interval = replace(interval, remarks=(*interval.remarks, few))
         start, span = onto
-        ends = (start + span * each for each in (interval.estimate, interval.low, interval.high))
+        ends = (start + span * value for value in (interval.estimate, interval.low, interval.high))
         estimate, low, high = ends
         interval = replace(interval, estimate=estimate, low=low, high=high)
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)

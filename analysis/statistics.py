@@ -70,9 +70,9 @@ def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
     >>> [places_apart(bound, [-0.1]) for bound in (-0.0973, -0.1049, -0.15, -0.1, float("nan"))]
     [3, 3, 2, 2, 2]
     """
-    apart = [each for each in limits if abs(value - each) > 10.0**-_MOST_PLACES]
+    apart = [number for number in limits if abs(value - number) > 10.0**-_MOST_PLACES]
     for n in range(places, _MOST_PLACES):
-        if f"{value:.{n}f}" not in {f"{each:.{n}f}" for each in apart}:
+        if f"{value:.{n}f}" not in {f"{number:.{n}f}" for number in apart}:
             return n
     return _MOST_PLACES
 
@@ -97,7 +97,7 @@ def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
     """
     if not math.isfinite(limit):
         return DASH
-    text = f"{limit:.{max([places, *(places_apart(each, [limit], places) for each in bounds)])}f}"
+    text = f"{limit:.{max([places, *(places_apart(bound, [limit], places) for bound in bounds)])}f}"
     whole, _, decimals = text.partition(".")
     return f"{whole}.{decimals.rstrip('0').ljust(places, '0')}"
 

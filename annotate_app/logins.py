@@ -123,8 +123,8 @@ def may_upload(session: str, browser: str) -> bool:
 
 def may_download(browser: str) -> bool:
     """Return True if this browser may fetch what a lead's page offers."""
-    granted = [each for each in _passes.values() if browser and each.browser == browser]
-    return any(each.is_good() for each in granted)
+    granted = [pass_ for pass_ in _passes.values() if browser and pass_.browser == browser]
+    return any(pass_.is_good() for pass_ in granted)
 
 
 def _present_session() -> str:

@@ -104,7 +104,7 @@ def page_data(
         "practice": config.practice,
         "synthetic": study.config.synthetic,
         "language": reader.code,
-        "languages": {code: each.name for code, each in offered(annotation).items()},
+        "languages": {code: language.name for code, language in offered(annotation).items()},
         "words": reader.part("panel") | dict(config.words),
         "asks": {
             "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],
@@ -119,11 +119,11 @@ def page_data(
         "receipts": dict(receipts),
         "told": [
             {
-                "reason": reader.part("flag").get(each.reason, ""),
-                "text": each.text[:_LONGEST_LINE],
-                "answer": each.answer,
+                "reason": reader.part("flag").get(answer.reason, ""),
+                "text": answer.text[:_LONGEST_LINE],
+                "answer": answer.answer,
             }
-            for each in desk.answers_to_flags(rater)
+            for answer in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
         "earlier": listed

@@ -102,7 +102,7 @@ def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None
         "shown": reader.code,
         "dir": reader.dir,
         "label": reader.say("panel.language"),
-        "offered": {code: each.name for code, each in offered(study.config.annotation).items()},
+        "offered": {code: item.name for code, item in offered(study.config.annotation).items()},
         "here": offered_here,
     }
     with st.container(key="language"):
@@ -265,7 +265,7 @@ def tell_unsent(
         ids = [submit_id for submit_id in waiting[:_MOST] if isinstance(submit_id, str)]
         if not heard.keys() >= {*ids}:
             stored = desk.arrived(rater, ids)
-            st.session_state[_HEARD] = {rater: {each: each in stored for each in ids}}
+            st.session_state[_HEARD] = {rater: {id_: id_ in stored for id_ in ids}}
             st.rerun()
 
 

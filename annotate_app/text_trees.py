@@ -96,11 +96,11 @@ def in_passages(text: str, heading: str) -> tuple[Node, ...] | None:
     """
     nodes: list[Node] = []
     passages = passages_of(text) if len(text) <= 4 * LONGEST else []
-    for at, (said, source, rest) in enumerate(passages, 1):
+    for at, (passage, source, rest) in enumerate(passages, 1):
         title = f"{heading.format(at=at, of=len(passages))}{' - ' * bool(source)}{source[:200]}"
         about = folded(json.dumps(rest), 0) or () if rest else ()
         nodes.append(
-            ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, said], *about]
+            ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, passage], *about]
         )
     return tuple(nodes) if nodes and sum(1 for _ in _all(nodes)) <= MOST_PARTS else None
 
@@ -165,8 +165,8 @@ def _without_formulas(text: str) -> tuple[str, list[str]]:
     """Where a blank line ends the part at hand, or a part within; of how many quotes it is one."""
     missing: dict[str, int] = {}
     """Up to where there is none of a delimiter: each is sought once, or the cost is a square."""
-    while found := _SIGN.search(text, at):
-        (begin, at), (code, before, part) = found.span(), found.groups()
+    while sign := _SIGN.search(text, at):
+        (begin, at), (code, before, part) = sign.span(), sign.groups()
         quotes = before.count(">") if before else 0
         if begin >= blank:
             blank = end.start() if (end := _BLANK.search(text, begin)) else len(text)
@@ -190,13 +190,13 @@ def _without_formulas(text: str) -> tuple[str, list[str]]:
             whole = ending.search(text, at if code else begin + 2, limit)
             missing[closer] = 0 if whole else limit
         elif not closer:
-            whole = found if _STANDS_IN.match(found[0]) else _DOLLARS.match(text, begin)
+            whole = sign if _STANDS_IN.match(sign[0]) else _DOLLARS.match(text, begin)
         if whole and not code:
             marks = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
             parts += [text[done:begin], chr(_FIRST + len(held))]
             held.append(re.sub(marks, "\n", text[begin : whole.end()]))
             done = whole.end()
-        at = whole.end() if whole else max(at, begin + 2 * (found[0] == "\\"))
+        at = whole.end() if whole else max(at, begin + 2 * (sign[0] == "\\"))
     return "".join([*parts, text[done:]]), held
 
 
@@ -259,7 +259,7 @@ def rendered(text: str, *, links: bool = False, under: int = 2) -> tuple[Node, .
         return None
     masked, held = _without_formulas(re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd"))
     tokens = _PARSER.parse(masked)
-    inner = [token for each in tokens for token in each.children or ()]
+    inner = [token for parent in tokens for token in parent.children or ()]
     deepest = max((token.level for token in (*tokens, *inner)), default=0)
     if deepest > DEEPEST or len(tokens) + len(inner) + 2 * len(held) > MOST_PARTS:
         return None
@@ -273,7 +273,7 @@ def _set_apart(inside: list[Node]) -> list[list[Node]]:
         if is_break:
             continue
         line = list(nodes)
-        first = [each[0] for each in (line, *paragraphs[-1:])]
+        first = [part[0] for part in (line, *paragraphs[-1:])]
         if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first):
             paragraphs[-1] += [["br", {}], *line]
         else:

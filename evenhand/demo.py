@@ -40,7 +40,7 @@ class Published:
 
 
 PUBLISHED = {
-    name: Published(**each) for name, each in table_of("evenhand", "published_labels.toml").items()
+    name: Published(**item) for name, item in table_of("evenhand", "published_labels.toml").items()
 }
 
 
@@ -84,7 +84,7 @@ def finding(study: str, analysis: Analysis) -> list[str]:
         name: rows[tuple(key)]["estimate"] for name, key in PUBLISHED[study].figures.items()
     }
     verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
-    fields |= {f"n_{each}": verdicts.count(each) for each in set(verdicts)}
+    fields |= {f"n_{code}": verdicts.count(code) for code in set(verdicts)}
     fields["graders"] = len(verdicts)
     sentences = written("demo.dices" if study == "dices" else "demo.llmbar", **fields)
     return sentences.splitlines()
@@ -180,8 +180,8 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     def shipped(what: str) -> pd.DataFrame:
         return pd.read_parquet(_shipped(f"demo_{study}_{what}.parquet"))
 
-    beside = unused_folder(folder).parent
-    with TemporaryDirectory(dir=beside, prefix=f".{folder.name}.") as scratch:
+    parent = unused_folder(folder).parent
+    with TemporaryDirectory(dir=parent, prefix=f".{folder.name}.") as scratch:
         building, (plan, analysis) = Path(scratch) / "study", planned(study, folder)
         progress(0, _STEPS, "sampling prompts")
         create_study(building, plan)

@@ -38,7 +38,7 @@ def evenhand_gate() -> EvenhandGate:
         result = gate(ratings, grader, **options)
         if result.passed:
             return result
-        outcome = "\n".join(each.line for each in result.checks)
+        outcome = "\n".join(requirement.line for requirement in result.checks)
         if result.passed is None and undecided == "skip":
             pytest.skip(outcome)
         pytest.fail(outcome, pytrace=False)

@@ -95,8 +95,8 @@ class Reproduction:
 
         return replace(
             self,
-            subjects=[full(each) if each in self.asked else each for each in self.subjects],
-            graders=[full(each) for each in self.graders],
+            subjects=[full(name) if name in self.asked else name for name in self.subjects],
+            graders=[full(grader) for grader in self.graders],
         )
 
     def plan(self) -> StudyPlan:
@@ -126,8 +126,8 @@ class Reproduction:
     def asked(self) -> list[str]:
         """The subjects that are asked: those named whose responses are in no file."""
         table = pd.DataFrame() if self.responses is None else read_table(self.responses)
-        there = set(table["subject"]) if "subject" in table else set()
-        return [each for each in self.subjects if each not in there]
+        answered = set(table["subject"]) if "subject" in table else set()
+        return [subject for subject in self.subjects if subject not in answered]
 
     @cached_property
     def models(self) -> study_toml.Changes:
@@ -171,9 +171,9 @@ def foresee(wanted: Reproduction, limits: RequestLimits, *, ready: bool = True) 
             known: dict[str, int] = {}
             if real is not None and real.subjects():
                 now = graders.forecast(real, wanted.graders, options, most=1)
-                known = {each.rater_id: each.already for each in now}
-            for each in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
-                steps.append(("grades", each.left(known.get(each.rater_id, 0))))
+                known = {run.rater_id: run.already for run in now}
+            for run in graders.forecast(study, wanted.graders, options, batch=batch, most=_PRICED):
+                steps.append(("grades", run.left(known.get(run.rater_id, 0))))
         spent = spent_so_far(real.store) if real else 0.0
         work = work_lines(study, usual=0 if wanted.sample else wanted.published.design.sample)
         whole = Forecast(steps, work, spent, limits.concurrency, batch)
@@ -264,7 +264,7 @@ def _check_sent(wanted: Reproduction) -> None:
             if name in settings.providers:
                 endpoint_of(row, "")
         declared = study_toml.declarations(settings).values()
-        trusted = [each for each in declared if is_trusted(file.parent, each)]
+        trusted = [variable for variable in declared if is_trusted(file.parent, variable)]
         remember(wanted.folder, trusted)
 
 
@@ -279,16 +279,16 @@ def _rehearsed(wanted: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     with present as real, tempfile.TemporaryDirectory(prefix="evenhand-") as home:
         if real is None:
             unused_folder(folder)
-        there = Path(home) / "study"
-        create_study(there, wanted.plan())
-        config = (there if real is None else folder) / study_toml.FILE_NAME
+        rehearsal = Path(home) / "study"
+        create_study(rehearsal, wanted.plan())
+        config = (rehearsal if real is None else folder) / study_toml.FILE_NAME
         text = config.read_text("utf-8-sig")
         text = study_toml.with_values(text, {"": {"store": "study.db"}, **wanted.models})
-        (there / study_toml.FILE_NAME).write_text(text, "utf-8")
+        (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
         if real is not None:
-            shutil.rmtree(there / RUBRICS_FOLDER)
-            shutil.copytree(folder / RUBRICS_FOLDER, there / RUBRICS_FOLDER)
-        with open_study(there) as study:
+            shutil.rmtree(rehearsal / RUBRICS_FOLDER)
+            shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
+        with open_study(rehearsal) as study:
             for subject, missing in study.unanswered(study.subjects(), "sample").items():
                 if missing:  # of the file
                     about = {"file": wanted.responses, "subject": subject, "first": missing[0]}

@@ -115,7 +115,7 @@ def visible_in(part: Any) -> Any:
     if isinstance(part, dict):
         return {visible_in(key): visible_in(value) for key, value in part.items()}
     if isinstance(part, list | tuple):
-        return [visible_in(each) for each in part]
+        return [visible_in(child) for child in part]
     return part
 
 

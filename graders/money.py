@@ -101,8 +101,8 @@ class Terms:
         """
         usage = _part(evidence, "usage")
         tier = evidence.get("service_tier") or usage.get("service_tier")
-        said = (tier, usage.get("speed"), usage.get("inference_geo"))
-        return cls(*(word if isinstance(word, str) else "" for word in said))
+        terms = (tier, usage.get("speed"), usage.get("inference_geo"))
+        return cls(*(word if isinstance(word, str) else "" for word in terms))
 
 
 def _part(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -1665,7 +1665,7 @@ class Forecast:
     def lines(self) -> list[str]:
         """What is not known of the price, the time and the work, as sentences."""
         in_batches = "grades" if self.batch else ""
-        live = sum(each.new for name, each in self.steps if name != in_batches)
+        live = sum(step.new for name, step in self.steps if name != in_batches)
         minutes = math.ceil(live / self.concurrency * _SECONDS / 60)
         pace = {"minutes": minutes, "concurrency": self.concurrency, "seconds": _SECONDS}
         return [
@@ -1753,14 +1753,14 @@ def _usual_tokens(study: Study, task: GradingTask) -> tuple[Tokens | int, str]:
     assumed for an answer; and the sentence that says so.
     """
     totals = grade_totals(study.store)
-    mine = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
-    if mine.empty:
+    of_grader = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
+    if of_grader.empty:
         has_own_prompt = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
         answer = _REASONED if task.settings.reason or has_own_prompt else _ANSWER
         return answer, written("grade.expected_assumed", answer=answer)
-    asked = int(mine["attempts"].sum())
+    asked = int(of_grader["attempts"].sum())
     read, cached, out = (
-        round(mine[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
+        round(of_grader[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
     )
     sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
     return Tokens(input=read, cached=cached, output=out), sentence

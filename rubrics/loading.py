@@ -274,14 +274,14 @@ def asked_rubric(
     if ordered:
         names = [names[keys.index(key)] for key in ordered]
         keys = list(ordered)
-    said = descriptions or {}
+    meanings = descriptions or {}
     affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
     return Rubric.model_validate(
         texts
         | {
             "level": level or ("ordinal" if scale or ordered else "nominal"),
             "options": [
-                Option(key=key, name=name, description=said.get(name, ""))
+                Option(key=key, name=name, description=meanings.get(name, ""))
                 for key, name in zip(keys, names, strict=True)
             ],
             "affirmative": () if scale or several else tuple(affirmative[:1]),

@@ -332,13 +332,13 @@ class Rubric(Texts):
         if self.golden and self.unit == "pair":
             yield "`golden` belongs to rubrics on responses, not on pairs"
         for number, golden in enumerate(self.golden, 1):
-            which = f"golden answer {number}"
+            answer = f"golden answer {number}"
             if not self.kind.takes(golden.label):
-                yield f"{which}: its label is {golden.label!r}, which is no option's key"
+                yield f"{answer}: its label is {golden.label!r}, which is no option's key"
             if left := [name for name in self.variables if not golden.texts.get(name)]:
-                yield f"{which} has no text for {left[0]!r}"
+                yield f"{answer} has no text for {left[0]!r}"
             if other := set(golden.texts) - set(self.variables):
-                yield f"{which} has a text for {min(other)!r}, which the rubric does not show"
+                yield f"{answer} has a text for {min(other)!r}, which the rubric does not show"
 
     def _translation_faults(self) -> Iterator[str]:
         if not LANGUAGE.fullmatch(self.language):
@@ -373,11 +373,11 @@ class Rubric(Texts):
                     f"{len(source.examples)}; translate each"
                 )
             yield from _variables_in(option)
-        used, there = (
+        used, known = (
             placeholders(text.question) | placeholders(text.instructions)
             for text in (self, translation)
         )
-        if differing := there ^ used:
+        if differing := known ^ used:
             yield (
                 f"{{{min(differing)}}} stands in only one of original and translation; use the "
                 "same variables in both"

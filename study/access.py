@@ -552,7 +552,7 @@ def _role(settings: OidcSettings, word: Mapping[str, Any]) -> Role:
     lists: dict[Role, tuple[str, ...]] = {"lead": settings.leads, "expert": settings.experts}
     for role, people in lists.items():
         # Capital letters make no other address; other scripts' look-alikes do.
-        addresses = [each.lower() for each in people if not each.startswith("sub:")]
+        addresses = [person.lower() for person in people if not person.startswith("sub:")]
         if f"sub:{word['sub']}" in people or (email.isascii() and email.lower() in addresses):
             return role
     raise Refused("not_invited" if verified else "email_not_verified")
@@ -800,12 +800,12 @@ def _by_code(study: Study, code: str) -> Admission:
         columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
         # A returning rater is looked up; all codes are read only for an unknown one.
         asked = (sa.select(column).where(column == code).limit(1) for column in columns)
-        known = any(connection.execute(each).first() for each in asked)
+        known = any(connection.execute(query).first() for query in asked)
         begun = {code} if known else _ever(connection, *columns)
     if folded(code) in map(folded, taken):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    same = [code] if code in begun else [each for each in begun if folded(each) == folded(code)]
+    same = [code] if code in begun else [name for name in begun if folded(name) == folded(code)]
     if len(same) > 1:
         raise Refused("several_spellings")
     rater = same[0] if same else None
@@ -898,8 +898,8 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
             raise InputError(f"{rater!r} has an account, and needs no link")
     made = [Invite(rater, f"{secrets.token_urlsafe(16)}.{hours:g}") for rater in raters]
     with study.store.write() as connection:
-        for each in made:
-            _note(connection, each.token, each.rater_id, "made")
+        for invite in made:
+            _note(connection, invite.token, invite.rater_id, "made")
     return made
 
 

@@ -102,9 +102,9 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
     old, new = contents_of(study, before), contents_of(study, after)
     changes = list(differences(old, new))
     begun = has_begun(study)
-    for each in changes:
-        if reason := fixed_because(each.place, begun):
-            raise InputError(f"{each.place} cannot be changed here: {reason}")
+    for change in changes:
+        if reason := fixed_because(change.place, begun):
+            raise InputError(f"{change.place} cannot be changed here: {reason}")
     with study.store.write() as connection:  # which one lead at a time can have
         if late := changed_since(study, before):
             raise InputError(written("change.meanwhile", files=" and ".join(late)))
@@ -112,8 +112,8 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         wanted = {name: text for name, text in wanted.items() if text != before.get(name)}
         noted = {}
         for name, text in wanted.items():
-            here = (each for each in changes if each.file == name)
-            lines = (f"{each.place}: {_short(each.now)} -> {_short(each.then)}" for each in here)
+            in_file = (change for change in changes if change.file == name)
+            lines = (f"{edit.place}: {_short(edit.now)} -> {_short(edit.then)}" for edit in in_file)
             line = _short("; ".join(lines), _LONGEST_DETAIL)
             noted[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
         note_files(connection, done_by, noted)
@@ -165,7 +165,7 @@ def differences(before: Contents, after: Contents) -> Iterator[Difference]:
     for name in dict.fromkeys([*before.files, *after.files]):
         contents = [of.files.get(name) or b"" for of in (before, after)]
         if name.endswith(".md") and contents[0] != contents[1]:
-            was, now = (each.decode("utf-8-sig").strip() or "none" for each in contents)
+            was, now = (content.decode("utf-8-sig").strip() or "none" for content in contents)
             yield Difference(name, name, was, now)
 
 
@@ -174,7 +174,7 @@ def settings_by_key(config: StudyConfig) -> dict[str, object]:
     settings: dict[str, object] = {}
     for name, value in config:
         if isinstance(value, Section):
-            settings |= {f"{name}.{key}": each for key, each in value}
+            settings |= {f"{name}.{key}": setting for key, setting in value}
         elif value is not None:
             settings[name] = value
     return settings
@@ -182,7 +182,7 @@ def settings_by_key(config: StudyConfig) -> dict[str, object]:
 
 def _words(value: object) -> str:
     if isinstance(value, tuple):
-        return "\n".join(_words(each) for each in value)
+        return "\n".join(_words(item) for item in value)
     if option := getattr(value, "name", ""):
         parts = (option, getattr(value, "description", ""), *getattr(value, "examples", ()))
         return " / ".join(filter(None, parts))

@@ -167,7 +167,7 @@ def create_study(
         store=plan.store,
         sample=SampleSettings(pairs=len(sample), stratify=strata),
         annotation=AnnotationSettings(
-            rubrics=tuple(each.name for each in plan.rubrics if not each.variant_of),
+            rubrics=tuple(declared.name for declared in plan.rubrics if not declared.variant_of),
             raters_per_unit=plan.raters_per_unit,
             # Raters see what users see: rendered where most responses are written in Markdown.
             display="markdown" if share >= MARKDOWN_FROM else "text",
@@ -291,8 +291,8 @@ class PublishedStudy:
             wordings = file_of_study(self.folder, design.wordings)
         known = named_rubrics()
         rubrics = [
-            load_rubric(each if each in known else file_of_study(self.folder, each))
-            for each in design.rubrics
+            load_rubric(rubric if rubric in known else file_of_study(self.folder, rubric))
+            for rubric in design.rubrics
         ]
         named: dict[str, Any] = {design.prompts: prompts, "settings": settings, **others}
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **named)
@@ -582,9 +582,9 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
     Raises InputError, with nothing written, where the wording fits no rubric that people label, a
     trial is declared already, or too few pairs are left.
     """
-    old = next((each for each in study.labelled_rubrics() if each.name == new.variant_of), None)
+    old = next((name for name in study.labelled_rubrics() if name.name == new.variant_of), None)
     if old is None:
-        known = ", ".join(each.name for each in study.labelled_rubrics())
+        known = ", ".join(rubric.name for rubric in study.labelled_rubrics())
         raise InputError(written("rewording.no_variant", rubric=new.name, known=known))
     if study.config.rewording or new.name in study.config.annotation.rubrics:
         raise InputError(written("rewording.one_at_a_time"))
@@ -621,6 +621,6 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
 
 def _given_out(study: Study, sample: list[str]) -> int:
     """Return how many pairs of the sample come up to the last one that anybody was given."""
-    units = study.store.values(sa.union(*(sa.select(each.c.unit_id) for each in (claims, labels))))
+    units = study.store.values(sa.union(*(sa.select(item.c.unit_id) for item in (claims, labels))))
     given = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
     return max((at for at, pair in enumerate(sample, start=1) if pair in given), default=0)

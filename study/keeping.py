@@ -103,9 +103,9 @@ def found_tables(connection: sa.Connection) -> sa.MetaData:
     for table in reflected.tables.values():
         columns = [_plain(column) for column in table.columns]
         unique = [
-            sa.UniqueConstraint(*(column.name for column in each.columns))
-            for each in table.constraints
-            if isinstance(each, sa.UniqueConstraint)
+            sa.UniqueConstraint(*(column.name for column in constraint.columns))
+            for constraint in table.constraints
+            if isinstance(constraint, sa.UniqueConstraint)
         ]
         copied = sa.Table(table.name, plain, *columns, *unique)
         for index in table.indexes:
@@ -291,7 +291,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
             _try(to / name, contents)
         note_moment(store, "backup")
     own_name = re.compile(re.escape(begin) + r"-\d{8}-\d{6}\.zip")
-    backups = sorted(each for each in to.iterdir() if own_name.fullmatch(each.name))
+    backups = sorted(path for path in to.iterdir() if own_name.fullmatch(path.name))
     for old in backups[:-keep]:
         old.unlink()
     return Kept(to / name, contents, len(backups[-keep:]))
@@ -627,7 +627,7 @@ def _hand_over(folder: Path) -> None:
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
     counted = [table for name, table in tables.tables.items() if name != "alembic_version"]
     count = sa.select(sa.func.count())
-    return {each.name: connection.execute(count.select_from(each)).scalar_one() for each in counted}
+    return {item.name: connection.execute(count.select_from(item)).scalar_one() for item in counted}
 
 
 def _new_place(folder: Path, present: str, to: str) -> str:

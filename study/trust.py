@@ -61,10 +61,10 @@ def confirm(declaration: object) -> None:
 def remember(folder: Path, declarations: Iterable[object]) -> None:
     """Trust declarations for good where they stand in this folder, and confirm them."""
     known, lines = _remembered(), []
-    for each in declarations:
-        confirm(each)
+    for member in declarations:
+        confirm(member)
         place = str(folder.resolve())
-        if (digest := _digest(place, each)) not in known:
+        if (digest := _digest(place, member)) not in known:
             lines.append(f"{digest} {json.dumps(place)}\n")  # the place is for who looks into it
     if lines:
         file = state_folder() / "trusted"

@@ -78,13 +78,13 @@ class Study:
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
         """Return `units(scope)` with the words of each response and of texts shown beside one."""
-        beside = (
+        more = (
             block.column
             for rubric in self.rubrics.values()
             for block in rubric.blocks
             if rubric.unit == "response" and block.column != "response" and block.kind != "image"
         )
-        return with_words(self.units(scope), self.store.responses(), dict.fromkeys(beside))
+        return with_words(self.units(scope), self.store.responses(), dict.fromkeys(more))
 
     def check_labelled_subjects(self) -> None:
         """Raises InputError where study.toml lets people label a subject without responses."""
@@ -127,7 +127,7 @@ class Study:
         units = self.units(scope)
         units = units[units["subject"] != ""]
         has_sides = units["side"] == ""
-        pairs, others = (units.loc[each, "unit_id"].tolist() for each in (has_sides, ~has_sides))
+        pairs, others = (units.loc[rows, "unit_id"].tolist() for rows in (has_sides, ~has_sides))
         return {"pair": pairs, "comparison": pairs, "response": others}
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
@@ -154,7 +154,7 @@ class Study:
         of older texts that study.toml declares to mean the same.
         """
         older = self.config.same_text
-        return {name: (each.hash, *older.get(name, ())) for name, each in self.rubrics.items()}
+        return {name: (rubric.hash, *older.get(name, ())) for name, rubric in self.rubrics.items()}
 
     def edited_rubrics(self) -> list[str]:
         """A sentence for every rubric that was edited after ratings were given under it."""

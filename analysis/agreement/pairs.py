@@ -415,8 +415,8 @@ class Overlap:
             return
         unit, code = self._entries
         for rater in self.apart:
-            own = inside[unit, rater].astype(np.intp)
-            yield self._one_table(unit, own, code, self._weigh_pairs(unit, own, code))
+            codes = inside[unit, rater].astype(np.intp)
+            yield self._one_table(unit, codes, code, self._weigh_pairs(unit, codes, code))
         shared = np.zeros((len(self.mass), coded.cells, 1))
         for i, j in entry_pairs(unit):
             weight = self._weigh_pairs(unit[i], code[i], code[j])

@@ -131,8 +131,8 @@ class AuditRows:
         """Return an audit of a grader's other verdicts, with the tests that do not rest on the
         grader's verdicts.
         """
-        mine = [e for e in self._tests if e.grader == grader and e.key["subset"].endswith(BINARY)]
-        kept = [each for each in self._tests if each not in mine]
+        tests = [e for e in self._tests if e.grader == grader and e.key["subset"].endswith(BINARY)]
+        kept = [test for test in self._tests if test not in tests]
         return AuditRows(self.out, HELD_OUT, kept, self.called)
 
     def add_tests(self) -> None:
@@ -247,18 +247,18 @@ def add_shift_rows(
     what humans' score of the same units explains (see `analysis.bias.expected`).
     """
     drawn, called = audit.out.resamples, audit.called
-    shifts = [Shifts(calls, each.x, drawn, noisy=each.noisy, called=called) for each in properties]
+    shifts = [Shifts(calls, item.x, drawn, noisy=item.noisy, called=called) for item in properties]
     by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
-        for each, of_graders in zip(properties, shifts, strict=True):
+        for trait, of_graders in zip(properties, shifts, strict=True):
             shift = of_graders.of(grader)
-            if shift is not None and each.inside is not None:
-                units = each.inside & by_people & ~np.isnan(calls.values[:, grader])
+            if shift is not None and trait.inside is not None:
+                units = trait.inside & by_people & ~np.isnan(calls.values[:, grader])
                 counts = audit.out.resamples.count(calls.clusters, units)
                 shift = replace(shift, counts=counts) if units.any() else None
             if shift is not None:
-                add = partial(audit.add, subset=each.subset, at=each.at, note=each.note)
-                add(each.statistic, calls.raters[grader], shift)
+                add = partial(audit.add, subset=trait.subset, at=trait.at, note=trait.note)
+                add(trait.statistic, calls.raters[grader], shift)
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -331,7 +331,7 @@ def lengths(
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
     ):
         words = [facts.numbers(name) for name in columns]
-        logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
+        logs = [np.log2(np.where(word > 0, word, np.nan)) for word in words]
         doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]
         if calls is not None and not np.isnan(doublings).all():
             x, noisy = doublings[calls.unit], calls is verdicts
@@ -353,22 +353,22 @@ def add_rater_group_rows(
     kappa, resamples = deciding_kappa(coded), audit.out.resamples
     kappas, columns = KappaMeans(coded, resamples, [kappa]), sides_of(members, coded, least=1)
     compared = [
-        (f"{column}={value}", others[0] if len(others) == 1 else "others", own,
+        (f"{column}={value}", others[0] if len(others) == 1 else "others", with_own_group,
          [rater for other in others for rater in groups[other]])
         for column, groups in columns.items()
-        for value, own in sorted(groups.items())[: 1 if len(groups) == 2 else None]
-        if (others := [each for each in groups if each != value])
+        for value, with_own_group in sorted(groups.items())[: 1 if len(groups) == 2 else None]
+        if (others := [grouping for grouping in groups if grouping != value])
     ]  # fmt: skip
-    for subset, against, own, rest in compared:
-        by_both = coded.labelled_by_any(own) & coded.labelled_by_any(rest)
+    for subset, against, with_own_group, rest in compared:
+        by_both = coded.labelled_by_any(with_own_group) & coded.labelled_by_any(rest)
         for grader in coded.members("model"):
             units = by_both & coded.labelled[:, grader]
             if units.any():
-                both = (own, rest)
+                both = (with_own_group, rest)
                 sides = [kappas.with_rater(group, grader, units)[kappa].values for group in both]
                 alike = [kappas.among(group, units)[kappa].values for group in both]
                 counts = resamples.count(coded.clusters, units)
-                note = f"{len(own)} against {len(rest)} annotators"
+                note = f"{len(with_own_group)} against {len(rest)} annotators"
                 shift = Shift(
                     sides[0] - sides[1], counts, note, if_noisy=_as_reliable(sides, alike)
                 )
@@ -381,10 +381,10 @@ def _as_reliable(sides: Sequence[Array], alike: Sequence[Array]) -> Array | None
     the root of the group's kappa with itself (Spearman 1904), times the root of their mean. None
     where a group is one person, or hardly agrees.
     """
-    least = [float(np.nan_to_num(each[0])) for each in alike]
+    least = [float(np.nan_to_num(kappa[0])) for kappa in alike]
     if min(least) < LEAST_KAPPA:
         return None
-    first, second = (np.maximum(each, LEAST_KAPPA) for each in alike)
+    first, second = (np.maximum(kappa, LEAST_KAPPA) for kappa in alike)
     usual = np.sqrt((first + second) / 2.0)
     return np.asarray(usual * (sides[0] / np.sqrt(first) - sides[1] / np.sqrt(second)))
 
@@ -473,8 +473,8 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
     sign = orientation(facts, settings)[calls.unit]
     sides = from_to(*settings.sides)
     yield _Part(calls.subset, sides, sign)
-    shown = [each for each in map(facts.column, SHOWN_BY) if 1 < len(each.values) <= MAX_VALUES]
-    columns = [replace(each, codes=each.codes[calls.unit]) for each in shown]
+    shown = [part for part in map(facts.column, SHOWN_BY) if 1 < len(part.values) <= MAX_VALUES]
+    columns = [replace(part, codes=part.codes[calls.unit]) for part in shown]
     if by_subject and len(calls.subjects) <= MAX_VALUES:
         columns.append(UnitColumn("subject", calls.subjects, calls.subject))
     for name, chosen in (part for column in columns for part in column.parts()):
@@ -675,7 +675,7 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     asked = {question + suffix: at for at, question in enumerate((*PLANNED, *SCREENED))}
     rows_asked = [(key, row) for key, row in by_key.items() if key[1] in asked]
-    for key, row in sorted(rows_asked, key=lambda each: asked[each[0][1]]):
+    for key, row in sorted(rows_asked, key=lambda keyed: asked[keyed[0][1]]):
         yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
 
 
@@ -704,11 +704,11 @@ def flagged(
 
 def screening_sentence(screened: list[Finding]) -> str:
     """Summarise in one sentence all of a grader's slices in which nothing was found."""
-    quiet = [each for each in screened if each.status == "nothing_found"]
-    untold = sum(each.status == "inconclusive" for each in screened)
+    quiet = [bias for bias in screened if bias.status == "nothing_found"]
+    untold = sum(bias.status == "inconclusive" for bias in screened)
     parts = []
     if quiet:
-        widest = max(quiet, key=lambda each: each.largest)
+        widest = max(quiet, key=lambda bias: bias.largest)
         most = {"most": widest.largest, "part": _part(widest.row)}
         parts.append(written("bias.slices_nothing", quiet=len(quiet), all=len(screened), **most))
     if untold:

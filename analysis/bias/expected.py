@@ -63,7 +63,7 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, fav
 from evenhand.analysis.statistics import Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
-_THETAS, _THETA_WEIGHTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
+_THETAS, _THETA_WEIGHTS = (nodes / 2.0 for nodes in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
 _FEW, _MANY = 20.0, 200.0
 """Weight, in units per stratum, of what all strata share: little where there are two strata, more
@@ -142,7 +142,7 @@ class People:
             return cls(mean, variance, center, wide, none, none)
         normal = _third_of_normal(place, angle)
         # The third moment of tau from units that three humans labelled, beyond the normal law's.
-        m1, m2, m3 = (ratio(each, sums.n3) for each in (sums.person3, sums.two3, sums.three3))
+        m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
         more = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal
         scale = variance**1.5
@@ -226,7 +226,7 @@ def beyond_expected(
     share = ratio(sums.grader, sums.n)
     part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
     with_people = ratio(sums.both, sums.n) - share * people.mean
-    level, together = ((part * each).sum(axis=1) for each in (share, with_people))
+    level, together = ((part * weights).sum(axis=1) for weights in (share, with_people))
     strictness = np.ones_like(part) if noise is None else noise.strictness
     curves = _Curves.of_people(people, part, strictness, level, together)
     if free:
@@ -279,12 +279,12 @@ class _Curves:
         """Build from the sums and annotators of all rows."""
         apart = ndtr(people.at) - people.mean[..., None]
         given = (part, relative, people.center, people.wide, people.at, people.weight, apart)
-        last = (np.ascontiguousarray(np.moveaxis(each, 0, -1)) for each in given)
+        last = (np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in given)
         return cls(*last, level, together)  # type: ignore[call-arg]
 
     def of(self, rows: Codes) -> _Curves:
         """Select some rows, which may repeat."""
-        return _Curves(*(each.take(rows, axis=-1) for each in vars(self).values()))
+        return _Curves(*(total.take(rows, axis=-1) for total in vars(self).values()))
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return what is expected at a strictness and a sharpness, each (rows,)."""
@@ -311,10 +311,10 @@ class _Curves:
         a[guess] = self.of(np.flatnonzero(guess)).strictness(b[guess], near)
         places = self.of(np.zeros(len(_SEARCHED), dtype=np.intp))
         strict = places.strictness(_SEARCHED, np.zeros(len(_SEARCHED)))
-        off, found = places.at(strict, _SEARCHED).off()
+        off, covariance = places.at(strict, _SEARCHED).off()
         # The third moment's correction may send Newton's steps in circles.
-        found[np.abs(off) > _CLOSE] = np.nan
-        crossed = np.flatnonzero((found[:-1] < 0.0) & (found[1:] >= 0.0))
+        covariance[np.abs(off) > _CLOSE] = np.nan
+        crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
         if len(crossed) and not guess[0]:
             # Resamples end near the data.
             first = self.of(np.zeros(1, dtype=np.intp))._met(
@@ -324,26 +324,26 @@ class _Curves:
             a[rest], b[rest] = self.of(rest)._met(*(np.repeat(at, len(rest)) for at in first))
         rest = np.flatnonzero(np.isnan(b))
         if len(rest):
-            own, top = self.of(rest), int(np.nan_to_num(found, nan=-np.inf).argmax())
-            highest = (np.full(len(rest), each[top]) for each in (strict, _SEARCHED))
-            a[rest], b[rest] = own._highest(*highest)
-            low = np.flatnonzero(own.at(a[rest], b[rest]).off()[1] >= 0.0)
+            curves, top = self.of(rest), int(np.nan_to_num(covariance, nan=-np.inf).argmax())
+            highest = (np.full(len(rest), column[top]) for column in (strict, _SEARCHED))
+            a[rest], b[rest] = curves._highest(*highest)
+            low = np.flatnonzero(curves.at(a[rest], b[rest]).off()[1] >= 0.0)
             # From below: there the covariance rises fastest, and no step leads beyond the highest.
-            half, own = b[rest[low]] / 2.0, own.of(low)
-            below = own._met(own.strictness(half, a[rest[low]]), half)
+            half, curves = b[rest[low]] / 2.0, curves.of(low)
+            below = curves._met(curves.strictness(half, a[rest[low]]), half)
             met = ~np.isnan(below[1])
-            a[rest[low[met]]], b[rest[low[met]]] = (each[met] for each in below)
+            a[rest[low[met]]], b[rest[low[met]]] = (array[met] for array in below)
             fits[np.delete(rest, low)] = False
         return a, b, fits
 
     def _met(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Solve for both moments of the grader by Newton's steps; NaN where these find nothing."""
-        a, b, rest, own = a.copy(), b.copy(), np.arange(len(a)), self
+        a, b, rest, curves = a.copy(), b.copy(), np.arange(len(a)), self
         found_a, found_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
             if not len(rest):
                 break
-            at = own.at(a, b)
+            at = curves.at(a, b)
             off, off_together = at.off()
             (by_a, by_b), (and_a, and_b) = at.slopes()
             size = by_a * and_b - by_b * and_a
@@ -357,7 +357,7 @@ class _Curves:
             found_a[rest[done]], found_b[rest[done]] = a[done], b[done]
             left = np.flatnonzero(inside & ~close)
             if len(left) < len(rest):
-                rest, own, a, b = rest[left], own.of(left), a[left], b[left]
+                rest, curves, a, b = rest[left], curves.of(left), a[left], b[left]
         return found_a, found_b
 
     def _highest(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -366,15 +366,15 @@ class _Curves:
         where the steps find nothing.
         """
         start, place = b, b.copy()
-        strict, rest, own = a.copy(), np.arange(len(a)), self
+        strict, rest, curves = a.copy(), np.arange(len(a)), self
         for _ in range(_STEPS):
             if not len(rest):
                 break
-            at = own.at(a, b)
+            at = curves.at(a, b)
             off = at.mean_off()
             by_a, by_b, size = at.turning()
-            size_a = (own.at(a + _NUDGE, b).turning()[2] - size) / _NUDGE
-            size_b = (own.at(a, b + _NUDGE).turning()[2] - size) / _NUDGE
+            size_a = (curves.at(a + _NUDGE, b).turning()[2] - size) / _NUDGE
+            size_b = (curves.at(a, b + _NUDGE).turning()[2] - size) / _NUDGE
             whole = by_a * size_b - by_b * size_a
             to_a = _over(size_b * off - by_b * size, whole)
             to_b = _over(by_a * size - size_a * off, whole)
@@ -391,23 +391,23 @@ class _Curves:
             place[rest[b >= _SHARPEST]] = _SHARPEST
             left = np.flatnonzero(inside & ~done)
             if len(left) < len(rest):
-                rest, own, a, b = rest[left], own.of(left), a[left], b[left]
+                rest, curves, a, b = rest[left], curves.of(left), a[left], b[left]
         unsolved = np.flatnonzero((place == start) | (place == _SHARPEST))
         strict[unsolved] = self.of(unsolved).strictness(place[unsolved], strict[unsolved])
         return strict, place
 
     def strictness(self, b: Array, a: Array) -> Array:
         """The one that gives the mean at given sharpness, by Newton's steps from `a`."""
-        found, rest, own = a.copy(), np.arange(len(b)), self
+        root, rest, curves = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
-            at = own.at(found[rest], b[rest])
+            at = curves.at(root[rest], b[rest])
             step = _over(at.mean_off(), at.slope_of_mean())
-            found[rest] = np.clip(found[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
+            root[rest] = np.clip(root[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
             if not len(left := np.flatnonzero(np.abs(step) > _CLOSE)):
                 break
             if len(left) < len(rest):
-                rest, own = rest[left], own.of(left)
-        return found
+                rest, curves = rest[left], curves.of(left)
+        return root
 
 
 @dataclass(frozen=True)
@@ -614,7 +614,7 @@ class Calls:
         """Return the calls of humans and this grader."""
         named = enumerate(zip(self.raters, self.kinds, strict=True))
         kept = [at for at, (name, kind) in named if name == grader or kind != "model"]
-        raters, kinds = (tuple(each[at] for at in kept) for each in (self.raters, self.kinds))
+        raters, kinds = (tuple(names[at] for at in kept) for names in (self.raters, self.kinds))
         return replace(self, raters=raters, kinds=kinds, values=self.values[:, kept])
 
     def part(self, name: str) -> str:
@@ -679,7 +679,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     shared = (n_people > 0) & ~np.isnan(called)
     if not shared.any():
         return None
-    total, squares = (np.where(held, each, 0.0).sum(axis=1) for each in (people, people**2))
+    total, squares = (np.where(held, power, 0.0).sum(axis=1) for power in (people, people**2))
     person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)
     graded, twice = np.where(shared, called, 0.0), shared & (n_people >= 2)
     note: Note = NOT_SCALED
@@ -687,7 +687,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     if resamples.count(calls.clusters, twice)[0] >= MIN_TWICE:
         orders = np.where(twice, n_people * (n_people - 1), 1).astype(float)
         two_people = (total**2 - squares) / orders
-        products = (twice * each for each in (graded, person, graded * person, two_people))
+        products = (twice * moment for moment in (graded, person, graded * person, two_people))
         n, sg, sp, sgp, spp = resamples.sums(calls.clusters, twice, *products).T
         with_person = ratio(sgp, n) - ratio(sg, n) * ratio(sp, n)
         among_people = ratio(spp, n) - ratio(sp, n) ** 2

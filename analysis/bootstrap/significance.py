@@ -397,7 +397,7 @@ def _moved(of: Parts) -> _Moved:
     elif len(kept) == len(part) and of.stratum is not None:
         block = of.stratum[rows]
     centre = block if within else np.zeros_like(block)
-    means = ratio(*(_sums(each * times[:, None], centre) for each in (mass * outcome, mass)))
+    means = ratio(*(_sums(weights * times[:, None], centre) for weights in (mass * outcome, mass)))
     size, total = mass, mass * (outcome - np.nan_to_num(means)[centre])
     if not within and len(kept) < len(part):
         size, total = _sums(size, piece), _sums(total, piece)

@@ -801,7 +801,7 @@ def sides_of(
     for part, members in people.items():
         column, _, value = part.partition("=")
         named = enumerate(zip(raters.raters, raters.kinds, strict=True))
-        own = tuple(at for at, (who, kind) in named if kind == "human" and who in members)
-        if len(own) >= least:
-            columns.setdefault(column, {})[value] = own
+        members_at = tuple(at for at, (who, kind) in named if kind == "human" and who in members)
+        if len(members_at) >= least:
+            columns.setdefault(column, {})[value] = members_at
     return {column: sides for column, sides in columns.items() if len(sides) > 1}

@@ -535,7 +535,7 @@ def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
     if humans == 0:
         return np.full(len(resamples), np.nan)
     at, shape = (out.clusters[compared.unit], compared.human), (resamples.n_types, humans)
-    won, held = (csr_array((each, at), shape=shape) for each in (compared.values[0], ones))
+    won, held = (csr_array((values, at), shape=shape) for values in (compared.values[0], ones))
     shares = []
     for block in resamples.blocks():
         share = ratio(block @ won, np.asarray(block @ held, dtype=float))

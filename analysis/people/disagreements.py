@@ -239,10 +239,10 @@ def add_trial_rows(
 
     parts, filled = [], 0
     for (name, given), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
-        theirs = given[(given["rater_kind"] == "human") & given["unit_id"].isin(set(units))]
-        each = theirs.groupby("unit_id")["rater_id"].nunique()
+        by_people = given[(given["rater_kind"] == "human") & given["unit_id"].isin(set(units))]
+        each = by_people.groupby("unit_id")["rater_id"].nunique()
         filled += int(each.clip(upper=trial.raters).sum())
-        parts.append(theirs.assign(rater_id=f"{name}|" + theirs["rater_id"].astype(str)))
+        parts.append(by_people.assign(rater_id=f"{name}|" + by_people["rater_id"].astype(str)))
     ratings = pd.concat(parts)
     if ratings.empty:
         return
@@ -267,7 +267,7 @@ def add_trial_rows(
     dealt, (_, new_name) = len(trial.old) + len(trial.new), by_wording
     share, size = filled / (trial.raters * dealt), (dealt, labels.n_clusters)
     out.add(FILLED, share, size, a="humans", at=new_name)
-    if all(each.any() for each in counted):
+    if all(tally.any() for tally in counted):
         out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
 
 

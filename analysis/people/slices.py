@@ -198,9 +198,9 @@ def publics_of(
             groups[str(name)] = UnitColumn.of(str(name), large.tolist()).codes
     held = coded.codes[:, humans]
     held = held[(held >= 0).sum(axis=1) >= 2]
-    found, alike = dict[str, Public](), np.zeros(len(humans), dtype=np.intp)
+    publics, alike = dict[str, Public](), np.zeros(len(humans), dtype=np.intp)
     if not groups or not len(held):
-        return found
+        return publics
     sums, pairs, usual, chance = _distances_among(held, coded)
     while groups:
         shuffles = int(np.clip(_MOST_PAIRS // max(sums.nnz, 1), 99, _SHUFFLES))
@@ -209,7 +209,7 @@ def publics_of(
         for order in orders[1:]:
             order[alike.argsort()] = np.lexsort((rng.random(len(alike)), alike))
         of_each = np.array(
-            [[_by_sides(sums, pairs, of[each]) for of in groups.values()] for each in orders]
+            [[_by_sides(sums, pairs, of[column]) for of in groups.values()] for column in orders]
         )
         gain = (of_each[..., 1] - of_each[..., 0]) / chance
         gain -= gain[1:].mean(axis=0)
@@ -220,10 +220,10 @@ def publics_of(
         if p > level or not gain[0, best] >= GAP:
             break
         name = list(groups)[best]
-        found[name] = Public(p, *(1.0 - (of_each[0, best] + usual) / chance).tolist())
+        publics[name] = Public(p, *(1.0 - (of_each[0, best] + usual) / chance).tolist())
         both = np.stack([alike, groups.pop(name)])
         alike = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
-    return found
+    return publics
 
 
 def _distances_among(held: Labels, coded: Coded) -> tuple[Any, Any, float, float]:
@@ -245,13 +245,13 @@ def _distances_among(held: Labels, coded: Coded) -> tuple[Any, Any, float, float
     usual, share = ((counts @ apart) * counts).sum(axis=1) / (m * (m - 1.0)), counts.sum(axis=0)
     weight = sparse.diags_array(1.0 / (m - 1.0))
     given = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
-    beside = (unit * q)[:, None] + np.arange(q)
-    far = (apart[code] / (m - 1.0)[unit, None]).ravel(), (beside.ravel(), np.repeat(person, q))
+    cells = (unit * q)[:, None] + np.arange(q)
+    far = (apart[code] / (m - 1.0)[unit, None]).ravel(), (cells.ravel(), np.repeat(person, q))
     shared = sparse.csr_array((ones, (unit, person)), (n, people))
     sums = given.T @ sparse.csr_array(far, (n * q, people))
     sums -= shared.T @ (sparse.diags_array(usual) @ weight) @ shared
     both = sums, shared.T @ weight @ shared
-    alone = (sparse.csr_array(each - sparse.diags_array(each.diagonal())) for each in both)
+    alone = (sparse.csr_array(item - sparse.diags_array(item.diagonal())) for item in both)
     chance = float(share @ apart @ share) / float(share.sum()) ** 2
     return (*alone, float(m @ usual) / float(m.sum()), chance)
 
@@ -265,9 +265,9 @@ def _by_sides(sums: Any, pairs: Any, group: Codes) -> tuple[float, float]:
     mean = ratio(member.T @ (sums @ member), member.T @ (pairs @ member))
     weight = np.outer(share := member.mean(axis=0), share)
     np.fill_diagonal(weight, 0.0)
-    own, weight = np.diag(mean), np.where(np.isnan(mean), 0.0, weight)
-    each = np.where(np.isnan(own), 0.0, weight.sum(axis=0))
-    parts = ((each, own), (weight, mean))
+    inside, weight = np.diag(mean), np.where(np.isnan(mean), 0.0, weight)
+    each = np.where(np.isnan(inside), 0.0, weight.sum(axis=0))
+    parts = ((each, inside), (weight, mean))
     within, across = (float(np.nansum(w * d) / max(w.sum(), 1e-300)) for w, d in parts)
     return within, across
 

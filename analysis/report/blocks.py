@@ -72,7 +72,7 @@ class Row:
 def _in_runs(lines: Iterable[int]) -> str:
     """Rows of results.csv in order, each once; 0 is none."""
     # In a run, lines grow as their places do.
-    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda each: each[1] - each[0])
+    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda item: item[1] - item[0])
     runs = [[line for _, line in run] for _, run in by_run]
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
 
@@ -292,12 +292,12 @@ class Answer:
         >>> Answer(("kappa ", Cell("0.83", "[0.81, 0.85]", line=7), ".")).plain
         'kappa 0.83 [0.81, 0.85].'
         """
-        return "".join(each if isinstance(each, str) else each.plain for each in self.pieces)
+        return "".join(piece if isinstance(piece, str) else piece.plain for piece in self.pieces)
 
     @property
     def lines(self) -> str:
         """The rows of results.csv that it was read off, as in 2-4, 9."""
-        return _in_runs(each.line for each in self.pieces if isinstance(each, Cell))
+        return _in_runs(piece.line for piece in self.pieces if isinstance(piece, Cell))
 
     @property
     def traced(self) -> str:

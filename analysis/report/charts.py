@@ -78,7 +78,7 @@ def _filled(node: Any, given: Mapping[str, Any]) -> Any:
     if isinstance(node, str) and node.startswith("$"):
         return _sentence(node[1:], given) if "." in node else given[node[1:]]
     if isinstance(node, list):
-        return [_filled(each, given) for each in node]
+        return [_filled(child, given) for child in node]
     if isinstance(node, dict):
         entries = {key: _filled(value, given) for key, value in node.items() if key != "$"}
         return {**given[node["$"]], **entries} if "$" in node else entries
@@ -159,12 +159,12 @@ def through_zero(bounds: Iterable[float | None]) -> Spec:
     >>> through_zero([-0.11, None, 0.09])["axis"]["values"]
     [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
     """
-    numbers = [0.0, *(each for each in bounds if each is not None)]
+    numbers = [0.0, *(digit for digit in bounds if digit is not None)]
     low, high = min(numbers), max(numbers)
     width = (high - low) or 1.0
     # The least of 1, 2 or 5 times a power of ten that takes no more than so many steps.
     power = 10.0 ** math.floor(math.log10(width / _MOST_TICKS))
-    step = next(each * power for each in (1, 2, 5, 10) if width <= each * power * _MOST_TICKS)
+    step = next(digit * power for digit in (1, 2, 5, 10) if width <= digit * power * _MOST_TICKS)
     ticks = range(math.floor(low / step + _EDGE), math.ceil(high / step - _EDGE) + 1)
     values = [round(tick * step, 10) for tick in ticks]
     domain = [min(low, values[0]), max(high, values[-1])]
@@ -313,4 +313,4 @@ def _values(scheme: str) -> dict[str, str]:
     values = dict(_VALUE.findall(light))
     if scheme == "dark":
         values |= _VALUE.findall(dark)
-    return {name: _OTHER.sub(lambda other: values[other[1]], each) for name, each in values.items()}
+    return {name: _OTHER.sub(lambda other: values[other[1]], item) for name, item in values.items()}

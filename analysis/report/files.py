@@ -133,7 +133,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     shown = tuple(part for part in parts if part.blocks)
     if not (answers or shown):
         return None
-    if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
+    if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
     about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
     explained = tuple(dict.fromkeys(chain(about, *(part.about for part in parts))))
@@ -149,14 +149,14 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
 def _name(sections: Sequence[ReportSection]) -> None:
     """Name every figure and table by its caption; a second one of a caption has a number."""
     # Other anchors on the page.
-    taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
-    taken |= {f"{each.id}-title" for each in sections}
+    taken = {"main", "overview", "appendix", METHODS} | {part.id for part in sections}
+    taken |= {f"{part.id}-title" for part in sections}
     for block in (block for section in sections for block in section.every_block()):
         for item in (block, *block.data) if isinstance(block, Chart) else (block,):
             if isinstance(item, Chart | Table):
                 stem = plain_name(item.caption)
                 numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
-                item.name = next(each for each in numbered if each not in taken)
+                item.name = next(name for name in numbered if name not in taken)
                 taken.add(item.name)
 
 
@@ -268,15 +268,15 @@ def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, An
 
     thresholds: dict[str, dict[str, float]] = {}
     origins: dict[str, dict[str, str]] = {}
-    for each in analysis.thresholds:
-        rubric, grader = id_of(each.rubric), id_of(each.grader)
-        thresholds.setdefault(rubric, {})[grader] = each.threshold
-        origins.setdefault(rubric, {})[grader] = each.origin
+    for threshold in analysis.thresholds:
+        rubric, grader = id_of(threshold.rubric), id_of(threshold.grader)
+        thresholds.setdefault(rubric, {})[grader] = threshold.threshold
+        origins.setdefault(rubric, {})[grader] = threshold.origin
     study = {
         "name": context.name, "synthetic": context.synthetic, "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
         "recommendations": {
-            id_of(each.rubric): each.sentence for each in recommendations(source.ranking)
+            id_of(advice.rubric): advice.sentence for advice in recommendations(source.ranking)
         },
         "rubric_titles": {id_of(name): title for name, title in context.rubric_titles.items()},
         "thresholds": thresholds, "threshold_origins": origins,
@@ -285,14 +285,14 @@ def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, An
     done, *results = next(b for b in shown if isinstance(b, blocks.Quotable)).texts
     verdicts = [
         {
-            **each, "rubric": id_of(each["rubric"]), "grader": id_of(each["grader"]),
-            "kappas": keys(each["kappas"]), "evidence": keys(each["evidence"]),
+            **verdict, "rubric": id_of(verdict["rubric"]), "grader": id_of(verdict["grader"]),
+            "kappas": keys(verdict["kappas"]), "evidence": keys(verdict["evidence"]),
         }
-        for each in analysis.verdicts
+        for verdict in analysis.verdicts
     ]  # fmt: skip
     content = {
         "schema": SCHEMA, "study": study, "methods": done, "results_text": " ".join(results),
-        "names": {each: name for name, each in ids.items()}, "verdicts": verdicts, "results": rows,
+        "names": {id_: name for name, id_ in ids.items()}, "verdicts": verdicts, "results": rows,
     }  # fmt: skip
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
@@ -302,7 +302,7 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
     from markupsafe import Markup
 
     given = {"colours": charts.ROLES, "synthetic": context.synthetic}
-    script = Markup("\n".join(rendered(each, **given) for each in scripts))  # noqa: S704 - our own
+    script = Markup("\n".join(rendered(template, **given) for template in scripts))  # noqa: S704 - our own
     style, digest = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (rendered(f"{name}.css"), script)
@@ -415,7 +415,7 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     first = next((chart for figures in source.rubrics for chart in graders.forest(figures)), None)
     return rendered(
         "notebook.html.j2", name=context.name,
-        answers=[each.sentence for each in recommendations(source.ranking)],
+        answers=[recommendation.sentence for recommendation in recommendations(source.ranking)],
         notes=(*limits_of(analysis.verdicts), *source.notes),
         cards=graders.verdict_cards(source), several=len(source.rubrics) > 1,
         tables=graders.render_table_text(analysis, context),

@@ -120,7 +120,7 @@ class Figure:
 
     def without(self, code: str) -> Figure:
         """Return it without the remarks of this code."""
-        return replace(self, remarks=tuple(each for each in self.remarks if each.code != code))
+        return replace(self, remarks=tuple(item for item in self.remarks if item.code != code))
 
     @property
     def cell(self) -> Cell:
@@ -132,7 +132,7 @@ class Figure:
         """Return a datum for a chart: the unrounded bounds, None where undefined, and the results
         row.
         """
-        low, estimate, high = (None if math.isnan(each) else each for each in self.bounds)
+        low, estimate, high = (None if math.isnan(bound) else bound for bound in self.bounds)
         numbers = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
         return {**numbers, "row": self.line, **more}
 
@@ -159,7 +159,7 @@ def _figure(row: ResultRow, line: int) -> Figure:
         reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
     no_interval = math.isnan(low) or math.isnan(high)
     limits = row["deciding"].limits if row["deciding"] else ()
-    ends = (shown(each, key[1], limits) for each in (low, high))
+    ends = (shown(bound, key[1], limits) for bound in (low, high))
     interval = "" if no_interval else f"[{', '.join(ends)}]"
     counts, bounds = (row["n_units"], row["n_clusters"]), (low, estimate, high)
     return Figure(*key, line, *counts, bounds, shown(estimate, key[1]), interval, reason, remarks)
@@ -398,7 +398,7 @@ def sentences(*given: Sequence[object]) -> list[object]:
 def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
     """Join things in pieces, only the first few of them."""
     more = [written("report.and_others")] if len(things) > MOST_NAMED else []
-    return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
+    return [*_joined(things[:MOST_NAMED], between), *(f" {text}" for text in more)]
 
 
 def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
@@ -460,8 +460,8 @@ class Source:
     @cached_property
     def families(self) -> dict[tuple[str, ...], dict[str, list[Figure]]]:
         """All figures by rubric and statistic, then by subset."""
-        families = grouped(self.figures.values(), lambda each: each.key[:2])
-        return {name: grouped(each, attrgetter("subset")) for name, each in families.items()}
+        families = grouped(self.figures.values(), lambda figure: figure.key[:2])
+        return {name: grouped(family, attrgetter("subset")) for name, family in families.items()}
 
     def on(self, rubric: str) -> RubricFigures:
         """Return the figures of one rubric."""
@@ -543,13 +543,13 @@ class RubricFigures:
         self, statistic: str, subset: str = ALL, raters: tuple[str, str] | None = None
     ) -> list[Figure]:
         """All figures of one statistic, of these two raters or all, in the order of the table."""
-        found = self.by_subset(statistic).get(subset, [])
-        return [figure for figure in found if raters in (None, figure.raters)]
+        rows = self.by_subset(statistic).get(subset, [])
+        return [figure for figure in rows if raters in (None, figure.raters)]
 
     def everywhere(self, *statistics: str) -> list[Figure]:
         """All figures of each statistic, whatever they are on, in the order of the table."""
         families = (self.by_subset(name).values() for name in statistics)
-        by_line = (sorted(chain.from_iterable(found), key=attrgetter("line")) for found in families)
+        by_line = (sorted(chain.from_iterable(rows), key=attrgetter("line")) for rows in families)
         return list(chain.from_iterable(by_line))
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:

@@ -433,9 +433,9 @@ def _resampled(
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = rate(RateSums(*resamples.totals(distinct).T))
     labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
-    found = resamples.interval(replicates, labelled[1])
+    interval = resamples.interval(replicates, labelled[1])
     reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
-    return corrected_interval(found, replicates[1:], len(units), labelled, reach)
+    return corrected_interval(interval, replicates[1:], len(units), labelled, reach)
 
 
 NOT_INFORMATIVE = Remark("grader_not_informative")
@@ -466,15 +466,15 @@ class Scores(NamedTuple):
     def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
         """The verdicts of a binary view, else where labels lie on the scale; of some `humans`."""
         labels, measure = view.labels, RATES
-        own = list(labels.humans if humans is None else humans)
-        people, each = people_means(labels, own), labels.verdict_values
+        annotators = list(labels.humans if humans is None else humans)
+        people, each = people_means(labels, annotators), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
             measure = MEANS._replace(onto=(float(values.min()), float(np.ptp(values)) or 1.0))
             decided = [category not in labels.scale.unclear for category in labels.scale.categories]
             at = np.where(decided, (values - measure.onto[0]) / measure.onto[1], np.nan)
             each = np.append(at, np.nan)[labels.codes]
-            given = each[:, own]
+            given = each[:, annotators]
             people = ratio(np.nansum(given, axis=1), (~np.isnan(given)).sum(axis=1))
         graded = [model for model in labels.models if not np.isnan(each[:, model]).all()]
         return cls(measure, people, {labels.raters[model]: each[:, model] for model in graded})
@@ -530,17 +530,17 @@ def add_public_rows(whole: RubricView) -> None:
     """
     labels, groups = whole.labels, _Groups.of(whole.labels)
     for column, sides in sides_of(whole.request.people, labels).items():
-        found: dict[str, list[_Corrected]] = {}
-        for side, own in sides.items():
-            scores = Scores.of(whole, own)
+        by_grader: dict[str, list[_Corrected]] = {}
+        for side, members in sides.items():
+            scores = Scores.of(whole, members)
             out = whole.on(whole.coded.part(f"{column}={side}"))
             _add_people_rows(out, scores, groups)
             for grader in scores.graded:
                 corrected = _Corrected(out, groups, grader, scores)
                 corrected.add_raw_and_ppi()
-                found.setdefault(grader, []).append(corrected)
-        for grader, each in found.items():
-            _add_sides_together(whole, column, list(sides), grader, each)
+                by_grader.setdefault(grader, []).append(corrected)
+        for grader, rates in by_grader.items():
+            _add_sides_together(whole, column, list(sides), grader, rates)
 
 
 def _add_sides_together(
@@ -554,7 +554,7 @@ def _add_sides_together(
     more = float(ndtri(1.0 - 0.025 / len(sides))) / Z
     alpha = 0.05 / whole.request.rubrics / len(groups.names)
     for at, name, member in groups:
-        mine = member & each[0].graded
+        on_side = member & each[0].graded
         rows = [
             whole.rows.get(measure.powered, "humans", grader, one.out.subset, name) for one in each
         ]
@@ -569,13 +569,13 @@ def _add_sides_together(
         for first, second, bounds in zip(every.first, every.second, ends, strict=True):
             out = whole.on(whole.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
             about = About(a="humans", b=grader, at=name, onto=(0.0, span))
-            out.add(measure.sides, Interval(*bounds), mine, **about)
+            out.add(measure.sides, Interval(*bounds), on_side, **about)
         values = np.array([[row["estimate"], row["low"], row["high"]] for row in of])
         values[:, 2] = values[:, 0] + more * (values[:, 2] - values[:, 0])
         values = clipped((values.min(axis=0) - start) / span)
         out = whole.on(whole.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
-        out.add(measure.least, Interval(*values.tolist()), mine, **about)
+        out.add(measure.least, Interval(*values.tolist()), on_side, **about)
 
 
 def spreads(view: RubricView) -> dict[tuple[str, str], Corrected]:
@@ -584,7 +584,7 @@ def spreads(view: RubricView) -> dict[tuple[str, str], Corrected]:
     subjects, or over every two of them.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    count, found = len(groups.names), dict[tuple[str, str], Corrected]()
+    count, corrected = len(groups.names), dict[tuple[str, str], Corrected]()
     unit = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
         both = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
@@ -608,8 +608,8 @@ def spreads(view: RubricView) -> dict[tuple[str, str], Corrected]:
                 (y, shared), (_, f) = sum(part @ part.T for part in kept) / freedom
                 r = shared / math.sqrt(y * f) if y * f > 0 else 0.0
                 spread = math.sqrt(y) * scores.measure.onto[1]
-                found[what, grader] = Corrected(spread, min(max(r, 0.0), 1.0))
-    return found
+                corrected[what, grader] = Corrected(spread, min(max(r, 0.0), 1.0))
+    return corrected
 
 
 def has_means(scale: Scale) -> bool:
@@ -634,12 +634,12 @@ def add_share_rows(view: RubricView) -> None:
         features = np.stack([rate_features(*of_class) for of_class in each], axis=1)
         graded, known = labels.codes[:, grader] >= 0, ~np.isnan(people[:, 0])
         for part, chosen in [("all", np.ones(len(people), dtype=bool)), *parts]:
-            out, mine = view.on(part), graded & chosen
-            if not (mine & known).any():
+            out, in_part = view.on(part), graded & chosen
+            if not (in_part & known).any():
                 continue
-            held = [mine & known, mine & ~known]
+            held = [in_part & known, in_part & ~known]
             joined = large_strata(strata, held, lambda units: view.count(units)[1])
-            codes = np.where(mine, joined, -1)
+            codes = np.where(in_part, joined, -1)
             count = int(joined.max()) + 1
             cells = cell_sums(features.reshape(len(people), -1), codes, count, out)
             apart = cells.reshape(len(counts.T), 7, *cells.shape[1:])
@@ -653,10 +653,10 @@ def add_share_rows(view: RubricView) -> None:
                 labelled = out.count(held[0])
                 rests_on = _rests_on(out, held[0], held[1], count)
                 about["note"] = join_notes(rests_on, Remark("labelled_by_people", labelled[:1]))
-                found = out.resamples.interval(shares[:, at], labelled[1])
+                interval = out.resamples.interval(shares[:, at], labelled[1])
                 drawn = shares[1:, at]
-                within = corrected_interval(found, drawn, out.count(mine)[0], labelled, reach)
-                out.add("prevalence_ppi", within, mine, **about)
+                within = corrected_interval(interval, drawn, out.count(in_part)[0], labelled, reach)
+                out.add("prevalence_ppi", within, in_part, **about)
 
 
 def _reach_in(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
@@ -706,8 +706,8 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     features = np.column_stack([labelled, np.where(labelled, reference, 0.0)])
     people = ratio(*cell_sums(features, groups.codes, len(groups.names), out)[::-1])
     for at, name, member in groups:
-        if (own := labelled & member).any():
-            counts, about = out.count(own), About(a="humans", at=name, onto=measure.onto)
+        if (in_part := labelled & member).any():
+            counts, about = out.count(in_part), About(a="humans", at=name, onto=measure.onto)
             about["reach"] = measure.reach(counts[1])
             out.add(measure.people, people[:, at], counts, **about)
 
@@ -730,7 +730,7 @@ def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], i
         stratum: np.array([count((strata == stratum) & part) for part in parts])
         for stratum in np.unique(strata[np.any(parts, axis=0)])
     }
-    for stratum in sorted(held, key=lambda each: held[each].min()):
+    for stratum in sorted(held, key=lambda row: held[row].min()):
         short = together.any() and together.min() < MIN_STRATUM
         if short or held[stratum].min() < MIN_STRATUM:
             together += held[stratum]
@@ -801,35 +801,37 @@ class _Corrected:
 
     def _add_by_error_rates(self) -> None:
         """Add the error rates, and the corrected rates with Rogan and Gladen's among them."""
-        pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums[:7]))
+        pooled = RateSums(*(sum_.sum(axis=1, keepdims=True) for sum_ in self.sums[:7]))
         useless = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         for at, name, member in self.groups:
-            if (mine := self.graded & member).any():
-                why = useless if (mine & ~self.labelled).any() else NOTHING_UNLABELLED
-                self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why)
+            if (in_part := self.graded & member).any():
+                why = useless if (in_part & ~self.labelled).any() else NOTHING_UNLABELLED
+                self._add_corrected("rate_rogan_gladen", inverted[:, at], name, in_part, why)
 
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and PPI++."""
         for at, name, member in self.groups:
-            if not (mine := self.graded & member).any():
+            if not (in_part := self.graded & member).any():
                 continue
             a, b = ("humans", self.grader) if self.measure.is_rate else (self.grader, "")
-            reach = self.measure.reach(self.out.count(mine)[1])
-            self._add(self.measure.raw, self.sums.raw[:, at], mine, a=a, b=b, at=name, reach=reach)
+            reach = self.measure.reach(self.out.count(in_part)[1])
+            self._add(
+                self.measure.raw, self.sums.raw[:, at], in_part, a=a, b=b, at=name, reach=reach
+            )
             if not self.labelled.any():
                 continue
-            labelled = mine & self.labelled
+            labelled = in_part & self.labelled
             why = None if labelled.any() else Remark("no_pairable_units")
-            strata = self.strata.get(at, np.where(mine, 0, -1))
-            about = _rests_on(self.out, labelled, mine & ~self.labelled, int(strata.max()) + 1)
+            strata = self.strata.get(at, np.where(in_part, 0, -1))
+            about = _rests_on(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
             weighed = bool(self.weight[0, at] > 0)
             reach = self.measure.reach(np.inf if weighed else self.out.count(labelled)[1])
             if not why and self.measure.is_rate:
                 reach = _reach_in(self.out, self.features, strata, float(self.weight[0, at]))
             self._add_corrected(
-                self.measure.powered, self.rates[:, at], name, mine, why, about, reach
+                self.measure.powered, self.rates[:, at], name, in_part, why, about, reach
             )
 
     def _add_differences(self, rubrics: int) -> None:
@@ -890,13 +892,13 @@ class _Corrected:
         if statistic == "rate_rogan_gladen":  # what it may be off by is not bounded by these labels
             rests_on = self.out.count(self.both)
             reach = Reach(np.inf, np.inf, rests_on[1])
-        found = self.out.resamples.interval(values, rests_on[1])
-        if found.low > 1 or found.high < 0:
-            found = Interval.undefined(IMPOSSIBLE)
-        outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
+        interval = self.out.resamples.interval(values, rests_on[1])
+        if interval.low > 1 or interval.high < 0:
+            interval = Interval.undefined(IMPOSSIBLE)
+        outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
         note = join_notes(about, outside, Remark("labelled_by_people", (labelled[0],)))
         drawn = values[1:]
-        within = corrected_interval(found, drawn, counts[0], rests_on, reach)
+        within = corrected_interval(interval, drawn, counts[0], rests_on, reach)
         self._add(statistic, within, counts, at=name, note=note)
 
 
@@ -958,15 +960,15 @@ def _paired(
     sums = sums._replace(less=0.0 if is_rate else 1.0)
     drawn, alone = sums.ppi(sums.ppi_weight), sums.people[0]
     apart = [intervals.interval(drawn[:, k], count) for k, count in enumerate(clusters.tolist())]
-    ends = np.array([[each.estimate, each.low, each.high] for each in apart])
+    ends = np.array([[interval.estimate, interval.low, interval.high] for interval in apart])
     if len(at := np.flatnonzero(~np.isnan(ends[:, 1]))):
         given = drawn[1:, at], alone[at], clusters[at], alpha
         reach = paired_reach(*given, is_rate=is_rate)
         ends[at, 1:] = np.clip(ends[at, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     inside = np.clip(ends, -1.0, 1.0).tolist()
     return [
-        replace(each, estimate=estimate, low=low, high=high)
-        for each, (estimate, low, high) in zip(apart, inside, strict=True)
+        replace(interval, estimate=estimate, low=low, high=high)
+        for interval, (estimate, low, high) in zip(apart, inside, strict=True)
     ]
 
 

@@ -151,7 +151,7 @@ class Compared:
             for column in columns
         ]
         comparable = (codes[0] >= 0) & (codes[1] >= 0) & (codes[0] != codes[1])
-        return cls(subjects, *(np.where(comparable, each, -1) for each in codes))
+        return cls(subjects, *(np.where(comparable, code, -1) for code in codes))
 
     @property
     def known(self) -> Mask:
@@ -229,24 +229,24 @@ def _add_corrected_rates(
     if not (held := compared.known & ~np.isnan(graded)).any():
         return
     subjects = np.concatenate([compared.a[held], compared.b[held]])
-    y, f = (np.concatenate([each[held], 1.0 - each[held]]) for each in (people, graded))
+    y, f = (np.concatenate([labels[held], 1.0 - labels[held]]) for labels in (people, graded))
     features = corrected_rates.rate_features(y, f)
     twice = out.on(out.subset, np.tile(out.clusters[held], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
     sums = corrected_rates.RateSums(*cells)
     rates = sums.ppi(weight := sums.ppi_weight)
     for at in np.unique(subjects):
-        mine = held & compared.with_subject(at)
+        pairs = held & compared.with_subject(at)
         about = About(a="humans", b=grader, at=compared.subjects[at])
-        counts, labelled = out.count(mine), out.count(mine & ~np.isnan(people))
+        counts, labelled = out.count(pairs), out.count(pairs & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
             why = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
             continue
-        found = out.resamples.interval(rates[:, at], labelled[1])
+        interval = out.resamples.interval(rates[:, at], labelled[1])
         drawn = rates[1:, at]
         of_subject = np.where((subjects == at)[:, None], features, 0.0)
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))
-        within = corrected_rates.corrected_interval(found, drawn, counts[0], labelled, reach)
+        within = corrected_rates.corrected_interval(interval, drawn, counts[0], labelled, reach)
         about["note"] = f"{labelled[0]} of them labelled by annotators"
         out.add("win_rate_ppi", within, counts, **about)

@@ -58,9 +58,9 @@ def spearman(x: Array, y: Array) -> Array:
 def mid_ranks(x: Array) -> Array:
     """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
     lower, tied = (np.zeros(x.shape) for _ in range(2))
-    for each in np.moveaxis(x, -1, 0)[..., None]:
-        lower += each < x
-        tied += each == x
+    for column in np.moveaxis(x, -1, 0)[..., None]:
+        lower += column < x
+        tied += column == x
     ranks = lower + (tied + 1.0) / 2.0
     return np.where(np.isnan(x).any(axis=-1, keepdims=True), np.nan, ranks)
 
@@ -72,7 +72,7 @@ def kendall(x: Array, y: Array) -> Array:
     0.7895
     """
     first, second = np.triu_indices(x.shape[-1], 1)
-    signs = [np.sign(each[..., first] - each[..., second]) for each in (x, y)]
+    signs = [np.sign(scores[..., first] - scores[..., second]) for scores in (x, y)]
     untied = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
     return ratio((signs[0] * signs[1]).sum(-1), untied)
 
@@ -127,12 +127,12 @@ def add_overall_rows(out: RubricView) -> None:
         (x, y), subjects = _subject_means(out, verdicts, shared, scores[first], scores[second])
         units, n = out.count(shared), len(subjects)
         for name, correlation in CORRELATIONS.items():
-            found, p = Interval.undefined("too_few_subjects"), ""
+            interval, p = Interval.undefined("too_few_subjects"), ""
             if n >= MIN_SUBJECTS:
-                found = out.resamples.interval(correlation(x, y), units[1])
-                if not np.isnan(found.estimate) and n <= MAX_EXACT:
+                interval = out.resamples.interval(correlation(x, y), units[1])
+                if not np.isnan(interval.estimate) and n <= MAX_EXACT:
                     p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
-            out.add(name, found, units, a=first, b=second, note=join_notes(f"{n} subjects", p))
+            out.add(name, interval, units, a=first, b=second, note=join_notes(f"{n} subjects", p))
 
 
 def people_means(verdicts: LabelMatrix, some: Sequence[int] | None = None) -> Array:
@@ -150,8 +150,8 @@ def _subject_means(
     subjects = np.unique(verdicts.subject[held])
     inside = held[:, None] & (verdicts.subject[:, None] == subjects)
     count = out.sums(inside)
-    sums = (out.sums(np.where(inside, np.nan_to_num(each)[:, None], 0.0)) for each in scores)
-    return tuple(ratio(each, count) for each in sums), subjects
+    sums = (out.sums(np.where(inside, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
+    return tuple(ratio(sum_, count) for sum_ in sums), subjects
 
 
 MOST_COMPARED = 40

@@ -134,7 +134,7 @@ def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -
         apart = np.abs(values[ends][:, None] - values)
     distance = label_counts(coded.only(units, coded.subset), people) @ apart.T
     codes = coded.codes[:, people].astype(np.intp)
-    given = sum(np.bincount(each[each >= 0], mass[each >= 0], coded.q) for each in codes.T)
+    given = sum(np.bincount(column[column >= 0], mass[column >= 0], coded.q) for column in codes.T)
     usual = np.broadcast_to(apart @ given, distance.shape)
     return np.asarray(ends[np.lexsort((-usual, distance))[:, -1]])
 

@@ -253,9 +253,9 @@ class VerdictEvidence:
     @property
     def fields(self) -> dict[str, str]:
         """Fields that fill the verdict's sentence."""
-        whom = written("whom.like_these" if self.rule.scope == "like_these" else "whom.these")
+        people = written("whom.like_these" if self.rule.scope == "like_these" else "whom.these")
         place = f" on {self.rubric}" if self.rubric else ""
-        return {"grader": self.grader, "whom": whom, "place": place}
+        return {"grader": self.grader, "whom": people, "place": place}
 
     @property
     def best_baseline_kappa(self) -> float:
@@ -283,13 +283,13 @@ class VerdictEvidence:
             *(tuned.bounds.rows if tuned.bounds else ()),
             *(tuned.difference, tuned.kappa, tuned.advised, tuned.in_force),
             *self.baselines,
-            *(each.row for each in now.biases),
+            *(pair.row for pair in now.biases),
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
             self.wording_unstable,
             *(*now.parts, *tuned.parts),
             *(*self.recoded, *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
-            *(row for each in self.people.opposed for row in (each.given, each.recoded)),
+            *(row for pair in self.people.opposed for row in (pair.given, pair.recoded)),
             *self.people.sides,
         )
 
@@ -331,7 +331,7 @@ def evidence_on(
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     by_labels = (
-        [each for each in wherever(BY_LABELS, view) if each["at"][0].isdigit()]
+        [row for row in wherever(BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
     chance, level, least = rows.chance.get(""), labels.scale.level, rule.min_people_kappa
@@ -390,8 +390,8 @@ def evidence_on(
         wording_unstable=wordings if wordings and wordings["high"] < rule.min_stability else None,
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
         identical_graders=tuple(labels.raters[of] for of in copies if of in labels.models),
-        recoded=tuple(sorted(filter(None, recoded), key=lambda each: -each["estimate"])),
-        selective=next(((each[0], each[1]) for each in by_labels if len(each) == 2), None),
+        recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
+        selective=next(((label[0], label[1]) for label in by_labels if len(label) == 2), None),
         gross=next(iter(wherever(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )
@@ -438,15 +438,15 @@ def add_deciding_rows(
             comparisons.append(compared)
     if not comparisons:
         return
-    once = [each.difference_influence for each in comparisons if each.reading.counts_once]
+    once = [view.difference_influence for view in comparisons if view.reading.counts_once]
     level, bounds = shared_level(once, len(comparisons), rule, look, error), {}
-    for each in comparisons:
-        if each.reading.at != UNTUNED:
+    for comparison in comparisons:
+        if comparison.reading.at != UNTUNED:
             # The one that decides if every missing answer were wrong, through the same bound.
-            wrong = if_wrong(labels, each.reading, left_out.mass.astype(float))
-            worst = comparator.compared(wrong, each.best_baseline_kappa) if wrong else None
-            bounds[each.reading.view] = _add_bounds(rows, each, level, worst, rule)
-    judged = [each for each in readings if each.at != UNTUNED]
+            wrong = if_wrong(labels, comparison.reading, left_out.mass.astype(float))
+            worst = comparator.compared(wrong, comparison.best_baseline_kappa) if wrong else None
+            bounds[comparison.reading.view] = _add_bounds(rows, comparison, level, worst, rule)
+    judged = [view for view in readings if view.at != UNTUNED]
     tested = add_part_rows(rows, judged, comparator, parts, level.alpha, rule.min_rarer)
     rows.compared |= {
         view: View(bounds=bounds.get(view), parts=of_view) for view, of_view in tested.items()
@@ -459,10 +459,10 @@ def shared_level(
     """Return the level that this look may spend, shared by all `comparisons` of a rubric, of which
     these are the clusters' influences (clusters,).
     """
-    alpha, after = (level_of_look(each, rule.looks, error) for each in (look, look + 1))
+    alpha, after = (level_of_look(number, rule.looks, error) for number in (look, look + 1))
     if not alpha:
         return Deciding(0.0, look, comparisons, 0.0)
-    defined = [each for each in influences if not np.isnan(each).any()]
+    defined = [number for number in influences if not np.isnan(number).any()]
     together = simultaneous_level(np.column_stack(defined), alpha) if defined else alpha
     return Deciding(together, look, comparisons, together * after / alpha)
 

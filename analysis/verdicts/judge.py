@@ -616,12 +616,12 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
     best, *others = candidates
     if best.verdict["verdict"] in PASSES:
         head = sentence = _use(best, others, called)
-        names = [_with_condition(each) for each in others if each.verdict["verdict"] in PASSES]
+        names = [_with_condition(other) for other in others if other.verdict["verdict"] in PASSES]
         if names:
             sentence = f"{head} {written('recommend.also', graders=' and '.join(names))}"
         return Recommendation(rubric, sentence, head)
     sentence = _not_yet(candidates, called)
-    if any(each.limit == "people_differ_more" for each in candidates):
+    if any(candidate.limit == "people_differ_more" for candidate in candidates):
         sentence = f"{sentence} {written('recommend.people_differ_more', rubric=called)}"
     return Recommendation(rubric, sentence, sentence)
 

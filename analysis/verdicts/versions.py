@@ -650,7 +650,7 @@ def too_few_errors(
     labelled, graded = coded.codes[:, list(coded.members("human"))], coded.codes[:, [grader]]
     both = (labelled >= 0) & (graded >= 0)
     cells = ((both & (labelled != graded)).any(axis=1), both.any(axis=1))
-    wrong, seen = (np.bincount(labels.clusters, each, labels.n_clusters) > 0 for each in cells)
+    wrong, seen = (np.bincount(labels.clusters, cell, labels.n_clusters) > 0 for cell in cells)
     errors = clusters * share_bounds(wrong.astype(float), seen.astype(float), 0.1)[2]
     needed = math.ceil(math.log(alpha) / math.log(0.5))
     return (errors, needed) if errors < needed else None

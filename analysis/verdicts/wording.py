@@ -59,8 +59,8 @@ class Title:
 
 
 TITLES: dict[Judgement, Title] = {
-    each: Title(icon, written(f"title.{each}"), written(f"short_title.{each}"))
-    for each, icon in zip(JUDGEMENTS, "✓✓✓±?✕✕", strict=True)
+    code: Title(icon, written(f"title.{code}"), written(f"short_title.{code}"))
+    for code, icon in zip(JUDGEMENTS, "✓✓✓±?✕✕", strict=True)
 }
 HoldsFor = Literal["", "labels", "binary"]
 
@@ -329,8 +329,8 @@ def advice(
     they would rule it out. After this `look`, the cost of the next one, where known.
     """
     if more is None and people:
-        whom = "one more annotator" if people == 1 else f"about {people} more annotators"
-        return [because("ask_more_people", noun=noun, people=whom)]
+        annotators = "one more annotator" if people == 1 else f"about {people} more annotators"
+        return [because("ask_more_people", noun=noun, people=annotators)]
     if more is None:
         return [because("nothing_decides", noun=noun)]
     if more <= 0:

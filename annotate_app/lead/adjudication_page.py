@@ -288,12 +288,12 @@ def show_items(study: Study) -> None:
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
     # Read as text, so that no pattern in it is expanded.
     wanted = searched.strip().casefold()
-    found = items_table["item_id"].str.casefold().str.contains(wanted, regex=False)
+    matches = items_table["item_id"].str.casefold().str.contains(wanted, regex=False)
     if rubric:
-        found &= items_table["rubric"] == rubric
+        matches &= items_table["rubric"] == rubric
     if decided != "all":
-        found &= items_table["decided_by"] == decided.replace("none", "")
-    items_table = items_table[found]
+        matches &= items_table["decided_by"] == decided.replace("none", "")
+    items_table = items_table[matches]
     if order != "sample":
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
     pages = max(1, -(-len(items_table) // _MOST_ITEMS))
@@ -359,17 +359,17 @@ def show_disagreements(study: Study) -> None:
         age.empty()
         _wait(study)
         return
-    disagreements = [each for each in _latest(figures.folder) if each.rubric in study.rubrics]
-    earlier = {_about(each): each for each in sorted_so_far(study)}
+    disagreements = [gap for gap in _latest(figures.folder) if gap.rubric in study.rubrics]
+    earlier = {_about(decision): decision for decision in sorted_so_far(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
     chosen = _chosen(study.config.names, disagreements, earlier)
-    left = sum(_about(each) not in earlier for each in disagreements)
+    left = sum(_about(disagreement) not in earlier for disagreement in disagreements)
     st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(disagreements)))
     if chosen:
-        by_about = {_about(each): each for each in chosen}
+        by_about = {_about(difference): difference for difference in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
         place.at = about = place.at if place.at in by_about else next(iter(by_about))
         _show_unit(study, by_about[about])
@@ -409,8 +409,8 @@ def _chosen(
     def name(each: str) -> str:
         return called.get(each, each)
 
-    of_rubric = choice("Rubric", {each.rubric for each in disagreements}, name)
-    of_grader = choice("Grader", {each.grader for each in disagreements}, name)
+    of_rubric = choice("Rubric", {disagreement.rubric for disagreement in disagreements}, name)
+    of_grader = choice("Grader", {disagreement.grader for disagreement in disagreements}, name)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     kinds |= {kind: kind_title(kind) for kind in KINDS}
     sorted_as = next(columns).selectbox("Sorted as", list(kinds), format_func=kinds.__getitem__)
@@ -420,11 +420,11 @@ def _chosen(
         return before.kind if before else _OPEN
 
     return [
-        each
-        for each in disagreements
-        if of_rubric in (_ALL, each.rubric)
-        and of_grader in (_ALL, each.grader)
-        and sorted_as in (_ALL, kind_of(each))
+        disagreement
+        for disagreement in disagreements
+        if of_rubric in (_ALL, disagreement.rubric)
+        and of_grader in (_ALL, disagreement.grader)
+        and sorted_as in (_ALL, kind_of(disagreement))
     ]
 
 

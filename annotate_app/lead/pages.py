@@ -537,8 +537,8 @@ def show_pages(present: Callable[[], Study]) -> None:
         st.text("Leading the study")
         st.text(f"{name}, as {who.name}{about}")
         st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
-    beside = (site.folder.name for site in sites() if site != present_site())
-    studies = [name for name in beside if name != START]
+    other_studies = (site.folder.name for site in sites() if site != present_site())
+    studies = [name for name in other_studies if name != START]
     if who.role == "lead" and studies:  # the others at this address, each with its own login
         heading = written("several.others")
         links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
@@ -558,12 +558,12 @@ def _shown(present: Callable[[], Study], page: _Page) -> Callable[[], None]:
         except InputError:
             st.rerun()  # to the login
         st.title(page.title, anchor=False)
-        beside = [each for each in PAGES if each.group == page.group]
-        if not all(each.is_listed for each in beside) and study.folder.name != START:
+        siblings = [entry for entry in PAGES if entry.group == page.group]
+        if not all(entry.is_listed for entry in siblings) and study.folder.name != START:
             with st.container(horizontal=True, key="beside"):
-                for each in beside:
-                    PageLink(each.title, each.title).show()
-        shown, above = place_of(page.title), place_of(next(each.title for each in beside))
+                for entry in siblings:
+                    PageLink(entry.title, entry.title).show()
+        shown, above = place_of(page.title), place_of(next(entry.title for entry in siblings))
         _marker(key="marker", data={"page": shown, "above": "" if page.is_listed else above})
         try:
             page.draw(study)

@@ -95,7 +95,7 @@ def show_raters(study: Study) -> None:
         index=None,
         placeholder="All annotators",
         key="one_rater",
-        format_func=lambda each: study.config.names.get(each, each),
+        format_func=lambda code_name: study.config.names.get(code_name, code_name),
         bind="query-params",
     )
     _quality(study, rater)
@@ -147,7 +147,7 @@ def _named(
     rater = row["rater_id"]
     out = [f"excluded: {excluded[rater].reason}"] if rater in excluded else []
     words = [*out, *(_CHIPS[flag].format_map(row) for flag in row["flagged"].split())]
-    chips = "".join(f'<li dir="auto">{html.escape(each)}</li>' for each in words)
+    chips = "".join(f'<li dir="auto">{html.escape(word)}</li>' for word in words)
     name = html.escape(called.get(rater, rater))
     link = f'<a href="{html.escape(page_of("Annotators", "one_rater", rater))}">{name}</a>'
     return f"{link}<ul>{chips}</ul>" if chips else link
@@ -343,15 +343,15 @@ def _show_links(study: Study, made: pd.DataFrame) -> None:
     base, come = root_address(), known_raters(study)
     states = latest(study, rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
-    for each in made.to_dict("records"):
-        rater, token, state = each["rater_id"], each["token"], each["state"]
+    for invite in made.to_dict("records"):
+        rater, token, state = invite["rater_id"], invite["token"], invite["state"]
         if states.get(rater) in ("finished", "excluded"):
             state = states[rater]
         elif rater in come and state == "open":
             state = "started"
         link = f"{base}?invite={token}" if rater else study_url(base, token)
-        is_good = token and each["state"] == "open"
-        row = {"code": rater or _ANYONE, "state": state, "until": to_the_minute(each["until"])}
+        is_good = token and invite["state"] == "open"
+        row = {"code": rater or _ANYONE, "state": state, "until": to_the_minute(invite["until"])}
         rows.append(row | {"link": link if is_good else "", "sends": bool(rater)})
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())

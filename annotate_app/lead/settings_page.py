@@ -552,7 +552,7 @@ def show_training(study: Study) -> None:
         "Kind",
         list(_LISTS),
         default="practice",
-        format_func=lambda each: _LISTS[each].title,
+        format_func=lambda list_name: _LISTS[list_name].title,
         required=True,
         key="training_kind",
     )
@@ -652,7 +652,7 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
         question["key"] = st.text_input(column, entry.get("key", ""), key=key("key")).strip()
         label, present = "Most people for each answer, in their order", entry.get("quotas", ())
         quotas = listed(_line(label, ", ".join(map(str, present)), key("quotas")))
-        question["quotas"] = [int(each) if each.isdecimal() else each for each in quotas] or None
+        question["quotas"] = [int(item) if item.isdecimal() else item for item in quotas] or None
     question["question"] = st.text_input("Question", entry.get("question", ""), key=key("question"))
     options = "\n".join(entry.get("options", ()))
     options = st.text_area("Answers, one per line", options, key=key("options"), height=130)
@@ -673,8 +673,8 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
         blocks |= {block.variable: block for block in rubric.for_people(values).blocks}
     shown = [block for block in blocks.values() if block.text]
     explanation = unit.get("explanation") or ""
-    told = drawn_text(explanation) if explanation else ""
-    return told + drawn_blocks(shown, ENGLISH, study.config.annotation.display)
+    drawn = drawn_text(explanation) if explanation else ""
+    return drawn + drawn_blocks(shown, ENGLISH, study.config.annotation.display)
 
 
 def _changed_entries(

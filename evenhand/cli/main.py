@@ -456,7 +456,7 @@ def trust_settings(arguments: Namespace) -> None:
     named = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
     for place in map(Path, filter(None, (*named, getattr(arguments, "source", None)))):
         files = [place / study_toml.FILE_NAME, *sorted(place.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
-        folders = [each.parent for each in files if each.is_file()]
+        folders = [path.parent for path in files if path.is_file()]
         by_folder |= {
             folder: study_toml.declarations(study_toml.read_config(folder)) for folder in folders
         }

@@ -64,7 +64,7 @@ def _print_answers(rubric: Rubric, grader: str, labels: Sequence[str | None]) ->
     """Print how many golden answers a grader got right, and those that it did not; a label is None
     where it was not asked, and empty where it gave none.
     """
-    asked = [each for each in zip(rubric.golden, labels, strict=True) if each[1] is not None]
+    asked = [answer for answer in zip(rubric.golden, labels, strict=True) if answer[1] is not None]
     if not asked:
         return
     right = sum(golden.label == label for golden, label in asked)
@@ -153,17 +153,17 @@ def run_suggest(arguments: argparse.Namespace) -> None:
         wanted = arguments.rubric
         if wanted and wanted not in study.rubrics:
             raise InputError(f"the study has no rubric {wanted!r}")
-        unclear = [each for each in unclear_rubrics(study) if wanted in ("", each.rubric.name)]
-        divided = [each for each in divided_rubrics(study) if wanted in ("", each.rubric.name)]
+        unclear = [name for name in unclear_rubrics(study) if wanted in ("", name.rubric.name)]
+        divided = [case for case in divided_rubrics(study) if wanted in ("", case.rubric.name)]
     if not unclear:
         say("suggest.nothing")
     _print_unclear(unclear)
-    for each in divided:
-        say("suggest.people", title=each.rubric.title, name=each.rubric.name)
-        for line in each.points:
+    for points in divided:
+        say("suggest.people", title=points.rubric.title, name=points.rubric.name)
+        for line in points.points:
             console().print(f"  {line}")
-        for (one, other), count in each.confusions.items():
-            pair = {"one": each.named(one), "other": each.named(other)}
+        for (one, other), count in points.confusions.items():
+            pair = {"one": points.named(one), "other": points.named(other)}
             console().print(
                 "  " + written("suggest.confused", **pair, units=number_of(count, "item"))
             )
@@ -184,9 +184,9 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
             console().print(
                 "  " + written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
             )
-            for each in units:
-                who = {"unit": each.unit_id, "grader": each.grader}
-                console().print("    " + written("suggest.unit", **who, note=_note(each.note)))
+            for learnable in units:
+                who = {"unit": learnable.unit_id, "grader": learnable.grader}
+                console().print("    " + written("suggest.unit", **who, note=_note(learnable.note)))
         if rubric.flags:
             console().print("  " + written("suggest.flagged"))
         for unit, text in rubric.flags:
@@ -199,13 +199,13 @@ def _draft(
     """Write a draft of another wording of the one rubric that is meant."""
     from evenhand.reporting.suggestions import LEAST_UNITS, draft_of, draft_text
 
-    names = [each.rubric.name for each in divided]
+    names = [points.rubric.name for points in divided]
     if not names:
         about = {"rubric": arguments.rubric, "least": LEAST_UNITS}
         raise InputError(written("suggest.nothing_to_draft", **about))
     if len(names) > 1:
         raise InputError(written("suggest.which", names=", ".join(names)))
-    flags = [flag for each in unclear if each.rubric.name == names[0] for flag in each.flags]
+    flags = [flag for points in unclear if points.rubric.name == names[0] for flag in points.flags]
     with study_of(arguments) as study:
         draft = draft_of(study, divided[0].rubric)
     _write_new(arguments.out, draft_text(draft, divided[0], flags))

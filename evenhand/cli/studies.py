@@ -142,11 +142,11 @@ def describe_study(study: Study) -> None:
     load = preview.load
     if load:
         columns: Columns = {
-            "rubric": lambda each: each.rubric,
-            "units": lambda each: f"{each.units}",
-            "annotators each": lambda each: f"{each.raters}",
-            "labels": lambda each: f"{each.judgments}",
-            "hours": lambda each: f"{each.hours:.0f}",
+            "rubric": lambda assigned: assigned.rubric,
+            "units": lambda assigned: f"{assigned.units}",
+            "annotators each": lambda assigned: f"{assigned.raters}",
+            "labels": lambda assigned: f"{assigned.judgments}",
+            "hours": lambda assigned: f"{assigned.hours:.0f}",
         }
         print_lines([table_of(columns, load, written("new.work"))])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
@@ -316,9 +316,9 @@ def run_backup(arguments: argparse.Namespace) -> None:
 
 def run_doctor(arguments: argparse.Namespace) -> int:
     findings = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
-    for each in findings:
-        say("doctor.good" if each.is_well else "doctor.mend", says=each.says)
-    ill = sum(not each.is_well for each in findings)
+    for finding in findings:
+        say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
+    ill = sum(not finding.is_well for finding in findings)
     console().print(written("doctor.end", count=ill) if ill else written("doctor.well"))
     return BAD_INPUT if ill else DONE
 

@@ -97,7 +97,7 @@ def analyse_study(
     if published is None:
         return analysis, context
     of_rubrics = [
-        each.model_copy(update={"rubric": dataset.call(each.rubric)}) for each in published.figure
+        ours.model_copy(update={"rubric": dataset.call(ours.rubric)}) for ours in published.figure
     ]
     published = published.model_copy(update={"figure": tuple(of_rubrics)})
     _add_published_cuts(dataset, analysis, published)
@@ -150,7 +150,7 @@ def _study_context(
     quoted = with_ids(analysis.disagreements, analysis.ids)
 
     def by_names(values: Mapping[Any, V]) -> dict[Any, V]:
-        return {(call(on), unit, *map(call, of)): each for (on, unit, *of), each in values.items()}
+        return {(call(on), unit, *map(call, of)): item for (on, unit, *of), item in values.items()}
 
     picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}
@@ -182,8 +182,8 @@ def _study_context(
         label_names=dataset.names,
         texts=by_names(quoted_texts(study, quoted)),
         remarks={
-            key: {call(who): words for who, words in said.items()}
-            for key, said in by_names(quoted_remarks(study, quoted)).items()
+            key: {call(who): words for who, words in remarks.items()}
+            for key, remarks in by_names(quoted_remarks(study, quoted)).items()
         },
         marks={
             key: [(call(who), mark) for who, mark in marks]
@@ -192,8 +192,8 @@ def _study_context(
         replies=by_names(quoted_replies(study, quoted)),
         sorted=by_names(
             {
-                (each.rubric, each.unit_id, each.grader): (each.kind, each.note)
-                for each in sorted_so_far(study)
+                (decision.rubric, decision.unit_id, decision.grader): (decision.kind, decision.note)
+                for decision in sorted_so_far(study)
             }
         ),
     )
@@ -205,12 +205,12 @@ def with_ids(
     """Return disagreements with the ids of raters and rubrics in place of their display names."""
     return [
         replace(
-            each,
-            rubric=ids.get(each.rubric, each.rubric),
-            grader=ids.get(each.grader, each.grader),
-            people={ids.get(who, who): label for who, label in each.people.items()},
+            disagreement,
+            rubric=ids.get(disagreement.rubric, disagreement.rubric),
+            grader=ids.get(disagreement.grader, disagreement.grader),
+            people={ids.get(who, who): label for who, label in disagreement.people.items()},
         )
-        for each in disagreements
+        for disagreement in disagreements
     ]
 
 
@@ -241,8 +241,8 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
             continue
         scale = replace(scale, thresholds=dict.fromkeys(graders, cut), tunings={})
         tried = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
-        here = [figure for figure in published.figure if figure.threshold == cut]
-        named = [figure.statistic for figure in here if figure.rubric == rubric]
+        figures = [figure for figure in published.figure if figure.threshold == cut]
+        named = [figure.statistic for figure in figures if figure.rubric == rubric]
         names = {*named, *(f"pair_{name}" for name in named)}
         for row in tried.rows:
             raters = {row["rater_a"], row["rater_b"]}
@@ -261,13 +261,13 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
     graders = sorted(models["rater_id"].unique())
     stating = set(models.loc[models["prob_method"] != "", "rater_id"])
     people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
-    here = {"subjects": ", ".join(study.subjects()), "graders": ", ".join(graders)}
-    here["people"] = str(people) if people else ""
+    by_role = {"subjects": ", ".join(study.subjects()), "graders": ", ".join(graders)}
+    by_role["people"] = str(people) if people else ""
     notes = [
         written(
             f"reproduction.{name}_differ", here=value or written("reproduction.none"), there=there
         )
-        for name, value in here.items()
+        for name, value in by_role.items()
         if (there := getattr(design, name))
     ]
     sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
@@ -421,7 +421,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
     """Return the texts that raters read, by (rubric, unit id), each under its name."""
     from evenhand.study.prompts.units import Question
 
-    units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
+    units = list(dict.fromkeys((case.rubric, case.unit_id) for case in disagreements))
     units = [key for key in units if key[0] in study.rubrics]  # a score was asked of nobody
     quoted: UnitTexts = {}
     for start in range(0, len(units), _AT_ONCE):
@@ -455,7 +455,7 @@ def quoted_marks(
     """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
     from evenhand.study.store.store import marks_on
 
-    people = {(each.rubric, each.unit_id): each.people for each in disagreements}
+    people = {(case.rubric, case.unit_id): case.people for case in disagreements}
     units = list(people)
     by_unit: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
     for start in range(0, len(units), _AT_ONCE):
@@ -474,5 +474,5 @@ def quoted_replies(
     """
     from evenhand.study.store.logs.replies import raw_replies
 
-    wanted = [(each.rubric, each.unit_id, each.grader) for each in disagreements]
+    wanted = [(case.rubric, case.unit_id, case.grader) for case in disagreements]
     return raw_replies(study.store, wanted, study.accepted_hashes())

@@ -129,7 +129,7 @@ def analyse_at_scale(
             reduced = [submit(add_up, group) for group in groups]
         tables = add_up([reduced[0].result()])
     analysis = analyse_reduced(tables, how.scales, on_stage=on_stage, **changes)
-    kinds, most = [*how.kinds.values()], max(tables.values(), key=lambda each: each.n_units)
+    kinds, most = [*how.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
     shown: dict[str, str | int | float] = {
         "file": name,
         "margin": analysis.settings.margin,
@@ -166,8 +166,8 @@ def _connector(engine: str) -> Callable[[], Any]:
     except ImportError:
         raise InputError('--engine needs Dask: pip install "evenhand[scale]"') from None
     cores, loopback = os.cpu_count() or 1, "127.0.0.1:0"
-    here = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": loopback}
-    at = {"address": address, "timeout": _PATIENCE} if address else here
+    local = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": loopback}
+    at = {"address": address, "timeout": _PATIENCE} if address else local
 
     def connected() -> Any:
         try:
@@ -409,9 +409,11 @@ def reduce_part(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, 
         )
     parts = {}
     for name, scale in how.scales.items():
-        own = ratings if how.is_unnamed else ratings[ratings["rubric"] == name]
-        if len(own):
-            parts[name] = reduce_ratings(own, clusters, scale, how.raters[name], how.reading.source)
+        of_rubric = ratings if how.is_unnamed else ratings[ratings["rubric"] == name]
+        if len(of_rubric):
+            parts[name] = reduce_ratings(
+                of_rubric, clusters, scale, how.raters[name], how.reading.source
+            )
     return parts
 
 

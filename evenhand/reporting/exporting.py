@@ -133,8 +133,8 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
         attacked=attacked,
         strata=dataset.facts.strata,
         excluded={  # with the reason where the program itself gave it
-            rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
-            for rater, each in oversight(study.store).exclusions.items()
+            rater: _line(exclusion.reason) if exclusion.done_by == STOPPED_BY else _UNSAID
+            for rater, exclusion in oversight(study.store).exclusions.items()
         },
         # The other columns are people's answers about themselves.
         analysis=dataset.settings.model_copy(
@@ -142,14 +142,14 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
         ),
         decision=dataset.decision,
         rewordings={
-            name: declared.WordingTrial.model_validate(vars(each))
-            for name, each in dataset.facts.rewordings.items()
+            name: declared.WordingTrial.model_validate(vars(rewording))
+            for name, rewording in dataset.facts.rewordings.items()
         },
         scales={
             name: _section(study, scale, looks.get(name, 1), usage)
             for name, scale in dataset.scales.items()
         },
-        names={each: dataset.called[each] for each in dataset.ids if each in dataset.called},
+        names={id_: dataset.called[id_] for id_ in dataset.ids if id_ in dataset.called},
     )
     document = tomlkit.document()
     document.add(tomlkit.comment(_HEADER))
@@ -174,9 +174,9 @@ def _section(
         thresholds=dict(scale.thresholds),
         tuned=tuple(
             declared.TunedThreshold(
-                **vars(each) | {"grader": grader, "clusters": sorted(each.clusters)}
+                **vars(tuning) | {"grader": grader, "clusters": sorted(tuning.clusters)}
             )
-            for grader, each in scale.tunings.items()
+            for grader, tuning in scale.tunings.items()
         ),
         withheld=tuple(
             declared.WithheldUnits(grader=grader, units=tuple(sorted(units)))

@@ -137,14 +137,14 @@ class Gate(Shown):
     @property
     def sentence(self) -> str:
         """The sentences of all checks."""
-        return " ".join(each.sentence for each in self.checks)
+        return " ".join(check.sentence for check in self.checks)
 
     @property
     def table(self) -> pd.DataFrame:
         """A row for each check: its name, outcome and sentence, and the figures behind it."""
         return pd.DataFrame(
-            {"check": each.name, "outcome": each.outcome, "sentence": each.sentence, **each.figures}
-            for each in self.checks
+            {"check": item.name, "outcome": item.outcome, "sentence": item.sentence, **item.figures}
+            for item in self.checks
         )
 
     @property
@@ -155,13 +155,13 @@ class Gate(Shown):
     @property
     def lines(self) -> list[PanelLine]:
         """The checks with their outcomes, and that the rule is weaker than the verdict if it is."""
-        return [*(each.line for each in self.checks), *([self.weaker] if self.weaker else [])]
+        return [*(check.line for check in self.checks), *([self.weaker] if self.weaker else [])]
 
     @property
     def outcome(self) -> Outcome:
         """The worst outcome: not_met, then inconclusive, then met."""
-        given = {each.outcome for each in self.checks}
-        return next(each for each in _WORST_FIRST if each in given)
+        given = {word.outcome for word in self.checks}
+        return next(word for word in _WORST_FIRST if word in given)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as printed by `--json`."""
@@ -172,7 +172,7 @@ class Gate(Shown):
             "grader": self.grader,
             "verdict": self.verdict or None,
             "weaker_than_verdict": bool(self.weaker),
-            "checks": [dict(vars(each)) for each in self.checks],
+            "checks": [dict(vars(check)) for check in self.checks],
             "notes": self.all_notes,
         }
 
@@ -194,7 +194,7 @@ class Comparison(Gate):
     @property
     def lines(self) -> list[PanelLine]:
         """A sentence for each rubric."""
-        return [each.sentence for each in self.checks]
+        return [check.sentence for check in self.checks]
 
 
 # ---- a rule -------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> Che
             if at.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)
         ]
         if by_attack:
-            worst = min(by_attack, key=lambda each: (_WORST.index(each.state), each.slack))
+            worst = min(by_attack, key=lambda rule: (_WORST.index(rule.state), rule.slack))
             return replace(worst, worst_of=len(by_attack))
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(
@@ -429,7 +429,7 @@ class Baseline(Section):
 
     def known_scales(self) -> dict[str, Scale]:
         """Return every scale by its rubric. Raises InputError for an inconsistent one."""
-        return {name: each.scale(name) for name, each in self.scales.items()}
+        return {name: scale.scale(name) for name, scale in self.scales.items()}
 
     @property
     def n_units(self) -> int:
@@ -685,7 +685,7 @@ def gate(
         else:
             place = Path(source) if isinstance(source, str) else source
             analysis, context = analyse_source(place, options, on_stage=on_stage)
-        shown = next((name for name, each in analysis.ids.items() if each == grader), grader)
+        shown = next((name for name, id_ in analysis.ids.items() if id_ == grader), grader)
         checks, verdict, weaker = _of_rule(source, shown, rule, options, analysis)
         notes += context.said
         rows += analysis.rows
@@ -754,13 +754,13 @@ def _of_rule(
     the verdict, a sentence that the rule is the weaker of the two.
     """
     rubrics = sorted(set(analysis.results["rubric"]))
-    called = {each: name for name, each in analysis.ids.items()}
+    called = {id_: name for name, id_ in analysis.ids.items()}
     asked = called.get(options.rubric or "", options.rubric)
     rubric = _one_rubric(asked, rubrics, is_file=is_file(source))
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     has_verdict, clauses = rule
     checked = check_clauses(clauses, analysis.results, rubric, grader, kappa)
-    checks = [each.check for each in checked]
+    checks = [requirement.check for requirement in checked]
     verdicts = (v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader))
     judged: Verdict | None = next(verdicts, None)
     # There is none on people, and none on labels that may not be looked at yet.
@@ -772,7 +772,7 @@ def _of_rule(
     verdict = judged["verdict"] if judged else ""
     if has_verdict:
         return [check, *checks], verdict, ""
-    is_weaker = check.outcome != "met" and all(each.outcome == "met" for each in checks)
+    is_weaker = check.outcome != "met" and all(item.outcome == "met" for item in checks)
     weaker = written(f"gate.weaker_{check.outcome}", sentence=check.sentence) if is_weaker else ""
     return checks, verdict, weaker
 
@@ -799,8 +799,8 @@ def _drift(
     grader, rubric = now.id_of(grader), rubric and now.id_of(rubric)
     drifts = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     notes = (written("terminal.synthetic"),) if baseline.synthetic or now.synthetic else ()
-    checks = tuple(_of_drift(each, called) for each in drifts)
-    rows = [row for each in drifts for row in each.rows]
+    checks = tuple(_of_drift(drift, called) for drift in drifts)
+    rows = [row for drift in drifts for row in drift.rows]
     shown = now.call(grader)
     return Comparison(_called(source, options), grader, checks, notes, rows=rows, shown=shown)
 
@@ -841,7 +841,7 @@ def junit_xml(result: Gate) -> bytes:
     >>> junit_xml(result).decode().splitlines()[0]
     "<?xml version='1.0' encoding='utf-8'?>"
     """
-    outcomes = [each.outcome for each in result.checks]
+    outcomes = [check.outcome for check in result.checks]
     counts = {
         "tests": str(len(outcomes)),
         "failures": str(outcomes.count("not_met")),
@@ -849,16 +849,16 @@ def junit_xml(result: Gate) -> bytes:
     }
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})
-    for each in result.checks:
-        about = {"classname": f"{result.source}, {result.shown}", "name": each.name}
+    for check in result.checks:
+        about = {"classname": f"{result.source}, {result.shown}", "name": check.name}
         case = ElementTree.SubElement(suite, "testcase", visible_in(about))
-        if each.outcome != "met":
-            tag = "failure" if each.outcome == "not_met" else "error"
+        if check.outcome != "met":
+            tag = "failure" if check.outcome == "not_met" else "error"
             ElementTree.SubElement(
-                case, tag, {"message": visible(each.sentence), "type": each.outcome}
+                case, tag, {"message": visible(check.sentence), "type": check.outcome}
             )
         else:
-            ElementTree.SubElement(case, "system-out").text = visible(each.sentence)
+            ElementTree.SubElement(case, "system-out").text = visible(check.sentence)
     if result.all_notes:
         ElementTree.SubElement(suite, "system-out").text = visible("\n".join(result.all_notes))
     ElementTree.indent(suites)
@@ -870,7 +870,7 @@ def summary_markdown(result: Gate) -> str:
     """Return a heading and the sentences, fenced, so that names of raters and files are neither
     formatted nor read as mentions.
     """
-    lines = [*(each.line for each in result.checks), *result.all_notes]
+    lines = [*(check.line for check in result.checks), *result.all_notes]
     text = visible("\n".join(lines))
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

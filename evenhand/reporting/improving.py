@@ -137,7 +137,7 @@ class Improved(Shown):
     def best(self) -> Candidate | None:
         """The candidate that was chosen."""
         wanted = self.choice.best if self.choice else ""
-        return next((each for each in self.candidates if each.rater_id == wanted), None)
+        return next((entry for entry in self.candidates if entry.rater_id == wanted), None)
 
     @property
     def outcome(self) -> str:
@@ -174,10 +174,10 @@ class Improved(Shown):
         if self.choice is not None:
             rounds = self.choice.rounds
             columns = [written("improve.grader"), written("improve.origin")]
-            columns += [written("improve.kappa_on", clusters=each.clusters) for each in rounds]
-            origins = {each.rater_id: each.origin for each in (self.old, *self.candidates)}
+            columns += [written("improve.kappa_on", clusters=stage.clusters) for stage in rounds]
+            origins = {entry.rater_id: entry.origin for entry in (self.old, *self.candidates)}
             rows = [
-                [self.names.get(key, key), of, *(_kappa(each.scores.get(key)) for each in rounds)]
+                [self.names.get(key, key), of, *(_kappa(stage.scores.get(key)) for stage in rounds)]
                 for key, of in origins.items()
             ]
             lines.append((written("improve.choice"), columns, rows))
@@ -248,12 +248,12 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     behind from the last one on. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    given = {each.rater_id for each in trial.candidates}
+    given = {candidate.rater_id for candidate in trial.candidates}
     asked: list[GraderForecast] = []
     if trial.proposals:  # candidates that cost as much as those that may come of them are added
         asked, proposed = suggestions.forecast_gepa(study, trial.start(), trial.proposer)
         trial.add(proposed)
-    made = {each.rater_id for each in trial.candidates} - given
+    made = {candidate.rater_id for candidate in trial.candidates} - given
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
@@ -261,22 +261,22 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
     most: Counter[str] = Counter()
     left = list(trial.candidates)
     for size in sizes:
-        for each in left:
-            most[each.rater_id] = size
+        for run in left:
+            most[run.rater_id] = size
         left = left[: math.ceil(len(left) / 2)]
     wanted = trial.asked(trial.old, [*learn, *choose, *prove])
     of_old = len(wanted)
-    for at, each in enumerate(trial.candidates):
+    for at, candidate in enumerate(trial.candidates):
         last = prove if at == 0 else []
-        if each.rater_id in made:
+        if candidate.rater_id in made:
             last = [*last, *learn]  # where GEPA tries each of them
-        wanted += trial.asked(each, [*choose[: most[each.rater_id]], *last])
+        wanted += trial.asked(candidate, [*choose[: most[candidate.rater_id]], *last])
     forecasts = [forecast_of(study, task) for task in planned(study, wanted)]
-    for at, each in enumerate(trial.candidates, start=of_old):
-        if each.rater_id in made:  # words that are not known yet
-            forecasts[at] = replace(forecasts[at], rater_id=each.origin, sample=None)
+    for at, candidate in enumerate(trial.candidates, start=of_old):
+        if candidate.rater_id in made:  # words that are not known yet
+            forecasts[at] = replace(forecasts[at], rater_id=candidate.origin, sample=None)
     audits = []
-    if reworded := [each for each in trial.candidates if trial.is_reworded(each)]:
+    if reworded := [candidate for candidate in trial.candidates if trial.is_reworded(candidate)]:
         (audit,) = forecast_audit(study, reworded[-1].audit)
         name = written("improve.audited", grader=written("improve.best"))
         audits.append(replace(audit, rater_id=name, sample=None))
@@ -431,7 +431,7 @@ class Trial:
 
     def add(self, proposed: Proposed) -> None:
         """Add candidates that read these words, asked as the old grader is."""
-        self._made = [self._way(*each) for each in proposed.words]
+        self._made = [self._way(*word) for word in proposed.words]
         del self.graders
 
     def reworded(self, words: Instructions) -> Candidate:
@@ -464,7 +464,7 @@ class Trial:
 
     def note_parts(self, done_by: str) -> None:
         """Write down the parts of clusters that had none."""
-        new = {each: part for each, part in self.parts.items() if each not in self._known_parts}
+        new = {unit: part for unit, part in self.parts.items() if unit not in self._known_parts}
         if new:
             cluster = self._dataset.settings.cluster
             log.note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
@@ -476,23 +476,23 @@ class Trial:
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
         log.note_old(store, rubric, old, is_new=old not in self._graded_first, done_by=done_by)
         tried = {
-            each.rater_id: Tried(
-                origin=each.origin,
-                is_new=each.rater_id not in self._graded_first,
-                has_own_text=self.is_reworded(each),
+            candidate.rater_id: Tried(
+                origin=candidate.origin,
+                is_new=candidate.rater_id not in self._graded_first,
+                has_own_text=self.is_reworded(candidate),
             )
-            for each in (*self.candidates, *more)
+            for candidate in (*self.candidates, *more)
         }
         log.note_candidates(store, rubric, tried, done_by)
 
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
-        clusters = [each for each in self.units if self.parts[each] == part]
+        clusters = [unit for unit in self.units if self.parts[unit] == part]
         return versions.in_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def units_in(self, clusters: Collection[str]) -> set[str]:
         """Return the labelled units of these clusters."""
-        return {unit for each in clusters for unit in self.units[each]}
+        return {unit for cluster in clusters for unit in self.units[cluster]}
 
     def asked(
         self, candidate: Candidate, clusters: Sequence[str]
@@ -571,7 +571,7 @@ class Trial:
             facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
         ).named()
         verdicts = dataset.analyse().verdicts
-        return next((each for each in verdicts if each["grader"] == dataset.call(new)), None)
+        return next((case for case in verdicts if case["grader"] == dataset.call(new)), None)
 
 
 def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
@@ -598,7 +598,7 @@ class _Run:
     def __init__(self, trial: Trial, rounds: Rounds | None = None, done_by: str = "") -> None:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
         self._asked: dict[str, set[str]] = {}
-        sizes = Counter[str](trial.parts[each] for each in trial.units)
+        sizes = Counter[str](trial.parts[unit] for unit in trial.units)
         about = (trial.rubric.name, trial.old, trial.candidates, sizes, trial.study.config.names)
         self.found = Improved(*about)
 
@@ -627,7 +627,7 @@ class _Run:
         """Return the labels of these graders, once they have been asked about the clusters that
         they were not asked about in this run.
         """
-        by_id = {each.rater_id: each for each in self.trial.graders}
+        by_id = {grader.rater_id: grader for grader in self.trial.graders}
         wanted = []
         for rater in raters:
             asked = self._asked.setdefault(rater, set())
@@ -678,7 +678,7 @@ class _Run:
     def choose(self) -> None:
         """Choose the best candidate."""
         trial, clusters = self.trial, self.trial.clusters_in("choose")
-        old, *names = (each.rater_id for each in trial.graders)
+        old, *names = (grader.rater_id for grader in trial.graders)
         self.found.choice = versions.choose(old, names, clusters, self._labels, trial.rule)
 
     def _prove(self, rounds: Rounds, best: Candidate) -> None:
@@ -717,7 +717,7 @@ class _Run:
         result, trial = self.found, self.trial
         if not trial.is_reworded(best):
             return
-        before, after = (_text(trial.rubric, each.grading.prompt) for each in (trial.old, best))
+        before, after = (_text(trial.rubric, entry.grading.prompt) for entry in (trial.old, best))
         # The words that a judge with imported labels read are not known.
         name = trial.rubric.name if trial.old.is_imported else trial.old.rater_id
         difference = difflib.unified_diff(before, after, name, best.rater_id, lineterm="")
@@ -747,10 +747,10 @@ class _Run:
             "parts": dict(result.parts),
             "rounds": [
                 {
-                    "clusters": each.clusters,
-                    "kappas": {name: _number(score.kappa) for name, score in each.scores.items()},
+                    "clusters": stage.clusters,
+                    "kappas": {name: _number(score.kappa) for name, score in stage.scores.items()},
                 }
-                for each in choice.rounds
+                for stage in choice.rounds
             ],
             "verdict": result.verdict["verdict"] if result.verdict else "",
             "gives_way": result.gives_way,

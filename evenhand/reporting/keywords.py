@@ -122,7 +122,7 @@ def taking(keywords: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         called = signature(function)
-        named = {name: str(each.annotation) for name, each in called.parameters.items()}
+        named = {name: str(parameter.annotation) for name, parameter in called.parameters.items()}
         named.pop("options", None)
         types = named | keyword_types()[keywords]
 

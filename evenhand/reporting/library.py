@@ -360,7 +360,7 @@ def plan(
     ['pairs', 'half_width', 'these', 'like_3']
     """
     wanted = Wanted(statistic, half_width)
-    named = {each.name for each in fields(Assumptions)}
+    named = {field.name for field in fields(Assumptions)}
     assumed: dict[str, Any] = {name: value for name, value in options.items() if name in named}
     others: dict[str, Any] = {name: value for name, value in options.items() if name not in named}
     if pilot is not None:

@@ -115,7 +115,7 @@ def id_in(source: Source | str, name: str) -> str:
         called = read_config(source).names
     else:
         called = sidecar.names if (sidecar := read_sidecar(source)) else {}
-    return next((each for each, given in called.items() if given == name), name)
+    return next((id_ for id_, given in called.items() if given == name), name)
 
 
 def is_file(source: Source | str) -> bool:
@@ -176,7 +176,7 @@ def from_study(
             usage=usage,
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
-            sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
+            sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_so_far(study)),
             attacked=attacked_table(study.store, hashes),
             rewordings=tried_wordings,
             strata=config.sample.stratify,
@@ -209,9 +209,9 @@ def unknown_names(
     if not called:
         return []
     known = [*ratings["rater_id"].unique(), *ratings["rubric"].unique(), *rubrics]
-    unknown = [each for each in called if each not in known or not each]
-    hints = ((each, did_you_mean(each, known)) for each in unknown)
-    return [written("names.unknown", id=repr(each), hint=hint) for each, hint in hints]
+    unknown = [name for name in called if name not in known or not name]
+    hints = ((name, did_you_mean(name, known)) for name in unknown)
+    return [written("names.unknown", id=repr(name), hint=hint) for name, hint in hints]
 
 
 def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
@@ -584,8 +584,8 @@ def check_asked_for(
                     f"there is nothing to {purpose}; name a column with one value for each item"
                 )
             others = listed(name for name in units if name != "unit_id")
-            there = f"it has {others}" if others else "it has no columns that describe units"
-            raise InputError(f"{source} has no column {column!r} to {purpose}; {there}")
+            existing = f"it has {others}" if others else "it has no columns that describe units"
+            raise InputError(f"{source} has no column {column!r} to {purpose}; {existing}")
 
 
 def clustered_by_items(

@@ -187,7 +187,7 @@ def _single_answers(
     frame = with_criteria(held.table, name, rated=False)
     subject, cluster = ",".join(options.subject), options.cluster or held.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
-    roles["question"] = " ".join([options.question, *(each.question for each in named)])
+    roles["question"] = " ".join([options.question, *(declared.question for declared in named)])
     columns = item_tables.item_columns(frame, name, show=show, **roles)
     notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
     if options.each_turn:
@@ -241,7 +241,7 @@ def _comparisons(
         subject=options.subject,
         cluster=options.cluster,
         judge=options.judge,
-        question=" ".join([options.question, *(each.question for each in named)]),
+        question=" ".join([options.question, *(declared.question for declared in named)]),
     )
     notes = [*held.notes, *_hidden(columns.show, columns.items.hidden, options)]
     items = item_tables.make_comparisons(frame, columns, name, path.parent, named)
@@ -439,8 +439,8 @@ def work_lines(study: Study, usual: int) -> list[str]:
     lines = [written("new.sampled", sampled=preview.sampled, seed=config.seed, **counts)]
     if preview.total < usual:
         lines.append(written("reproduce.few", usual=usual, **counts))
-    labels = sum(each.judgments for each in preview.load)
-    hours = sum(each.hours for each in preview.load)
+    labels = sum(load.judgments for load in preview.load)
+    hours = sum(load.hours for load in preview.load)
     raters = config.annotation.raters_per_unit
     lines.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := config.pay:
@@ -584,7 +584,7 @@ def label_items(
         invites = make_invites(study, raters, hours=168.0)
         note(study, "invite", "", f"made: {len(raters)}")
     place = address or f"http://localhost:{port}/"
-    links = [f"{place}?invite={each.token}" for each in invites]
+    links = [f"{place}?invite={invite.token}" for invite in invites]
     return Labelling(folder, links, port, notes)
 
 

@@ -166,10 +166,10 @@ class Assumptions:
         """The labels' mean and standard deviation, None where not given."""
         given = self.mean if isinstance(self.mean, Sequence) else [self.mean]
         try:
-            mean, sd, *more = (*(None if each is None else float(each) for each in given), None)
+            mean, sd, *more = (*(None if n_ is None else float(n_) for n_ in given), None)
         except ValueError:
             mean, sd, *more = None, -1.0
-        if (sd is not None and not sd > 0) or any(each is not None for each in more):
+        if (sd is not None and not sd > 0) or any(number is not None for number in more):
             raise InputError("--mean is a mean, or a mean and a positive standard deviation: 3,0.9")
         return mean, sd
 
@@ -259,9 +259,9 @@ def plan_ahead(
     ]
     widths = [half_width(statistic, max(round(n * worth), 2), scenario) for n in SIZES]
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
-    sizes["these"] = [each["these"][scenario.humans] for each in chances]
+    sizes["these"] = [estimate["these"][scenario.humans] for estimate in chances]
     for k in PEOPLE:
-        sizes[f"like_{k}"] = [each["like_these"][k] for each in chances]
+        sizes[f"like_{k}"] = [estimate["like_these"][k] for estimate in chances]
     shown = [
         [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in passing)]
         for pairs, width, *passing in sizes.itertuples(index=False)
@@ -310,10 +310,10 @@ def _labelled_for(given: Corrected, wanted: Wanted) -> tuple[pd.DataFrame, Colum
     alone = replace(given, correlation=0.0).labels_for(wanted.half_width, math.inf) or 2
     graded = [alone * times for times in GRADED]
     sizes = pd.DataFrame({"graded": graded})
-    sizes["labelled"] = [given.labels_for(wanted.half_width, each) or alone for each in graded]
+    sizes["labelled"] = [given.labels_for(wanted.half_width, number) or alone for number in graded]
     shown = [
-        ["any number" if math.isinf(each) else f"{each:,.0f}", f"{n:,}", f"{1 - n / alone:.0%}"]
-        for each, n in zip(graded, sizes["labelled"], strict=True)
+        ["any number" if math.isinf(number) else f"{number:,.0f}", f"{n:,}", f"{1 - n / alone:.0%}"]
+        for number, n in zip(graded, sizes["labelled"], strict=True)
     ]
     return sizes, (["graded", "labelled", "labels saved"], shown)
 
@@ -330,7 +330,7 @@ def _needed_to_pass(
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
 
     def pairs_for(scope: Scope, people: int) -> int | None:
-        return scenarios.size_for(power, SIZES, [each[scope][people] for each in chances])
+        return scenarios.size_for(power, SIZES, [chance[scope][people] for chance in chances])
 
     humans, most = scenario.humans, SIZES[-1]
     like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
@@ -428,8 +428,8 @@ def plan_from(analysis: Analysis, wanted: Wanted, notes: Sequence[str] = ()) -> 
     labelled_for: list[Record] = []
     spreads = [
         (rubric, grader, given)
-        for rubric, each in analysis.spreads.items()
-        for (what, grader), given in each.items()
+        for rubric, spread in analysis.spreads.items()
+        for (what, grader), given in spread.items()
         if what == wanted.statistic and given.sd > 0
     ]
     for rubric, grader, given in spreads:
@@ -450,28 +450,28 @@ def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
-    first = max(3, *(each.people for each in graders))
+    first = max(3, *(grader.people for grader in graders))
     numbers = [first + more for more in MORE_PEOPLE]
     shown: list[list[str]] = []
     rows: list[Record] = []
-    for each in graders:
-        like = {k: each.clusters_to_decide(k) if each.people else None for k in numbers}
-        these = each.clusters_to_decide()
+    for grader in graders:
+        like = {k: grader.clusters_to_decide(k) if grader.people else None for k in numbers}
+        these = grader.clusters_to_decide()
         shown.append(
             [
-                f"{each.rubric} {each.grader}".strip(),
-                f"{each.difference:+z.2f}",
-                str(each.clusters),
+                f"{grader.rubric} {grader.grader}".strip(),
+                f"{grader.difference:+z.2f}",
+                str(grader.clusters),
                 _or_none(these),
-                *(_or_none(clusters) if each.people else "-" for clusters in like.values()),
+                *(_or_none(clusters) if grader.people else "-" for clusters in like.values()),
             ]
         )
         rows.append(
             {
-                "rubric": each.rubric,
-                "grader": each.grader,
-                "difference": each.difference,
-                "now": each.clusters,
+                "rubric": grader.rubric,
+                "grader": grader.grader,
+                "difference": grader.difference,
+                "now": grader.clusters,
                 "these": these,
                 **{f"like_{k}": clusters for k, clusters in like.items()},
             }

@@ -157,16 +157,16 @@ def study_figures(
     ]
     drawn = [
         {
-            "caption": each.caption,
-            "note": each.note,
-            "alt": each.alt,
-            "svg": inline_svg(dict(each.spec), each.alt),
+            "caption": chart.caption,
+            "note": chart.note,
+            "alt": chart.alt,
+            "svg": inline_svg(dict(chart.spec), chart.alt),
         }
-        for each in (forests if can_draw() else ())
+        for chart in (forests if can_draw() else ())
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawn).encode())
     widest = with_ids(widest_first(analysis.disagreements), analysis.ids)
-    disagreements = [asdict(each) for each in widest]
+    disagreements = [asdict(unit) for unit in widest]
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(disagreements).encode())
 
 

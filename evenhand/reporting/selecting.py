@@ -55,19 +55,19 @@ class Selection(Shown):
     @property
     def verdicts(self) -> list[Verdict]:
         """The verdicts in the order of the ranking, rubric by rubric."""
-        return [each.verdict for ranked in self._ranking.values() for each in ranked]
+        return [choice.verdict for ranked in self._ranking.values() for choice in ranked]
 
     @property
     def recommendations(self) -> list[str]:
         """A sentence for each rubric: which grader to use, or what to do first."""
-        return [each.sentence for each in recommendations(self._ranking)]
+        return [choice.sentence for choice in recommendations(self._ranking)]
 
     @property
     def table(self) -> pd.DataFrame:
         """The ranking: a row for each rubric and grader, with the figures that it is ranked by.
         `usd` is the price of 1,000 units; NaN is a figure that is not known.
         """
-        return pd.DataFrame([_record(each) for ranked in self._ranking.values() for each in ranked])
+        return pd.DataFrame([_record(pick) for ranked in self._ranking.values() for pick in ranked])
 
     @property
     def lines(self) -> list[Line]:
@@ -141,16 +141,16 @@ def _fault(candidate: Candidate) -> str:
 
 
 _COLUMNS: Columns = {
-    "grader": lambda each: each.verdict["grader"],
-    "verdict": lambda each: TITLES[each.verdict["verdict"]].short,
-    "minus annotators' kappa": lambda each: _with_interval(each.difference),
-    "kappa": lambda each: _with_interval(each.kappa),
-    "TPR": lambda each: _rate(each.verdict["rates"].get("tpr")),
-    "TNR": lambda each: _rate(each.verdict["rates"].get("tnr")),
-    "coverage": lambda each: f"{each.coverage['estimate']:.1%}" if each.coverage else "-",
+    "grader": lambda choice: choice.verdict["grader"],
+    "verdict": lambda choice: TITLES[choice.verdict["verdict"]].short,
+    "minus annotators' kappa": lambda choice: _with_interval(choice.difference),
+    "kappa": lambda choice: _with_interval(choice.kappa),
+    "TPR": lambda choice: _rate(choice.verdict["rates"].get("tpr")),
+    "TNR": lambda choice: _rate(choice.verdict["rates"].get("tnr")),
+    "coverage": lambda choice: f"{choice.coverage['estimate']:.1%}" if choice.coverage else "-",
     "worst fault": _fault,
-    "USD/1,000": lambda each: f"{each.price['estimate']:.2f}" if each.price else "-",
-    "front": lambda each: "*" if each.best_buy else "",
+    "USD/1,000": lambda choice: f"{choice.price['estimate']:.2f}" if choice.price else "-",
+    "front": lambda choice: "*" if choice.best_buy else "",
 }
 
 
@@ -212,9 +212,9 @@ class Calibration(Shown):
             lines += sentences
         if self.left_out:
             of_people = self.reference == "humans"
-            whom = written("naming.reference") if of_people else self.reference
+            reference = written("naming.reference") if of_people else self.reference
             rubrics = ", ".join(self.left_out)
-            lines.append(written("calibrate.left_out", whom=whom, rubrics=rubrics))
+            lines.append(written("calibrate.left_out", whom=reference, rubrics=rubrics))
         return lines
 
 
@@ -303,4 +303,4 @@ def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) ->
     """Put thresholds into study.toml, leaving the rest of it as it is."""
     from evenhand.study.settings.study_toml import change_config
 
-    change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})
+    change_config(study.folder, {f"thresholds.{name}": choice for name, choice in chosen.items()})

@@ -93,16 +93,16 @@ def units_to_learn(
     texts, marks = quoted_texts(study, units), quoted_marks(study, units)
     remarks = quoted_remarks(study, units)
     learn_units = []
-    for each in units:
-        key = rubric, each.unit_id
+    for source in units:
+        key = rubric, source.unit_id
         reasons, shown = remarks.get(key, {}), texts.get(key, {})
         learn_units.append(
             LearnUnit(
-                each.unit_id,
+                source.unit_id,
                 shown,
-                list(each.people.values()),
-                each.label,
-                [reasons[who] for who in each.people if who in reasons],
+                list(source.people.values()),
+                source.label,
+                [reasons[who] for who in source.people if who in reasons],
                 [
                     shown.get(mark.text.replace("_", " ").capitalize(), "")[mark.start : mark.end]
                     for _, mark in marks.get(key, [])
@@ -116,16 +116,16 @@ def table_of(units: Sequence[LearnUnit]) -> pd.DataFrame:
     """Return a row for each unit, those on which the grader differs from most people first."""
     table = pd.DataFrame(
         {
-            "unit_id": each.unit_id,
-            **each.texts,
-            "labels": "; ".join(each.labels),
-            "majority": each.majority,
-            "grader": each.graded,
-            "agrees": each.agrees,
-            "reasons": "; ".join(each.reasons),
-            "words": "; ".join(each.words),
+            "unit_id": unit.unit_id,
+            **unit.texts,
+            "labels": "; ".join(unit.labels),
+            "majority": unit.majority,
+            "grader": unit.graded,
+            "agrees": unit.agrees,
+            "reasons": "; ".join(unit.reasons),
+            "words": "; ".join(unit.words),
         }
-        for each in units
+        for unit in units
     )
     return table.iloc[table["agrees"].ne("no").argsort(kind="stable")].reset_index(drop=True)
 
@@ -140,7 +140,7 @@ class RefusedProposal(ValueError):  # noqa: N818  (nobody made an error)
 
 def options_of(rubric: Rubric) -> list[str]:
     """Return the options as a grader reads them, a line each."""
-    return [f"({each.key}) {each.name}: {each.description}".rstrip(": ") for each in rubric.options]
+    return [f"({key.key}) {key.name}: {key.description}".rstrip(": ") for key in rubric.options]
 
 
 def checked(words: str, rubric: Rubric) -> str:
@@ -167,7 +167,7 @@ def _asks_otherwise(text: str, rubric: Rubric) -> str:
 
     Only the form is looked at: what a sentence asks for in plain words is not.
     """
-    rubric_lines = {_plain(each) for each in (*options_of(rubric), rubric.question)}
+    rubric_lines = {_plain(wording) for wording in (*options_of(rubric), rubric.question)}
     keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)
     asks = re.compile(
         rf"\W*(?:{keys})\s*[).:=]|\W*(?:the )?(?:new )?(?:options?|questions?)(?: (?:is|are))?"
@@ -228,8 +228,8 @@ def proposed_by_gepa(start: Start, seed: int, asked: Asked, tried: Tried) -> Pro
     """
     from gepa import optimize
 
-    units = [each for each in start.units if each.majority]
-    if all(each.graded == each.majority for each in units):
+    units = [unit for unit in start.units if unit.majority]
+    if all(unit.graded == unit.majority for unit in units):
         return Proposed(remarks=[written("improve.no_errors", grader=start.grader)])
     adapter, count = _Adapter(start, asked, tried), start.proposals
     result = optimize(
@@ -247,8 +247,8 @@ def proposed_by_gepa(start: Start, seed: int, asked: Asked, tried: Tried) -> Pro
     if adapter.failure is not None:
         raise adapter.failure
     scored = zip(result.val_aggregate_scores, result.candidates, strict=True)
-    ordered = sorted(list(scored)[1:], key=lambda each: -each[0])
-    kept = dict.fromkeys(each[_PART] for _, each in ordered)
+    ordered = sorted(list(scored)[1:], key=lambda scored_one: -scored_one[0])
+    kept = dict.fromkeys(proposal[_PART] for _, proposal in ordered)
     return Proposed([adapter.made[text] for text in kept if text in adapter.made], adapter.remarks)
 
 
@@ -261,7 +261,7 @@ class _Adapter:
 
     def __init__(self, start: Start, asked: Asked, tried: Tried) -> None:
         self._start = start
-        self._known: Mapping[str, str] = {each.unit_id: each.graded for each in start.units}
+        self._known: Mapping[str, str] = {unit.unit_id: unit.graded for unit in start.units}
         self._asked = asked
         self._tried = tried
         self.made: dict[str, tuple[Instructions, str]] = {}
@@ -280,11 +280,11 @@ class _Adapter:
         if text != self._start.instructions:
             if text not in self.made and text not in self._refused:
                 self._make(text)
-            units = [each.unit_id for each in batch]
+            units = [unit.unit_id for unit in batch]
             # None where they cannot be tried.
             labels = self._tried(self.made[text][0], units) if text in self.made else {}
-        graded = [replace(each, graded=labels.get(each.unit_id, "")) for each in batch]
-        scores = [Counter(each.labels)[each.graded] / len(each.labels) for each in graded]
+        graded = [replace(unit, graded=labels.get(unit.unit_id, "")) for unit in batch]
+        scores = [Counter(unit.labels)[unit.graded] / len(unit.labels) for unit in graded]
         return EvaluationBatch(outputs=graded, scores=scores, trajectories=graded)
 
     def make_reflective_dataset(
@@ -365,7 +365,7 @@ def forecast_gepa(
     """Forecast GEPA's requests, and return words that cost as much to try as those that may come.
     What will be sent is not known yet: each request counts as the longest that there can be.
     """
-    sizes = sorted(len(str(_record(each))) for each in start.units)
+    sizes = sorted(len(str(_record(unit))) for unit in start.units)
     size = _FRAME + MOST_WORDS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])
     numbers = range(1, start.proposals + 1)
     asked = [PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True) for nth in numbers]
@@ -419,16 +419,16 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
     ratings = dataset.ratings[~dataset.ratings["rater_id"].isin(excluded)]
-    for each in sorted_so_far(study):
-        if each.kind == "rubric_unclear":
-            unclear = rubrics[each.rubric]
-            at = (ratings["rubric"] == each.rubric) & (ratings["unit_id"] == each.unit_id)
+    for case in sorted_so_far(study):
+        if case.kind == "rubric_unclear":
+            unclear = rubrics[case.rubric]
+            at = (ratings["rubric"] == case.rubric) & (ratings["unit_id"] == case.unit_id)
             people, graded = (
                 unclear.rubric.kind.in_order(set(ratings.loc[at & given, "label"]))
-                for given in (ratings["rater_kind"] == "human", ratings["rater_id"] == each.grader)
+                for given in (ratings["rater_kind"] == "human", ratings["rater_id"] == case.grader)
             )
             chosen = people or (_NO_LABEL,), graded or (_NO_LABEL,)
-            unclear.by_options.setdefault(chosen, []).append(each)
+            unclear.by_options.setdefault(chosen, []).append(case)
     # The latest flag of each person on each unit, under texts that count.
     accepted = study.accepted_hashes()
     flags = standing(remarks_table(study.store))
@@ -441,7 +441,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     for unclear in rubrics.values():
         groups = sorted(unclear.by_options.items(), key=lambda group: -len(group[1]))
         unclear.by_options = dict(groups)
-    return [each for each in rubrics.values() if each.by_options or each.flags]
+    return [declared for declared in rubrics.values() if declared.by_options or declared.flags]
 
 
 Quoted = tuple[str, str]
@@ -495,7 +495,7 @@ class Divided:
                 points.append(written("suggest.confused_with", other=with_, units=count))
         for key, quoted in (("reason", self.reasons), ("marked", self.marked)):
             words = [words for chosen, words in quoted if chosen == option][:_MOST_QUOTED]
-            points += [written(f"suggest.{key}", words=_line(each)) for each in words]
+            points += [written(f"suggest.{key}", words=_line(word)) for word in words]
         return points
 
 
@@ -503,7 +503,7 @@ def divided_rubrics(study: Study) -> list[Divided]:
     """Return the rubrics with options on which people differ, with what these units share."""
     dataset = from_study(study, whole=True)
     rubrics = [rubric for rubric in study.asked_rubrics() if rubric.kind.is_choice]
-    return [divided for each in rubrics if (divided := _divided(study, dataset, each))]
+    return [divided for declared in rubrics if (divided := _divided(study, dataset, declared))]
 
 
 def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
@@ -533,7 +533,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
         rubric=rubric,
         n_units=len(table),
         units=units,
-        even=sum(not each for each in lead.values()),
+        even=sum(not text for text in lead.values()),
         confusions=dict(pairs.most_common(_MOST_CONFUSIONS)),
         parts=_parts(study, dataset, apart),
         reasons=tuple(_reasons(study, rubric, chosen)),
@@ -703,8 +703,8 @@ def _both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
     new = (ratings["rater_id"] == tried) & (ratings["rubric_hash"] == text.hash)
     labelled = ratings["label"] != ""
     units = set(held_out_units(study, text.name))
-    for each in (people, old, new):
-        units &= set(ratings.loc[each & labelled, "unit_id"])
+    for has_label in (people, old, new):
+        units &= set(ratings.loc[has_label & labelled, "unit_id"])
     kept = (people | old | new) & ratings["unit_id"].isin(units)
     ratings = ratings[kept].assign(rubric_hash="")
     scales = {text.name: dataset.scales[text.name]}

@@ -140,11 +140,11 @@ def libraries_beside() -> Iterator[bool | Libraries]:
     def begin(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
         from evenhand.analysis.verification import in_this_process, library_values
 
-        here = in_this_process(coded, weight)
+        analyses = in_this_process(coded, weight)
         try:
             answer = pool.submit(library_values, coded, weight)
         except BrokenProcessPool:
-            return here
+            return analyses
 
         def values() -> list[Value]:
             if not answer.done():  # meanwhile
@@ -154,7 +154,7 @@ def libraries_beside() -> Iterator[bool | Libraries]:
             try:
                 return cast("list[Value]", answer.result())
             except BrokenProcessPool:
-                return here()
+                return analyses()
 
         return values
 

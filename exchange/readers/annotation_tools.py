@@ -302,7 +302,7 @@ def _columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
 
     def constant(name: str, key: str) -> bool:
         first: Record = {}
-        return all(each[name] == first.setdefault(each[key], each[name]) for each in records)
+        return all(row[name] == first.setdefault(row[key], row[name]) for row in records)
 
     of_unit = {name for name in names if constant(name, "instance_id")}
     of_user = {name for name in names if constant(name, "user_id")}

@@ -198,8 +198,16 @@ def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited
         author = text_of(inside(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
             edit["value"] = before.get("value")
-        own = {**more, "created_at": inside(edit, "provenance", "timestamp")}
-        _add_one(rows, unit, author, edit["value"], {"rater_kind": plain_kind(author)}, own, rubric)
+        more_fields = {**more, "created_at": inside(edit, "provenance", "timestamp")}
+        _add_one(
+            rows,
+            unit,
+            author,
+            edit["value"],
+            {"rater_kind": plain_kind(author)},
+            more_fields,
+            rubric,
+        )
 
 
 def _add_one(
@@ -319,7 +327,7 @@ def _lighteval_items(rows: ItemRows, source: Source) -> None:
 def _records(source: Source) -> list[tuple[str, Record]]:
     """The details of each document, by its id, or by its place where it has none."""
     records = enumerate(source.records(_COLUMNS if source.columns else ()))
-    return [(text_of(inside(each, "doc", "id")) or str(place), each) for place, each in records]
+    return [(text_of(inside(row, "doc", "id")) or str(place), row) for place, row in records]
 
 
 def _lighteval_texts(record: Record) -> list[str]:
@@ -612,10 +620,10 @@ READERS = {
         _openai_evals_items,
     ),
     "promptfoo": Reader(
-        lambda source: any("gradingResult" in each for each in _results(source)[:1]),
+        lambda source: any("gradingResult" in result for result in _results(source)[:1]),
         _read_promptfoo,
         _promptfoo_items,
-        lambda source: any({"response", "vars"} <= {*each} for each in _results(source)[:1]),
+        lambda source: any({"response", "vars"} <= {*result} for result in _results(source)[:1]),
     ),
     "deepeval": Reader(
         lambda source: any(map(_metrics, _cases(source))),

@@ -145,7 +145,7 @@ def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> It
     named. Raises InputError where the file has no labels of the judge on the items.
     """
     labels, name = _labels_beside(reader, items, source), source.name
-    on_items = [each for each, rows in labels.items() if not rows.keys().isdisjoint(items.units)]
+    on_items = [item for item, rows in labels.items() if not rows.keys().isdisjoint(items.units)]
     if judge in on_items:
         rows = labels[judge]
         table = items.table.assign(**{judge: [rows.get(unit, "") for unit in items.units]})
@@ -156,8 +156,8 @@ def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> It
                 f"{name}: the labels of {judge!r} are not on the items but on other parts of the "
                 "file, such as steps within a trace; name a file of these alone"
             )
-        there = f"it has those of {', '.join(on_items)}" if on_items else "it has no model's labels"
-        raise InputError(f"{name} has no labels of the judge {judge!r}; {there}")
+        hint = f"it has those of {', '.join(on_items)}" if on_items else "it has no model's labels"
+        raise InputError(f"{name} has no labels of the judge {judge!r}; {hint}")
     if on_items and not judge:
         note = written("exchange.judges", names=", ".join(on_items[:_MOST_NAMED]))
         return replace(items, notes=[*items.notes, note])

@@ -334,9 +334,9 @@ class ItemRows(_Found):
             return
         facts = {}
         for name, value in fields_in(about).items():  # single values, by names of no other meaning
-            own, label = one_line(name), label_of(value)
-            if own and label is not None:
-                facts[f"metadata_{own}" if _TAKEN_OF_ITEMS.fullmatch(own) else own] = label
+            rater, label = one_line(name), label_of(value)
+            if rater and label is not None:
+                facts[f"metadata_{rater}" if _TAKEN_OF_ITEMS.fullmatch(rater) else rater] = label
         about = facts | {name: one_line(given) for name, given in (ids or {}).items()}
         names = {"subject": one_line(subject), "cluster": one_line(cluster)}
         item_id = one_line(item_id) or named

@@ -219,10 +219,10 @@ def filled_from_environment(text: str, what: str) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1], "").strip()
-        if not found or not found.isprintable():
+        setting = os.environ.get(match[1], "").strip()
+        if not setting or not setting.isprintable():
             raise InputError(f"{what} needs the variable {match[1]}; set it")
-        return found
+        return setting
 
     return NAMED.sub(value, text)
 

@@ -244,7 +244,7 @@ class KnownUnits:
         units = _read(study.folder, file) if file else ()
         self.units = {f"{kind}:{unit.name}": unit for unit in units}
         of_units = (self._screens(unit_id, unit, file) for unit_id, unit in self.units.items())
-        self.screens: tuple[Screen, ...] = tuple(screen for each in of_units for screen in each)
+        self.screens: tuple[Screen, ...] = tuple(screen for item in of_units for screen in item)
         self.questions = {question.key: question for screen in self.screens for question in screen}
 
     def __contains__(self, key: object) -> bool:
@@ -461,8 +461,8 @@ class SessionDesign:
                 screens = []
                 for unit in block:
                     if (parse_unit_id(unit)[2] == "") == asked[0].has_sides:
-                        wordings = (trial.asked(each, unit) if trial else each for each in asked)
-                        screens.append(tuple(Question(unit, each) for each in wordings if each))
+                        wordings = (trial.asked(name, unit) if trial else name for name in asked)
+                        screens.append(tuple(Question(unit, text) for text in wordings if text))
                 if any(screens):
                     yield [screen for screen in screens if screen]
 
@@ -596,7 +596,7 @@ class ClaimIndex:
         """The questions that have their number of raters. A claim that is unanswered and older than
         `lapsed_before` does not count, and neither does any of an excluded rater.
         """
-        lapsed = (each for each, claimed_at in self._open.items() if claimed_at < lapsed_before)
+        lapsed = (place for place, claimed_at in self._open.items() if claimed_at < lapsed_before)
         idle = Counter(key for key, rater in lapsed if rater not in excluded)
         for rater in excluded:
             idle.update(self.held_by(rater))
@@ -804,7 +804,7 @@ class NextTasks:
         order = ""
         if screen and screen[0].rubric.has_sides:
             unit, seen = screen[0].unit_id, self.index.side_orders(self.rater_id)
-            shown = Counter((parse_unit_id(each)[1], order) for each, order in seen.items())
+            shown = Counter((parse_unit_id(unit_id)[1], order) for unit_id, order in seen.items())
             order = seen.get(unit) or self.design.side_order(self.rater_id, unit, shown)
         return [self._give(changes, question, 0, order) for question in screen]
 

@@ -171,8 +171,8 @@ def _add_answer(
 ) -> bool:
     """Append an answer and its remark and marks; return False where its submit id is taken."""
     # All tables of answers: a refusal must not reveal whether a task is an attention check.
-    ids = (each.c.submit_id for each in (labels, attention_labels, practice_labels))
-    taken = (sa.select(each).where(each == answer.submit_id) for each in ids)
+    ids = (log.c.submit_id for log in (labels, attention_labels, practice_labels))
+    taken = (sa.select(log).where(log == answer.submit_id) for log in ids)
     if connection.execute(sa.union_all(*taken)).first():
         return False
     # A unit in view when its rubric changed was read in the words from before.
@@ -324,7 +324,7 @@ class WorkLog:
             for event_id, rater, at, seconds in connection.execute(later):
                 self._seen[table] = event_id
                 new.append((at, rater, seconds or 0.0))
-        for at, rater, seconds in sorted(new, key=lambda each: each[0]):
+        for at, rater, seconds in sorted(new, key=lambda row: row[0]):
             self._by_rater.setdefault(rater, []).append(Worked(at, seconds))
 
     def of_rater(self, rater_id: str) -> Sequence[Worked]:
@@ -339,7 +339,7 @@ def minutes_left(worked: Sequence[Worked], left: int) -> int | None:
     >>> minutes_left([Worked("", 20.0)] * 9 + [Worked("", 3600.0)], left=100)
     35
     """
-    timed = [each.seconds for each in worked[-_RECENT:] if each.seconds > 0]
+    timed = [work.seconds for work in worked[-_RECENT:] if work.seconds > 0]
     if len(timed) < LEAST_ANSWERS:
         return None
     return as_people_say(median(timed) * left / 60)
@@ -367,8 +367,8 @@ def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime
     if not (settings.answers_per_day or settings.minutes_per_day):
         return False
     begun = day_of(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
-    today = [each for each in worked if each.at >= begun]
-    minutes = sum(min(each.seconds / 60, settings.idle_minutes) for each in today)
+    today = [work for work in worked if work.at >= begun]
+    minutes = sum(min(work.seconds / 60, settings.idle_minutes) for work in today)
     return (0 < settings.answers_per_day <= len(today)) or (0 < settings.minutes_per_day <= minutes)
 
 
@@ -606,7 +606,7 @@ class AnnotationDesk(Desk):
         work that was done is never lost.
         """
         texts: dict[str, Mapping[str, str]] = {}  # by task id: those in which words were marked
-        if ids := {each.task_id for each in sent if isinstance(each, Answer) and each.evidence}:
+        if ids := {post.task_id for post in sent if isinstance(post, Answer) and post.evidence}:
             with self.study.store.read() as connection:
                 self._index.refresh(connection)
                 about = {task: self._sent_about(connection, rater_id, task) for task in ids}
@@ -615,7 +615,7 @@ class AnnotationDesk(Desk):
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, each, texts) for each in sent]
+            return [self._receipt(changes, rater_id, post, texts) for post in sent]
 
     def _receipt(
         self, changes: Changes, rater_id: str, sent: Sent, texts: Mapping[str, Mapping[str, str]]
@@ -649,8 +649,8 @@ class AnnotationDesk(Desk):
         asked = set(submit_ids)
         tables = (table.c for table in (labels, attention_labels, remarks))
         queries = (
-            sa.select(each.submit_id).where(each.rater_id == rater_id, each.submit_id.in_(asked))
-            for each in tables
+            sa.select(table.submit_id).where(table.rater_id == rater_id, table.submit_id.in_(asked))
+            for table in tables
         )
         return set(self.study.store.values(sa.union_all(*queries)))
 

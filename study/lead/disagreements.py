@@ -71,7 +71,7 @@ def adjudication_queue(study: Study) -> list[QueuedUnit]:
     }
     place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
     queued = _queued(study, open_yet)
-    return sorted(queued, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
+    return sorted(queued, key=lambda item: (place.get(item.unit_id, len(place)), item.rubric))
 
 
 def queue_length(study: Study) -> int:
@@ -118,8 +118,8 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
         labels.c.rater_id.label("done_by"),
         labels.c.created_at,
     ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
-    mine = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
-    wanted = labels.c.rater_kind == "adjudicator", mine, accepted_text(study, labels)
+    by_name = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
+    wanted = labels.c.rater_kind == "adjudicator", by_name, accepted_text(study, labels)
     table = study.store.table(decisions.where(*wanted).order_by(labels.c.event_id.desc()))
     table = table.assign(done_by=table["done_by"].str.removeprefix(_PREFIX))
     return table.drop_duplicates(["unit_id", "rubric", "done_by"]).reset_index(drop=True)
@@ -127,7 +127,7 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
 
 def queue_table(queue: Sequence[QueuedUnit]) -> pd.DataFrame:
     """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
-    rows = [(each.unit_id, each.rubric, " ".join(each.labels), "", "") for each in queue]
+    rows = [(item.unit_id, item.rubric, " ".join(item.labels), "", "") for item in queue]
     return pd.DataFrame(rows, columns=["unit_id", "rubric", "labels", "label", "reason"])
 
 
@@ -282,11 +282,11 @@ def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
     grades = study.ratings()
     grades = grades[(grades["rater_kind"] == "model") & (grades["label"] != "")]
     grades = grades.drop_duplicates(["unit_id", "rubric", "rater_id"])
-    found: dict[Key, dict[str, str]] = {}
+    by_item: dict[Key, dict[str, str]] = {}
     columns = ["unit_id", "rubric", "rater_id", "label"]
     for unit, rubric, rater, label in grades[columns].itertuples(index=False):
-        found.setdefault((unit, rubric), {})[rater] = label
-    return found
+        by_item.setdefault((unit, rubric), {})[rater] = label
+    return by_item
 
 
 def _queued(study: Study, given: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
@@ -382,9 +382,9 @@ def sorted_so_far(study: Study) -> list[SortedDisagreement]:
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
     latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
-    counted = (each for each in latest if each.rubric_hash in accepted.get(each.rubric, ()))
-    current = {(each.rubric, each.unit_id, each.grader): each for each in counted}
-    return [each for each in current.values() if each.kind]
+    counted = (ruling for ruling in latest if ruling.rubric_hash in accepted.get(ruling.rubric, ()))
+    current = {(gap.rubric, gap.unit_id, gap.grader): gap for gap in counted}
+    return [difference for difference in current.values() if difference.kind]
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
@@ -392,7 +392,7 @@ def held_out_units(study: Study, rubric: str) -> list[str]:
     without any sorted disagreement. A new text may have been written with the others in view.
     """
     ever = _LOG.all(study.store, sorted_disagreements.c.rubric == rubric)
-    read = {parse_unit_id(each.unit_id)[0] for each in ever}
+    read = {parse_unit_id(decision.unit_id)[0] for decision in ever}
     units = study.rubric_units(study.rubrics[rubric])
     return [unit for unit in units if parse_unit_id(unit)[0] not in read]
 
@@ -458,7 +458,7 @@ def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str 
         kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
         if kinds and kinds[-1] in (CLOSED, WITHDRAWN):
             raise InputError("this flag is closed already; look at the list again")
-        told = [(ANSWERED, answer.strip())] if answer.strip() else []
-        for kind, text in (*told, (CLOSED, note.strip())):
+        events = [(ANSWERED, answer.strip())] if answer.strip() else []
+        for kind, text in (*events, (CLOSED, note.strip())):
             row = {"flag_id": number, "kind": kind, "text": text, "done_by": done_by}
             append(connection, flag_events, row)

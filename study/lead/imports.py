@@ -65,7 +65,7 @@ def import_ratings(
             connection.execute(insert, [row | {"submit_id": _new_id()} for row in human])
         _take_places(connection, [row for row in human if row["rater_kind"] == "human"])
         if model:
-            paid = {rater: {"cost_usd": each} for rater, each in (cost_usd or {}).items()}
+            paid = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
             for event in model:
                 event["provenance"] = {"imported_from": source, **paid.get(event["rater_id"], {})}
             connection.execute(sa.insert(grades), model)

@@ -81,7 +81,7 @@ class ItemColumns:
             ("conversation", ", ".join(self.conversations)),
             ("image", ", ".join(self.images)),
             ("passages", ", ".join(self.passages)),
-            ("JSON", ", ".join(each for each in self.json if each not in self.passages)),
+            ("JSON", ", ".join(column for column in self.json if column not in self.passages)),
             *((role, getattr(self, role)) for role in roles),
             ("not shown", ", ".join(self.hidden)),
         ]
@@ -136,7 +136,7 @@ def item_columns(
     by_name = {_FRAME.sub("", str(name).strip().casefold()): str(name) for name in frame}
 
     def called(role: str) -> list[str]:
-        columns = [by_name[each] for each in _KNOWN[role] if each in by_name]
+        columns = [by_name[column] for column in _KNOWN[role] if column in by_name]
         return [column for column in columns if column not in (judge, cluster)]
 
     subject = subject or next(iter(called("subject")), "")
@@ -165,7 +165,7 @@ def item_columns(
         shown[-1:-1] = asked  # the response stays last
 
     def first(role: str) -> str:
-        return next((each for each in called(role) if each in shown), "")
+        return next((column for column in called(role) if column in shown), "")
 
     if subject and subject == cluster:
         raise InputError(
@@ -177,8 +177,8 @@ def item_columns(
             "take it out of --show, or name another column with --subject"
         )
     row = frame.iloc[0]
-    others = [each for role in ("prompt", "context", "reference") for each in called(role)]
-    response = first("response") or next((each for each in shown[::-1] if each not in others), "")
+    others = [column for role in ("prompt", "context", "reference") for column in called(role)]
+    response = first("response") or next((key for key in shown[::-1] if key not in others), "")
     return ItemColumns(
         show=tuple(shown),
         prompt=first("prompt"),
@@ -189,12 +189,12 @@ def item_columns(
         cluster=cluster,
         id=own_id,
         judge=judge,
-        conversations=tuple(each for each in shown if is_conversation(row[each])),
-        images=tuple(each for each in shown if _holds_images(frame[each])),
-        json=tuple(each for each in shown if _is_json(row[each])),
-        passages=tuple(each for each in shown if each != response and passages_of(row[each])),
+        conversations=tuple(column for column in shown if is_conversation(row[column])),
+        images=tuple(column for column in shown if _holds_images(frame[column])),
+        json=tuple(column for column in shown if _is_json(row[column])),
+        passages=tuple(key for key in shown if key != response and passages_of(row[key])),
         hidden=tuple(
-            each for each in texts if each not in shown and each.removesuffix("_alt") not in shown
+            key for key in texts if key not in shown and key.removesuffix("_alt") not in shown
         ),
     )
 
@@ -213,8 +213,8 @@ def _is_named(column: str, question: str) -> bool:
     """
     words = re.findall(r"\w+", question.casefold())
     named = re.findall(r"[^\W_]+", column)
-    forms = ({each, each.removesuffix("s"), f"{each}s"} for each in named)
-    return bool(named) and all(each & {*words} for each in forms)
+    forms = ({word, word.removesuffix("s"), f"{word}s"} for word in named)
+    return bool(named) and all(word & {*words} for word in forms)
 
 
 def check_items_table(frame: pd.DataFrame, name: str) -> None:
@@ -264,7 +264,7 @@ def each_turn(
     kept = frame.drop(columns=[chat, *filter(None, (columns.id, columns.judge))])
     repeated = kept.loc[rows].reset_index(drop=True)
     apart = pd.concat([repeated, pd.DataFrame(cells)], axis=1)
-    others = tuple(each for each in columns.show if each != chat)
+    others = tuple(column for column in columns.show if column != chat)
     show, cluster = (*others, chat, TURN), columns.cluster or CONVERSATION_ID
     turned = replace(columns, show=show, prompt=columns.prompt or chat, cluster=cluster)
     return apart, replace(turned, response=TURN, id=TURN_ID)
@@ -302,19 +302,19 @@ def make_items(
     a subject is missing where others have one, or an image cannot be read.
     """
     _check_rows(frame, columns, name)
-    variables = [_variable(each, columns) for each in columns.show]
+    variables = [_variable(other_column, columns) for other_column in columns.show]
     for column, variable in zip(columns.show, variables, strict=True):
         if variables.count(variable) > 1:
             raise InputError(f"{name}: two shown columns are called like {column!r}; rename one")
     names = dict(zip(columns.show, variables, strict=True))
     blocks = tuple(
-        Block(column=variable, label=_label(each), kind=_kind(each, columns))
-        for each, variable in names.items()
+        Block(column=variable, label=_label(other_column), kind=_kind(other_column, columns))
+        for other_column, variable in names.items()
     )
     images = _images(frame, columns, names, rubrics)
     frame = with_images(frame, list(images), name, folder)
     given = frame[columns.id].tolist() if columns.id else numbered_ids(len(frame))
-    fits = all(PAIR_ID.fullmatch(each) for each in given)
+    fits = all(PAIR_ID.fullmatch(id_) for id_ in given)
     ids = pd.Series(given if fits else numbered_ids(len(frame)), index=frame.index)
     left_out = (columns.response, columns.subject, columns.id, columns.judge)
     kept = [str(column) for column in frame if column not in left_out]
@@ -357,15 +357,15 @@ def _check_rows(frame: pd.DataFrame, columns: ItemColumns, name: str) -> None:
         check_conversations(frame[column][frame[column] != ""], name)
     if columns.id:
         seen: dict[str, int] = {}
-        for row, each in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
-            if not each.strip():
+        for row, id_ in zip(frame.index + FIRST_ROW, frame[columns.id], strict=True):
+            if not id_.strip():
                 raise InputError(f"{name}, row {row}: {columns.id} is empty; give the row an id")
-            if each in seen:
+            if id_ in seen:
                 raise InputError(
-                    f"{name}, row {row}: the id {shortened(each)!r} stands in row {seen[each]} "
+                    f"{name}, row {row}: the id {shortened(id_)!r} stands in row {seen[id_]} "
                     "too; give every row its own"
                 )
-            seen[each] = row
+            seen[id_] = row
     if columns.subject:
         check_subjects(frame[columns.subject], name)
 
@@ -410,7 +410,7 @@ def _images(
     """Return the columns that hold images or are declared to by the rubrics, by their variables."""
     declared = {name for rubric in rubrics for name in rubric.images}
     read = {name for rubric in rubrics for name in rubric.variables}
-    variables = {each: names.get(each, each) for each in map(str, frame) if each != columns.judge}
+    variables = {name: names.get(name, name) for name in map(str, frame) if name != columns.judge}
     return {
         column: name
         for column, name in variables.items()
@@ -450,14 +450,14 @@ def _stored_names(
     """Return the names under which these columns are kept with the pairs."""
     stored = {column: names.get(column, column) for column in kept}
     # A file's own column of a name that has a meaning here keeps its values under another name.
-    stored = {column: f"file_{each}" if each in _TAKEN else each for column, each in stored.items()}
+    stored = {column: f"file_{item}" if item in _TAKEN else item for column, item in stored.items()}
     stored |= {columns.prompt: "prompt_a"} if columns.prompt in stored else {}
     taken = list(stored.values())
-    for column, each in stored.items():
-        if each in _OF_PAIRS:
+    for column, item in stored.items():
+        if item in _OF_PAIRS:
             raise InputError(f"{name}: the column {column!r} means something else here; rename it")
-        if taken.count(each) > 1:
-            raise InputError(f"{name}: two columns would be called {each!r}; rename {column!r}")
+        if taken.count(item) > 1:
+            raise InputError(f"{name}: two columns would be called {item!r}; rename {column!r}")
     return stored
 
 
@@ -477,8 +477,8 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     right and wrong as such. Raises InputError naming the first row whose label is no option.
     """
     assert items.judged is not None  # noqa: S101 - the caller asked for a judge
-    known = {each.name.casefold(): each.key for each in rubric.options}
-    known |= {each.key.casefold(): each.key for each in rubric.options}
+    known = {option.name.casefold(): option.key for option in rubric.options}
+    known |= {option.key.casefold(): option.key for option in rubric.options}
     truth = (*TRUTH, *_RIGHT)
     if usual := next((pair for pair in truth if all(word in known for word in pair)), None):
         yes, no = (known[word] for word in usual)
@@ -541,7 +541,7 @@ class ComparisonColumns:
         if self.subjects:
             compared.append(("subjects", ", ".join(self.subjects)))
         others = [
-            (role, ", ".join(self._as_given(each) for each in columns.split(", ")))
+            (role, ", ".join(self._as_given(column) for column in columns.split(", ")))
             for role, columns in self.items.said()
             if role not in ("response", "subject")
         ]
@@ -550,7 +550,7 @@ class ComparisonColumns:
     @property
     def show(self) -> list[str]:
         """The columns that raters read, in their order."""
-        return [name for each in self.items.show for name in self._as_given(each).split(", ")]
+        return [name for column in self.items.show for name in self._as_given(column).split(", ")]
 
     def _as_given(self, column: str) -> str:
         return ", ".join(self.answers) if column == self.answer else column
@@ -561,9 +561,9 @@ def answer_columns(frame: pd.DataFrame, name: str, show: Sequence[str] = ()) -> 
     response_a and response_b; none where there are no two, or `show` names others. Raises
     InputError where two pairs of columns could be the answers.
     """
-    shown = (re.sub(r"[ -]", "_", _stem(each).casefold()) for each in show)
+    shown = (re.sub(r"[ -]", "_", _stem(column).casefold()) for column in show)
     sided = _sided(frame, dict.fromkeys((*_ANSWER, *shown)))
-    pairs = [pair for pair in sided if not show or all(each in show for each in pair)]
+    pairs = [pair for pair in sided if not show or all(column in show for column in pair)]
     if len(pairs) > 1:
         given = " or ".join(", ".join(pair) for pair in pairs[:2])
         raise InputError(
@@ -635,12 +635,12 @@ def comparison_columns(
                 "it out of --show"
             )
     first, second = answers
-    answer = next(each for each in (_stem(first), *_ANSWER) if each and each not in frame)
-    known = next((each for each in _COMPARED["cluster"] if each in frame and each != judge), "")
-    shown = [answer if each == first else each for each in show if each != second]
+    answer = next(title for title in (_stem(first), *_ANSWER) if title and title not in frame)
+    known = next((title for title in _COMPARED["cluster"] if title in frame and title != judge), "")
+    shown = [answer if title == first else title for title in show if title != second]
     one = _with_one_answer(frame, answers, subjects, answer)
     # Beside two answers a column that is called like one is something else, such as a reference.
-    alike = [each for each in _single(frame) if each not in (answer, *shown)]
+    alike = [title for title in _single(frame) if title not in (answer, *shown)]
     one, cluster = one.drop(columns=alike), cluster or known
     items = item_columns(one, name, show=shown, cluster=cluster, judge=judge, question=question)
     hidden = [*items.hidden, *(each for each in alike if each != judge and is_text(frame[each]))]
@@ -713,9 +713,9 @@ def comparison_judge(
     sides = [option.favours for option in rubric.options]
     # The option that favours a, b or "" (neither), where there is one alone.
     options: dict[str, str] = {
-        each.favours: each.key for each in rubric.options if sides.count(each.favours) == 1
+        word.favours: word.key for word in rubric.options if sides.count(word.favours) == 1
     }
-    words = {each.casefold() for option in rubric.options for each in (option.key, option.name)}
+    words = {word.casefold() for option in rubric.options for word in (option.key, option.name)}
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()
     labels = []
     for given, who in zip(items.judged["label"], subjects, strict=True):
@@ -736,7 +736,7 @@ def _side_named(word: str, answers: Sequence[str], subjects: Sequence[str]) -> s
         return ""
     for place, side in enumerate("ab"):
         names = {f"{before}{end[place]}" for before in ("", "model_", "model ") for end in _SIDES}
-        names |= {each[place].casefold() for each in (answers, subjects) if each}
+        names |= {needed[place].casefold() for needed in (answers, subjects) if needed}
         if word in names:
             return side
     return "?"

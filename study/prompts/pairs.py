@@ -478,7 +478,7 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
     for side in sides_of(pairs):
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
             places.setdefault(prompt, []).append((pair, side))
-    put: Counter[tuple[str, str]] = Counter()
+    located: Counter[tuple[str, str]] = Counter()
     rows = []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
     for row, prompt, subject, response in zip(number, *cells, strict=True):
@@ -489,8 +489,8 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
                 "exactly that of the pairs file"
             )
         if len(sides_of(pairs)) == 1:
-            matches = matches[put[subject, prompt] % len(matches) :][:1]
-            put[subject, prompt] += 1
+            matches = matches[located[subject, prompt] % len(matches) :][:1]
+            located[subject, prompt] += 1
         rows += [(pair, side, subject, response, row) for pair, side in matches]
     return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
 

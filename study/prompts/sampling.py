@@ -91,9 +91,9 @@ def draw_sample(
     group_of, new = dict(zip(pairs["pair_id"], whole, strict=True)), list[str]()
     for pair in ranked:
         if pair not in kept and target[cell_of[pair]] > 0:
-            taken = [each for each in groups[group_of[pair]] if each not in kept]
-            for each in taken:
-                target[cell_of[each]] -= 1
+            taken = [group for group in groups[group_of[pair]] if group not in kept]
+            for row in taken:
+                target[cell_of[row]] -= 1
             kept.update(taken)
             new += taken
     return [*already, *new]
@@ -198,7 +198,7 @@ def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str
     for wave, share in zip(waves, shares, strict=True):
         for pair, chance in wave.chances.items():
             missed[pair] = missed.get(pair, 1.0) * (1.0 - share * chance)
-    return {pair: 1.0 - each for pair, each in missed.items()}
+    return {pair: 1.0 - missing for pair, missing in missed.items()}
 
 
 def chances_for(

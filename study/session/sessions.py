@@ -185,7 +185,7 @@ class PracticeDesk(Desk):
     def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
         """Store practice answers; they are on disk when this returns."""
         with self.study.store.write() as connection:
-            return [self._receipt(connection, rater_id, each) for each in sent]
+            return [self._receipt(connection, rater_id, post) for post in sent]
 
     def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
         # A page left open over an upgrade sends the task's id from before 0.3.0, made of the seed.
@@ -349,7 +349,7 @@ class Sessions:
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
-                    texts = {code: each.hash for code, each in rubric.versions.items()}
+                    texts = {code: version.hash for code, version in rubric.versions.items()}
                     if not _read(log, "rubric_read", texts):
                         return Step("rubric", rubric=rubric)
             case "practice":
@@ -377,7 +377,7 @@ class Sessions:
         """Agree, or not. A no counts at any later step too, in another window: it withdraws."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
-            yes, no = (_read(log, "consent", self._consent, agreed=each) for each in (True, False))
+            yes, no = (_read(log, "consent", self._consent, agreed=post) for post in (True, False))
             withdraws = not agreed and yes and not no
             if withdraws or self.next_step(rater_id).name == "consent":
                 text = _in(self._consent, language)
@@ -509,7 +509,7 @@ def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
 
 def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
     """Return True if the rater did this on any of these texts, translations of one another."""
-    return any(_all(log, kind, text=each, **detail) for each in texts.values())
+    return any(_all(log, kind, text=text, **detail) for text in texts.values())
 
 
 # Prolific: the links that lead back there, and its export of submissions. Facts: docs.prolific.com,
@@ -759,7 +759,7 @@ def raters_table(study: Study) -> pd.DataFrame:
         answers.setdefault(row.rater_id, {})[row.question] = row.answer
     keys = list(dict.fromkeys([*(question.key for question in asked), *(r.question for r in rows)]))
     given = sorted(answers.items())
-    table = [(rater, *(each.get(key, "") for key in keys)) for rater, each in given]
+    table = [(rater, *(background.get(key, "") for key in keys)) for rater, background in given]
     return pd.DataFrame(table, columns=["rater_id", *keys])
 
 

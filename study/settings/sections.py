@@ -85,9 +85,9 @@ SectionType = TypeVar("SectionType", bound=Section)
 
 def _each_once(names: dict[str, str]) -> dict[str, str]:
     first: dict[str, str] = {}
-    for each, name in names.items():
-        if first.setdefault(name, each) != each:
-            raise ValueError(written("names.twice", first=first[name], id=each, name=repr(name)))
+    for id_, name in names.items():
+        if first.setdefault(name, id_) != id_:
+            raise ValueError(written("names.twice", first=first[name], id=id_, name=repr(name)))
     return names
 
 

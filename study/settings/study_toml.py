@@ -147,7 +147,7 @@ class BackgroundQuestion(_ChoiceQuestion):
 
 
 _USUAL = settings_words()["usual_background"]
-USUAL_BACKGROUND = tuple(BackgroundQuestion(**each) for each in _USUAL)
+USUAL_BACKGROUND = tuple(BackgroundQuestion(**question) for question in _USUAL)
 
 
 class BackgroundSettings(Section):
@@ -557,7 +557,7 @@ def _set(table: Any, values: Mapping[str, Any]) -> None:
         elif isinstance(value, Mapping):
             if key not in table:
                 table[key] = tomlkit.inline_table()
-            _set(table[key], {each: value.get(each) for each in {**table[key], **value}})
+            _set(table[key], {item: value.get(item) for item in {**table[key], **value}})
         elif key not in table or table[key] != value:
             # A TOML text of several lines loses a line's end at its beginning.
             several = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
@@ -576,5 +576,5 @@ def in_words(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ", ".join(f"{key} = {in_words(each)}" for key, each in value.items())
+        return ", ".join(f"{key} = {in_words(inner)}" for key, inner in value.items())
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -290,9 +290,11 @@ class Database:
             )
         with self.read() as connection:
             columns = sa.inspect(connection).get_multi_columns()
-        there = {table: {each["name"] for each in has} for (_, table), has in columns.items()}
+        existing = {
+            table: {column["name"] for column in has} for (_, table), has in columns.items()
+        }
         for table in metadata.tables.values():
-            if missing := set(table.columns.keys()) - there.get(table.name, set()):
+            if missing := set(table.columns.keys()) - existing.get(table.name, set()):
                 raise InputError(
                     f"the store is damaged: table {table.name} lacks the column "
                     f"{min(missing)}; restore a backup (`evenhand restore`)"
@@ -330,10 +332,10 @@ class _Watch:
         while not self.over.wait(min(1.0, self._longest / 4)):
             begun = self._begun[:1]
             if begun and time.monotonic() - begun[0] > self._longest:
-                for each in list(self._connections):  # a thread that waits on it fails at once
+                for item in list(self._connections):  # a thread that waits on it fails at once
                     with (
                         contextlib.suppress(Exception),  # closed meanwhile, as its driver says it
-                        socket.socket(fileno=os.dup(each.fileno())) as line,
+                        socket.socket(fileno=os.dup(item.fileno())) as line,
                     ):
                         line.shutdown(socket.SHUT_RDWR)
 
@@ -344,7 +346,7 @@ def _is_locked(away: StoreAway) -> bool:
 
 def _is_operational(away: StoreAway) -> bool:
     """Return True for a driver's operational error, which leaves the store itself intact."""
-    return any(each.__name__ == "OperationalError" for each in type(away.__cause__).__mro__)
+    return any(item.__name__ == "OperationalError" for item in type(away.__cause__).__mro__)
 
 
 def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
@@ -439,7 +441,7 @@ def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
         # The lowest byte is the kind of error (SQLite, "Result and Error Codes").
         is_away = getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY_CODES
     else:
-        is_away = any(each.__name__ in _AWAY_NAMES for each in type(error).__mro__)
+        is_away = any(error_type.__name__ in _AWAY_NAMES for error_type in type(error).__mro__)
     return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0])) if is_away else None
 
 
@@ -564,6 +566,6 @@ class EventLog(Generic[Event]):
 
     def within(self, connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[Event]:
         """Return the same as `all`, as seen by a transaction."""
-        columns = [self.table.c[each.name] for each in fields(self.kind)]  # type: ignore[arg-type]
+        columns = [self.table.c[field.name] for field in fields(self.kind)]  # type: ignore[arg-type]
         query = sa.select(*columns).where(*where).order_by(self.table.c.event_id)
         return [self.kind(**row._mapping) for row in connection.execute(query)]

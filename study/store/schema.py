@@ -27,12 +27,12 @@ def _log(name: str, *columns: sa.schema.SchemaItem, by: str = "") -> Table:
     named after what the first of them identifies.
     """
     number = Column("event_id", Integer, primary_key=True, autoincrement=True)
-    if "created_at" not in (getattr(each, "name", "") for each in columns):
+    if "created_at" not in (getattr(column, "name", "") for column in columns):
         columns = (*columns, *_filled("created_at"))
     table = Table(name, metadata, number, *columns)
     if by:
         subject = by.split()[0].removesuffix("_id").removesuffix("_key")
-        Index(f"{name}_by_{subject}", *(table.c[each] for each in by.split()))
+        Index(f"{name}_by_{subject}", *(table.c[column] for column in by.split()))
     return table
 
 
@@ -85,7 +85,7 @@ def _label_table(name: str) -> Table:
         name,
         Column("submit_id", String, nullable=False, unique=True),
         *_rating_columns(),
-        *(Column(each, String, nullable=False, server_default="") for each in SHOWN),
+        *(Column(column, String, nullable=False, server_default="") for column in SHOWN),
         by="rater_id unit_id rubric",
     )
 

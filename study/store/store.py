@@ -340,11 +340,11 @@ def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
     merged: dict[str, tuple[str, int]] = {}
     plain = {name: name.rpartition("/")[2].casefold() for name in replies}
     for name in sorted(replies, key=lambda each: -len(plain[each])):  # versions before their alias
-        versions = [each for each in merged if _VERSION.sub("", each) == plain[name]]
-        key = max(versions, key=lambda each: merged[each][1], default=plain[name])
+        versions = [column for column in merged if _VERSION.sub("", column) == plain[name]]
+        key = max(versions, key=lambda column: merged[column][1], default=plain[name])
         shown, count = merged.get(key, (name, 0))
         merged[key] = shown, count + replies[name]
-    return dict(sorted(merged.values(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(merged.values(), key=lambda counted: (-counted[1], counted[0])))
 
 
 def spent_so_far(store: Store) -> float:

@@ -66,7 +66,7 @@ def shortened(text: str) -> str:
 
 def listed(names: Iterable[object]) -> str:
     """Return the first few names on one line, and the number of the others."""
-    every = [each if each.isprintable() else repr(each) for each in map(str, names)]
+    every = [name if name.isprintable() else repr(name) for name in map(str, names)]
     more = len(every) - MAX_NAMED
     first = ", ".join(every[:MAX_NAMED])
     return f"{first} and {more} more" if more > 0 else first

@@ -113,8 +113,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     kind, an invalid number, probabilities that are not a JSON object, a repeated key, or a rater of
     two kinds.
     """
-    there = ", ".join(str(name) for name in frame) or "no columns"
-    hint = f" (it has {there}); {', '.join(_REQUIRED)} are required"
+    columns = ", ".join(str(name) for name in frame) or "no columns"
+    hint = f" (it has {columns}); {', '.join(_REQUIRED)} are required"
     require_columns(frame, _REQUIRED, source, hint)
     if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
         frame = frame.reset_index(drop=True)
@@ -317,10 +317,10 @@ def read_marks(given: Any) -> tuple[Mark, ...] | None:
     if not isinstance(given, list) or len(given) > MOST_MARKS:
         return None
     marks = []
-    for each in given:
-        match each:
+    for mark in given:
+        match mark:
             case {"text": str(text), "start": int(start), "end": int(end)} if (
-                len(each) == 3 and bool not in (type(start), type(end)) and 0 <= start < end
+                len(mark) == 3 and bool not in (type(start), type(end)) and 0 <= start < end
             ):
                 marks.append(Mark(text, start, end))
             case _:
@@ -348,7 +348,7 @@ def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
 def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     """Return the marks with the two sides exchanged."""
     turned = {"response_a": "response_b", "response_b": "response_a"}
-    other = (Mark(turned.get(each.text, each.text), each.start, each.end) for each in marks)
+    other = (Mark(turned.get(mark.text, mark.text), mark.start, mark.end) for mark in marks)
     return tuple(sorted(other))
 
 
@@ -422,7 +422,7 @@ def label_of_draws(labels: Iterable[str]) -> str:
 
 def attacked_text(attacked: pd.DataFrame) -> pd.DataFrame:
     """The table as a file has it: probabilities as a JSON object, "" where there are none."""
-    written = [json.dumps(each) if each else "" for each in attacked["probabilities"]]
+    written = [json.dumps(shares) if shares else "" for shares in attacked["probabilities"]]
     return attacked.assign(probabilities=written)[list(ATTACKED_COLUMNS)]
 
 

@@ -67,10 +67,10 @@ def distribution_layers(figures: RubricFigures) -> Part:
     for subset, reading in READINGS.items():
         raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
         who = [(written("distributions.others"), ("humans", ""))]
-        who += [(rater_title(each), ("humans", each)) for each in raters]
+        who += [(rater_title(rater), ("humans", rater)) for rater in raters]
         folded += figures.table("distributions.distances", who, on=subset, reading=reading)
-    distances = (each for each in figures.select(named.TOTAL_VARIATION) if each.grader)
-    near = defined(each for each in distances if each.grader not in BASELINES)
+    distances = (row for row in figures.select(named.TOTAL_VARIATION) if row.grader)
+    near = defined(distance for distance in distances if distance.grader not in BASELINES)
     answers = []
     for best in near[-1:]:
         # Its distance from what other people reach.
@@ -84,7 +84,7 @@ def distribution_layers(figures: RubricFigures) -> Part:
 def confidence_layers(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
     coverage, routes = figures.everywhere(COVERAGE), list(_routes(figures))
-    declared = [each for each in coverage if each.says("declared_cut")]
+    declared = [row for row in coverage if row.says("declared_cut")]
     cut = shown(float(declared[0].at), routing.CUT) if declared else ""
     columns = [(written("confidence.kept_at", cut=cut), COVERAGE)]
     columns += [(written("confidence.agreement_at", cut=cut), AGREEMENT)]
@@ -94,7 +94,7 @@ def confidence_layers(figures: RubricFigures) -> Part:
         lines = lines_of([promised, *_above(figures, promised)])
         traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
     promises = items(figures.caption(written("confidence.what")), traces)
-    rows = rows_of(coverage, lambda each: shown(float(each.at), routing.CUT), attrgetter("grader"))
+    rows = rows_of(coverage, lambda row: shown(float(row.at), routing.CUT), attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
     return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
@@ -135,7 +135,7 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
     for cut in figures.everywhere(routing.CUT):
         target = f"{100 * float(cut.at):g}%"
         if above := _above(figures, cut):
-            share, agreement = (each.bounds[1] for each in above)
+            share, agreement = (row.bounds[1] for row in above)
             below = 1.0 - cut.bounds[1]
             places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
             about = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - routing.ERROR}
@@ -160,17 +160,17 @@ def stability_layers(figures: RubricFigures) -> Part:
     kappa = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
     columns.append((written("stability.binary", statistic=kappa), binary))
-    kappas = [each for each in figures.everywhere(STABILITY) if not each.is_binary]
+    kappas = [row for row in figures.everywhere(STABILITY) if not row.is_binary]
     whole = figures.select(STABILITY)
-    subsets = dict.fromkeys(each.subset for each in kappas)
+    subsets = dict.fromkeys(row.subset for row in kappas)
     answers: list[Table] = []
-    for column in dict.fromkeys(each.at for each in kappas if each.at != REWORDED):
+    for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[RowPlace] = []
-        for each in whole:
-            if each.at == column and each.interval:
-                reader = written("ceiling.majority") if each.rater == "humans" else each.rater
+        for row in whole:
+            if row.at == column and row.interval:
+                reader = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=reader), None))
-                rows += [(_place(one), each.key._replace(subset=one)) for one in subsets]
+                rows += [(_place(one), row.key._replace(subset=one)) for one in subsets]
         answers += figures.table("stability.answers", rows, columns, column=column)
     reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
     graders = figures.table("stability.graders", reworded, columns)
@@ -179,10 +179,10 @@ def stability_layers(figures: RubricFigures) -> Part:
 
 def _least_stable(kappas: Sequence[Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    known = [each for each in defined(kappas) if each.interval]
-    by_rubric = [each for each in known if each.at == REWORDED]
-    of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
-    by_question = [each for each in of_subjects if each.rater == "humans"] or of_subjects
+    known = [row for row in defined(kappas) if row.interval]
+    by_rubric = [row for row in known if row.at == REWORDED]
+    of_subjects = [row for row in known if row.at != REWORDED and row.subset != ALL]
+    by_question = [row for row in of_subjects if row.rater == "humans"] or of_subjects
     answers = []
     for e in by_rubric[-1:]:
         answers.append(in_pieces("report.reworded", rater=rater_title(e.rater), kappa=e))
@@ -201,17 +201,17 @@ def rewording_layers(figures: RubricFigures) -> Part:
     how many more labels would tell.
     """
     under, apart, filled = (
-        {each.at: each for each in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
+        {row.at: row for row in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
     )
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
     for name, gap in apart.items():
-        old = next(each for wording, each in under.items() if wording not in apart)
+        old = next(row for wording, row in under.items() if wording not in apart)
         new, share = under[name], filled[name].bounds[1]
         fewest = min(old.n_clusters, new.n_clusters)
-        found = moved(*gap.bounds, fewest, gap.n_clusters, share)
+        verdict = moved(*gap.bounds, fewest, gap.n_clusters, share)
         about = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(sentences([found.sentence(name, noun)], about))
+        answers.append(sentences([verdict.sentence(name, noun)], about))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
@@ -235,20 +235,20 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 def threshold_layers(figures: RubricFigures) -> Part:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     advised, lines = _advised(figures, MAIN), []
-    for each in advised:
-        lines.append(traced(_sentence(figures, each), lines_of([each, *_evidence(figures, each)])))
-    who = [(_matched(*each.raters), each.raters) for each in figures.select("brier", ALL_BINARY)]
+    for cut in advised:
+        lines.append(traced(_sentence(figures, cut), lines_of([cut, *_evidence(figures, cut)])))
+    who = [(_matched(*row.raters), row.raters) for row in figures.select("brier", ALL_BINARY)]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
     folded += [*_tuned(figures, [MAIN]), *figures.table("thresholds.errors", who)]
     folded += reliability_diagrams(figures)
-    others = [each for each in OBJECTIVES if each != MAIN]
+    others = [objective for objective in OBJECTIVES if objective != MAIN]
     appendix = _tuned(figures, others, "others")
     return Part(_thresholds_to_use(figures, advised), folded=folded, appendix=appendix)
 
 
 def _thresholds_to_use(figures: RubricFigures, thresholds: Sequence[Figure]) -> list[list[object]]:
     """Name the threshold to use for each grader, preferably tuned to people."""
-    by_people = [each for each in thresholds if each.rater == "humans"] or thresholds
+    by_people = [threshold for threshold in thresholds if threshold.rater == "humans"] or thresholds
     answers: list[list[object]] = []
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
@@ -259,7 +259,7 @@ def _thresholds_to_use(figures: RubricFigures, thresholds: Sequence[Figure]) -> 
         else:
             kept.setdefault(advised.estimate, []).append(advised)
     for same in kept.values():
-        graders = listed([[each.grader] for each in same])
+        graders = listed([[row.grader] for row in same])
         default = replace(same[0], interval="")  # which is of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
     return [sentences(*answers)]
@@ -272,7 +272,7 @@ def render_thresholds_text(
     source, by_rubric = Source(analysis, context), []
     for figures in source.rubrics:
         tables = _tuned(figures, [objective])
-        marked = [replace(each, caption=source.marked(each.caption)) for each in tables]
+        marked = [replace(table, caption=source.marked(table.caption)) for table in tables]
         lines = [_sentence(figures, advised) for advised in _advised(figures, objective)]
         by_rubric.append((marked, lines))
     return by_rubric
@@ -335,8 +335,8 @@ def _sentence(figures: RubricFigures, advised: Figure) -> str:
     about = {"grader": grader, "reference": reference_title(reference), "default": default}
     about |= {"objective": _TITLES[advised.at], "best": best, "gain": won, "why": why}
     lines = [written(f"thresholds.{answer}", **about)]
-    coarse = [each.words for each in others if each.code == "coarse_draws"]
-    lines += [f"{each[0].upper()}{each[1:]}." for each in coarse]
+    coarse = [other.words for other in others if other.code == "coarse_draws"]
+    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
     if in_force := figures.get(IN_FORCE, "", grader, ALL_BINARY):
         of = in_force.remarks[0].words
         lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=of))
@@ -357,7 +357,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
             continue
         curve = figures.select(CURVE, ALL_BINARY, raters)
         default = figures.default_threshold(raters)
-        kind = next(each for each in _KINDS if advised.says(each))
+        kind = next(code for code in _KINDS if advised.says(code))
         about = {"estimate": advised.estimate, "interval": advised.interval}
         text = advice[raters[1]] = written(f"chart.advice_{kind}", **about)
         panel = {"grader": charts.short(raters[1])}
@@ -426,7 +426,7 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
         return shown(stated.bounds[1], "threshold") if stated else ""
 
-    rows = rows_of(shares, probability, lambda each: each.grader)
+    rows = rows_of(shares, probability, lambda chance: chance.grader)
     return figures.chart(
         "reliability", values, figures.table("chart.reliability_table", rows),
         charts.left_out([name for _, name in graders], {share.grader for share in shares}),

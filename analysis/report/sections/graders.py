@@ -78,7 +78,7 @@ def _first(source: Source) -> blocks.FirstPage:
     for recommended in recommendations(source.ranking):
         figures = source.on(recommended.rubric)
         agreed = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
-        people, sample = next((each for each in agreed if each and not each.reason), None), ""
+        people, sample = next((row for row in agreed if row and not row.reason), None), ""
         if people:
             noun = source.analysis.cluster_nouns.get(recommended.rubric, "cluster")
             size = {"n_units": people.n_units, "n_clusters": people.n_clusters}
@@ -100,7 +100,7 @@ def _first(source: Source) -> blocks.FirstPage:
         tuple(described),
         written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
         rubrics,
-        tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
+        tuple((name, tuple(by_place.get((name, item)) for item in rubrics)) for name in graders),
         cards,
     )
 
@@ -111,7 +111,7 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
     for verdict in source.analysis.verdicts:
         evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
-        grader, people = [*(each.cell if each else None for each in kappas), None, None][:2]
+        grader, people = [*(kappa.cell if kappa else None for kappa in kappas), None, None][:2]
         price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         card = blocks.Card(
             verdict,
@@ -172,7 +172,7 @@ def forest(
     """
     plots = {subset: _reading(figures, subset) for subset in READINGS}
     compared = ("kind", "rater", "low", "estimate", "high")
-    categories, binary = ([[d[key] for key in compared] for d in each] for each in plots.values())
+    categories, binary = ([[d[key] for key in compared] for d in plot] for plot in plots.values())
     if categories == binary:
         plots[ALL_BINARY] = []
     values = [datum for subset in readings for datum in plots[subset]]
@@ -181,7 +181,7 @@ def forest(
     together = [datum for datum in values if datum["kind"] == _PEOPLE]
     people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in together)
     hollow = any(datum["kind"] == "baseline" for datum in values)
-    graders = list(dict.fromkeys(g for each in readings for g in figures.graders(each)))
+    graders = list(dict.fromkeys(g for view in readings for g in figures.graders(view)))
     drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     x = charts.through_zero(datum[name] for datum in values for name in drawn)
     panels = []
@@ -226,17 +226,17 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     verdict rests on, and the Pareto front of both; empty with fewer than two such graders.
     """
     candidates = figures.source.ranking.get(figures.rubric, ())
-    ranked = sorted(candidates, key=lambda each: each.agreement, reverse=True)
-    priced = [each for each in ranked if math.isfinite(each.usd) and math.isfinite(each.agreement)]
+    ranked = sorted(candidates, key=lambda grader: grader.agreement, reverse=True)
+    priced = [name for name in ranked if math.isfinite(name.usd) and math.isfinite(name.agreement)]
     if len(drawn := priced[: charts.MAX_LISTED]) < 2:
         return []
     values: list[charts.Datum] = []
     rows = []
-    for each in drawn:
-        if each.difference and each.price:
-            difference, price = map(figures.of_row, (each.difference, each.price))
-            rows.append((each.verdict["grader"], difference))
-            about = {"price": price.bounds[1], "price_row": price.line, "front": each.best_buy}
+    for grader in drawn:
+        if grader.difference and grader.price:
+            difference, price = map(figures.of_row, (grader.difference, grader.price))
+            rows.append((grader.verdict["grader"], difference))
+            about = {"price": price.bounds[1], "price_row": price.line, "front": grader.best_buy}
             values.append(difference.datum(grader=charts.short(rows[-1][0]), **about))
 
     def on_reading(key: Key, *, subset: str) -> Figure | None:
@@ -246,7 +246,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
         (written("chart.price_difference_on", reading=reading), partial(on_reading, subset=subset))
         for subset, reading in READINGS.items()
     ]
-    unpriced = _graders([each for each in ranked if each not in priced])
+    unpriced = _graders([grader for grader in ranked if grader not in priced])
     margin = -figures.analysis.settings.margin
     names = [datum["grader"] for datum in values]
     return figures.chart(
@@ -262,7 +262,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
 
 
 def _graders(candidates: Sequence[Candidate]) -> list[str]:
-    return [each.verdict["grader"] for each in candidates]
+    return [candidate.verdict["grader"] for candidate in candidates]
 
 
 # The panel of a terminal, and tables of rates that the report has, too
@@ -283,7 +283,7 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
         if [_as_text(table)[1:] for table in binary] != [_as_text(table)[1:] for table in first]:
             tables += binary
         tables += rates_table(figures)
-    return [_as_text(replace(each, caption=source.marked(each.caption))) for each in tables]
+    return [_as_text(replace(table, caption=source.marked(table.caption))) for table in tables]
 
 
 def _panel(figures: RubricFigures, subset: str) -> list[Table]:
@@ -300,8 +300,8 @@ def rates_table(figures: RubricFigures) -> list[Table]:
     names = list(REFERENCE if reference else MAJORITY)
     graders = (figure.grader for figure in figures.select(names[0], ALL_BINARY))
     who = [(grader, (reference or "humans", grader)) for grader in graders]
-    whom = reference or written("ceiling.majority")
-    return figures.table("ceiling.rates", who, names, whom=whom)
+    reader = reference or written("ceiling.majority")
+    return figures.table("ceiling.rates", who, names, whom=reader)
 
 
 def _as_text(table: Table) -> TextTable:
@@ -331,17 +331,17 @@ def bias_layers(figures: RubricFigures) -> Part:
     audited = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
     def p(key: Key) -> Figure | None:
-        found = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
-        return found and found.without("uncorrected_p")  # which is in results.csv
+        row = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
+        return row and row.without("uncorrected_p")  # which is in results.csv
 
     def questions(statistics: Sequence[str]) -> list[RowPlace]:
-        found = figures.everywhere(*statistics)
-        return rows_of(found, _heading, lambda each: entry_for(each.statistic).name, by="statistic")
+        rows = figures.everywhere(*statistics)
+        return rows_of(rows, _heading, lambda row: entry_for(row.statistic).name, by="statistic")
 
-    shift, p_value = (written(f"bias_section.{each}") for each in ("shift", "p"))
+    shift, p_value = (written(f"bias_section.{name}") for name in ("shift", "p"))
     columns: list[tuple[str, Column]] = [(shift, {}), (p_value, p)]
     screened = figures.everywhere(*SCREENED)
-    by_part = distinct(screened, "subset", lambda each: each.removesuffix(BINARY))
+    by_part = distinct(screened, "subset", lambda row: row.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
     planned = figures.table("bias_section.caption", questions(PLANNED), columns)
@@ -353,16 +353,16 @@ def bias_layers(figures: RubricFigures) -> Part:
 
 def _biases(figures: RubricFigures, every: list[Finding]) -> list[object]:
     """The biases that were found, those beyond the bound first; or the widest interval."""
-    biases = [each for each in every if each.status == "found"]
-    large = [figures.of_row(each.row) for each in biases if each.beyond(BOUND)]
-    small = [figures.of_row(each.row) for each in biases if not each.beyond(BOUND)]
+    biases = [bias for bias in every if bias.status == "found"]
+    large = [figures.of_row(bias.row) for bias in biases if bias.beyond(BOUND)]
+    small = [figures.of_row(bias.row) for bias in biases if not bias.beyond(BOUND)]
     if biases:
         beyond = in_pieces("report.bias", found=_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_shifts(small)) if small else []
         return sentences(beyond, within)
-    if not (limits := [each for each in every if each.p and each.row["statistic"] in PLANNED]):
+    if not (limits := [bias for bias in every if bias.p and bias.row["statistic"] in PLANNED]):
         return in_pieces("report.bias_unknown")
-    shift = figures.of_row(max(limits, key=lambda each: each.largest).row)
+    shift = figures.of_row(max(limits, key=lambda limit: limit.largest).row)
     return in_pieces("report.bias_none", shift=shift, asked=_asked(shift))
 
 
@@ -377,11 +377,11 @@ def _asked(figure: Figure) -> str:
 
 def _found(figures: RubricFigures, every: list[Finding]) -> list[Items]:
     """List the biases found, then planned questions and parts of the sample without any."""
-    shown = [_traced(figures, each) for each in every if each.status == "found"]
-    others = (each for each in every if each.status != "found" and each.row["statistic"] in PLANNED)
-    screened = (each for each in every if each.row["statistic"] in SCREENED)
+    shown = [_traced(figures, bias) for bias in every if bias.status == "found"]
+    others = (bias for bias in every if bias.status != "found" and bias.row["statistic"] in PLANNED)
+    screened = (bias for bias in every if bias.row["statistic"] in SCREENED)
     by_grader = grouped(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
-    rest = [_traced(figures, each) for each in others]
+    rest = [_traced(figures, other) for other in others]
     rest += filter(None, map(screening_sentence, by_grader.values()))
     found = items(written("bias_section.found"), shown)
     return [*found, *items(written("bias_section.rest"), rest)]
@@ -406,7 +406,7 @@ def _heading(figure: Figure) -> str:
 def injection_layers(figures: RubricFigures) -> Part:
     """Sentences on every grader that was audited, then every attack, placebos first."""
     bounds = figures.analysis.decision.injection
-    audited = [each for each in audits(figures.analysis.rows) if each.rubric == figures.rubric]
+    audited = [made for made in audits(figures.analysis.rows) if made.rubric == figures.rubric]
     if not audited:
         return Part()
 

@@ -44,10 +44,10 @@ def section(source: Source) -> blocks.ReportSection:
         (name, f"{value:g}" if isinstance(value, float) else str(value))
         for name, value in source.context.facts.items()
     ]
-    for each in source.analysis.thresholds:
-        title = source.context.title_of(each.rubric)
-        whose = written("methods.threshold_of", grader=each.grader, rubric=title)
-        facts.append((whose, f"{each.threshold:g} ({each.provenance})"))
+    for threshold in source.analysis.thresholds:
+        title = source.context.title_of(threshold.rubric)
+        whose = written("methods.threshold_of", grader=threshold.grader, rubric=title)
+        facts.append((whose, f"{threshold.threshold:g} ({threshold.provenance})"))
     origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
         origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
@@ -84,10 +84,10 @@ def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
     """Explain the statistics in use: those of the table in its order, then their variants."""
     used = dict.fromkeys(figure.statistic for figure in source.figures.values())
     in_order = dict.fromkeys(name for name in statistics() if name in used) | used
-    entries = (each for each in map(entry_for, in_order) if each.meaning)
+    entries = (entry for entry in map(entry_for, in_order) if entry.meaning)
     return tuple(
-        (f"{each.name} ({each.label})", ". ".join(filter(None, (each.meaning, each.source))) + ".")
-        for each in entries
+        (f"{item.name} ({item.label})", ". ".join(filter(None, (item.meaning, item.source))) + ".")
+        for item in entries
     )
 
 
@@ -120,9 +120,9 @@ def paragraphs(source: Source) -> blocks.Quotable:
     """
     texts = [" ".join(made) for make in (_methods, _results) if (made := list(make(source)))]
     text = "\n\n".join(texts)
-    keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
+    keys = dict.fromkeys(key for citation in _CITED.findall(text) for key in citation.split(", "))
     parts = _CITED.split(text)  # plain text and keys by turns
-    cited = [rf" \citep{{{each.replace(', ', ',')}}}" for each in parts[1::2]]
+    cited = [rf" \citep{{{part.replace(', ', ',')}}}" for part in parts[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(_authors_and_years, text) for text in texts),
@@ -135,7 +135,7 @@ def paragraphs(source: Source) -> blocks.Quotable:
 def references() -> dict[str, str]:
     """Read all references as BibTeX, by key."""
     text = files("evenhand.analysis.report.sections").joinpath("references.bib").read_text("utf-8")
-    return {found[1]: found[0] for found in _ENTRY.finditer(text)}
+    return {match[1]: match[0] for match in _ENTRY.finditer(text)}
 
 
 def _authors_and_years(cited: re.Match[str]) -> str:
@@ -150,7 +150,7 @@ def _by_author(key: str) -> str:
     """
     fields = dict(_FIELD.findall(references()[key]))
     authors, year = fields["author"], fields["year"]
-    names = [each.partition(",")[0] for each in authors.split(" and ")]
+    names = [author.partition(",")[0] for author in authors.split(" and ")]
     return f"{' & '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} {year}"
 
 
@@ -217,11 +217,11 @@ def _grading(source: Source) -> Iterator[str]:
             yield _on(source, figures.rubric, read)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
-    for each in source.analysis.thresholds:
-        key = "declared" if each.origin == "declared" else "default"
-        key = "tuned" if each.tuning else key
-        fields = {"grader": each.grader, "threshold": each.threshold, "tuned": each.provenance}
-        yield _on(source, each.rubric, written(f"methods_text.threshold_{key}", **fields))
+    for cut in source.analysis.thresholds:
+        key = "declared" if cut.origin == "declared" else "default"
+        key = "tuned" if cut.tuning else key
+        fields = {"grader": cut.grader, "threshold": cut.threshold, "tuned": cut.provenance}
+        yield _on(source, cut.rubric, written(f"methods_text.threshold_{key}", **fields))
 
 
 def _agreement(source: Source) -> Iterator[str]:

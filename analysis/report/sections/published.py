@@ -29,7 +29,7 @@ def section(source: Source) -> ReportSection | None:
     if (declared := source.context.beside) is None:
         return None
     pairs = list(_paired(source, declared))
-    matched = len({id(each) for each, figure in pairs if figure and not isnan(figure.bounds[1])})
+    matched = len({id(ours) for ours, figure in pairs if figure and not isnan(figure.bounds[1])})
     answer = written("reproduction.answer", matched=matched, quoted=len(declared.published.figure))
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), declared.published.citation)
@@ -42,9 +42,9 @@ def section(source: Source) -> ReportSection | None:
 
 def _paired(source: Source, declared: BesidePublished) -> Iterator[Paired]:
     """Yield every published figure once for each of the study's own that is its like."""
-    for each in declared.published.figure:
-        found: Sequence[Figure | None] = _own(source, declared, each) or [None]
-        yield from ((each, figure) for figure in found)
+    for figure_of in declared.published.figure:
+        figures: Sequence[Figure | None] = _own(source, declared, figure_of) or [None]
+        yield from ((figure_of, figure) for figure in figures)
 
 
 def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[str, object]]:
@@ -54,26 +54,26 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
     names, unknown = ("low", "estimate", "high"), (None, None, None)
     return [
         {
-            "rubric": each.rubric,
-            "statistic": each.statistic,
-            "published_of": each.of,
-            "published": each.value,
-            "unit": each.unit,
-            "published_number": each.in_ours,
+            "rubric": figure_of.rubric,
+            "statistic": figure_of.statistic,
+            "published_of": figure_of.of,
+            "published": figure_of.value,
+            "unit": figure_of.unit,
+            "published_number": figure_of.in_ours,
             "rater_a": figure.rater if figure else "",
             "rater_b": figure.grader if figure else "",
             "statistic_here": figure.statistic if figure else "",
-            "subset": figure.subset if figure else each.subset,
-            "at": figure.at if figure else each.at,
+            "subset": figure.subset if figure else figure_of.subset,
+            "at": figure.at if figure else figure_of.at,
             "n_units": figure.n_units if figure else None,
             "n_clusters": figure.n_clusters if figure else None,
             **dict(zip(names, figure.bounds if figure else unknown, strict=True)),
-            "whose": _whose(each, figure) if figure else "",
-            "note": _missing(source, figure, each, declared),
-            "differs": each.differs,
+            "whose": _whose(figure_of, figure) if figure else "",
+            "note": _missing(source, figure, figure_of, declared),
+            "differs": figure_of.differs,
             "source": declared.published.citation,
         }
-        for each, figure in _paired(source, declared)
+        for figure_of, figure in _paired(source, declared)
     ]
 
 
@@ -82,16 +82,16 @@ def _table(source: Source, declared: BesidePublished, pairs: Sequence[Paired]) -
     rows: list[Row] = []
     notes: dict[str, str] = {}
     heading, last = "", None
-    for each, figure in pairs:
-        unit = "share" if each.unit == "percent" else each.unit
-        name = source.on(each.rubric).caption(f"{entry_for(each.statistic).name}, {unit}")
+    for ours, figure in pairs:
+        unit = "share" if ours.unit == "percent" else ours.unit
+        name = source.on(ours.rubric).caption(f"{entry_for(ours.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
-        mark = notes.setdefault(each.differs, letters(len(notes))) if each.differs else ""
-        printed = Cell() if each is last else Cell(each.beside_ours, marks=mark, published=citation)
-        here = figure.cell if figure else Cell(DASH, aside=_missing(source, figure, each, declared))
-        rows.append(Row(each.of, (printed, here, Cell(_whose(each, figure) if figure else ""))))
-        last = each
+        mark = notes.setdefault(ours.differs, letters(len(notes))) if ours.differs else ""
+        printed = Cell() if ours is last else Cell(ours.beside_ours, marks=mark, published=citation)
+        cell = figure.cell if figure else Cell(DASH, aside=_missing(source, figure, ours, declared))
+        rows.append(Row(ours.of, (printed, cell, Cell(_whose(ours, figure) if figure else ""))))
+        last = ours
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
     caption, stub = written("reproduction.caption"), written("reproduction.figure")
     footnotes = tuple((mark, text) for text, mark in notes.items())
@@ -102,12 +102,12 @@ def _own(source: Source, declared: BesidePublished, each: PublishedFigure) -> li
     """The study's own figures that are the like of a published one."""
     figures = source.on(each.rubric)
     if each.between == "subjects":
-        found = figures.everywhere(each.statistic)
+        rows = figures.everywhere(each.statistic)
         if _of_subject(each):
-            return [f for f in found if (f.subset, f.at) == (each.subset, each.at)]
+            return [f for f in rows if (f.subset, f.at) == (each.subset, each.at)]
         # How far answers to one and the same prompt differ is another question.
-        found = [f for f in found if f.at not in (REWORDED, _REPEATED) and not f.is_binary]
-        return [f for f in found if f.subset != ALL] or found
+        rows = [f for f in rows if f.at not in (REWORDED, _REPEATED) and not f.is_binary]
+        return [f for f in rows if f.subset != ALL] or rows
     raters: list[tuple[str, str]] = [("humans", "")]
     if each.between == "people and graders":
         raters = [("humans", grader) for grader in declared.graders]

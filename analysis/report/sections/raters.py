@@ -54,7 +54,7 @@ _DIFFERENCE = "group_difference"
 
 def layers(figures: RubricFigures) -> Part:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
-    shares = [each for subset in READINGS for each in figures.select("prevalence", subset)]
+    shares = [row for subset in READINGS for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
     coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
     columns: list[str | tuple[str, Column]] = []
@@ -68,7 +68,7 @@ def layers(figures: RubricFigures) -> Part:
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, covered])
     listed_all = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
     work = (_AGREEMENT, "rater_seconds_median")
-    workers = dict.fromkeys(each.rater for name in work for each in figures.select(name))
+    workers = dict.fromkeys(row.rater for name in work for row in figures.select(name))
     return Part(
         answers=_answer(figures, labelled=bool(tables)),
         folded=[
@@ -136,7 +136,7 @@ def _agreeing(figures: RubricFigures) -> list[object]:
 
 def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
     """Yield a sentence for each grader clearly below people in some part, or for none."""
-    verdicts = [each for each in figures.analysis.verdicts if each["rubric"] == figures.rubric]
+    verdicts = [case for case in figures.analysis.verdicts if case["rubric"] == figures.rubric]
     parts_of_all = figures.everywhere(PART)
     below = grouped((e for e in parts_of_all if e.bounds[2] < 0), lambda figure: figure.grader)
     for verdict in verdicts:
@@ -170,7 +170,7 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
         return []
     single = figures.graders_last(chain.from_iterable(figures.pairs(figures.usual())))
     raters = [charts.short(rater_title(name)) for name in single]
-    undefined = any(each["estimate"] is None for each in values)
+    undefined = any(row["estimate"] is None for row in values)
     return figures.chart(
         "heat_map", values, data, written("chart.heat_map_note", dash=DASH) if undefined else "",
         statistic=entry_for(kappa).label, reading=READINGS[ALL], raters=raters,
@@ -182,15 +182,15 @@ def _contested(figures: RubricFigures) -> list[Table]:
     """Tabulate graders' agreement by how far annotators agree on an item, compared with that of an
     annotator left out, and agreement within and across sides of annotators.
     """
-    found = [each for each in figures.select(BY_LABELS) if each.at in CONTESTED]
+    contested = [row for row in figures.select(BY_LABELS) if row.at in CONTESTED]
 
     def left_out(key: Key) -> Figure | None:
         return figures.by_key(key._replace(at=f"{key.at}: annotators"))
 
-    rows = rows_of(found, lambda each: each.at, lambda each: each.grader)
+    rows = rows_of(contested, lambda row: row.at, lambda row: row.grader)
     columns: list[str | tuple[str, Column]] = [(written("chart.grader"), figures.by_key)]
     tables = figures.table("pairs.contested", rows, [*columns, (rater_title("humans"), left_out)])
-    sides = rows_of(figures.select(SIDE_KAPPA), lambda each: each.at)
+    sides = rows_of(figures.select(SIDE_KAPPA), lambda row: row.at)
     return [*tables, *figures.table("pairs.sides", sides)]
 
 
@@ -208,7 +208,7 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     tables: list[Table] = []
     counts: list[Figure] = []
     for grader in drawn:
-        rows = [(each, figures.key("confusion", "humans", grader, at=each)) for each in categories]
+        rows = [(row, figures.key("confusion", "humans", grader, at=row)) for row in categories]
         for (label, key), graded in product(rows, categories):
             if figure := count(key, graded):
                 counts.append(figure)
@@ -233,10 +233,10 @@ def _slices(figures: RubricFigures) -> list[Block]:
     with the rest of the units.
     """
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
-    on_categories = (each for each in differences if "=" in each.subset and not each.is_binary)
+    on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
     out: list[Block] = []
     for column, of_column in grouped(on_categories, attrgetter("column")).items():
-        rows = rows_of(of_column, lambda each: each.value, lambda each: pair_title(each.raters))
+        rows = rows_of(of_column, lambda row: row.value, lambda row: pair_title(row.raters))
         out += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*out, Paragraph(written("pairs.about_parts"))] if out else []
 
@@ -246,25 +246,25 @@ def group_layers(figures: RubricFigures) -> Part:
     group's difference to the rest; on the binary label where there is one.
     """
     balanced = figures.everywhere(BALANCED)
-    binary = any(each.is_binary for each in balanced)
+    binary = any(row.is_binary for row in balanced)
     tables: list[Table] = []
     differences: list[Table] = []
     for column, of_column in grouped(balanced, attrgetter("column")).items():
-        groups = {each.subset: each.value for each in of_column if each.is_binary == binary}
-        graders = {each.raters: each for each in of_column}.values()
+        groups = {row.subset: row.value for row in of_column if row.is_binary == binary}
+        graders = {row.raters: row for row in of_column}.values()
         of_groups = [(value, {"subset": subset}) for subset, value in groups.items()]
-        by_grader = rows_of(graders, lambda each: each.grader)
+        by_grader = rows_of(graders, lambda row: row.grader)
         tables += figures.table("groups.caption", by_grader, of_groups, column=column)
         rows: list[RowPlace] = []
-        for each in graders:
-            places = ((value, each.key._replace(subset=name)) for name, value in groups.items())
-            rows += [(each.grader, None), *places]
+        for row in graders:
+            places = ((value, row.key._replace(subset=name)) for name, value in groups.items())
+            rows += [(row.grader, None), *places]
         differences += figures.table("groups.differences", rows, column=column)
     apart = defined(e for e in figures.everywhere(_DIFFERENCE) if e.is_binary == binary)
     # The grader and the group on which it falls furthest behind its other groups.
     answers = [
         in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
-        for worst in sorted(apart, key=lambda each: each.bounds[1])[:1]
+        for worst in sorted(apart, key=lambda row: row.bounds[1])[:1]
     ]
     return Part(answers=answers, folded=tables, appendix=differences)
 
@@ -292,14 +292,14 @@ def disagreement_layers(figures: RubricFigures) -> Part:
     kind.
     """
     every = figures.analysis.disagreements
-    of_rubric = [each for each in every if each.rubric == figures.rubric]
+    of_rubric = [unit for unit in every if unit.rubric == figures.rubric]
     units = []
-    for each in _widest(figures, of_rubric):
-        size = figures.by_key(each.key) if each.key else None
+    for unit in _widest(figures, of_rubric):
+        size = figures.by_key(unit.key) if unit.key else None
         cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
-        units.append((_unit([each], figures.context), (cell,) if cell else ()))
+        units.append((_unit([unit], figures.context), (cell,) if cell else ()))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
-    graders = figures.by_agreement(dict.fromkeys(each.grader for each in of_rubric))
+    graders = figures.by_agreement(dict.fromkeys(unit.grader for unit in of_rubric))
     named = listed([[grader] for grader in graders])
     counts = figures.select("disagreement_sorted")
     by_grader = {figure.grader: figure for figure in counts}
@@ -313,10 +313,10 @@ def disagreement_layers(figures: RubricFigures) -> Part:
 
 def _widest(figures: RubricFigures, every: list[GraderDisagreement]) -> list[GraderDisagreement]:
     """The widest on different units; among equals by the grader that agrees best with people."""
-    sized = [each for each in every if each.key]
-    order = figures.by_agreement(dict.fromkeys(each.grader for each in sized))
-    sized.sort(key=lambda each: order.index(each.grader))
-    by_unit = grouped(widest_first(sized), lambda each: each.unit_id)
+    sized = [unit for unit in every if unit.key]
+    order = figures.by_agreement(dict.fromkeys(unit.grader for unit in sized))
+    sized.sort(key=lambda unit: order.index(unit.grader))
+    by_unit = grouped(widest_first(sized), lambda unit: unit.unit_id)
     return [same[0] for same in by_unit.values()][:_SHOWN]
 
 
@@ -333,23 +333,23 @@ class DisagreementsPage:
 
 def has_page(every: Sequence[GraderDisagreement], context: ReportContext) -> bool:
     """Return True if there is a disagreement whose texts are known."""
-    return any((each.rubric, each.unit_id) in context.texts for each in every)
+    return any((unit.rubric, unit.unit_id) in context.texts for unit in every)
 
 
 def page_of(every: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
     """Collect all disagreements, those on one unit together."""
-    by_unit = grouped(widest_first(every), lambda each: (each.rubric, each.unit_id))
-    rubrics = list(dict.fromkeys(each.rubric for each in every))
+    by_unit = grouped(widest_first(every), lambda unit: (unit.rubric, unit.unit_id))
+    rubrics = list(dict.fromkeys(unit.rubric for unit in every))
     units = [_unit(by_unit[e], context) for name in rubrics for e in by_unit if e[0] == name]
     parts: dict[str, set[str]] = {}
-    for column, value in (part for each in every for part in each.parts.items()):
+    for column, value in (part for unit in every for part in unit.parts.items()):
         parts.setdefault(column, set()).add(value)
-    titles = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    titles = {item.kind: item.sorted for unit in units for item in unit.graders if item.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units,
         rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
-        graders=sorted({each.grader for each in every}),
+        graders=sorted({unit.grader for unit in every}),
         parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
         kinds=[*sorted(titles.items()), *not_sorted],
     )
@@ -359,7 +359,7 @@ def widest_first(every: Iterable[GraderDisagreement]) -> list[GraderDisagreement
     """Sort disagreements: units that two people or more labelled first, then by size, then by
     number of people.
     """
-    return sorted(every, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
+    return sorted(every, key=lambda unit: (len(unit.people) < 2, -unit.size, -len(unit.people)))
 
 
 def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:
@@ -373,11 +373,11 @@ def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> bloc
         for rater, label in sorted(first.people.items())
     ]
     graders = []
-    for each in of_unit:
-        replies = context.replies.get((*key, each.grader), ())
-        kind, note = context.sorted.get((*key, each.grader), (NOT_SORTED, ""))
-        title, name = kind_title(kind) if kind else "", names.get(each.label, "")
-        graders.append(GivenLabel(each.grader, each.label, name, "", replies, kind, title, note))
+    for unit in of_unit:
+        replies = context.replies.get((*key, unit.grader), ())
+        kind, note = context.sorted.get((*key, unit.grader), (NOT_SORTED, ""))
+        title, name = kind_title(kind) if kind else "", names.get(unit.label, "")
+        graders.append(GivenLabel(unit.grader, unit.label, name, "", replies, kind, title, note))
     marked = {}
     marks, titles = context.marks.get(key, ()), {e.lower().replace(" ", "_"): e for e in texts}
     for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
@@ -401,10 +401,10 @@ def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple
         side = name.rpartition(" ")[2]
         passages = [] if name in whole else passages_of(text)
         parts = []
-        for at, (said, source, rest) in enumerate(passages, 1):
+        for at, (passage, source, rest) in enumerate(passages, 1):
             about = f"\n{json.dumps(rest, ensure_ascii=False)}" if rest else ""
             title = f"{name}, {at} of {len(passages)}{' - ' * bool(source)}{source[:200]}"
-            parts.append((title, said + about))
+            parts.append((title, passage + about))
         columns[side if side in columns else ""] += parts or [(name, text)]
     return tuple(tuple(column) for column in columns.values() if column)
 

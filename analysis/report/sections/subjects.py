@@ -64,7 +64,7 @@ def _alike_overall(figures: RubricFigures) -> list[object]:
     """Name the graders whose scores correlate best and worst with people's."""
     correlations = figures.select("spearman", ALL_BINARY)
     if not (alike := defined(figure for figure in correlations if figure.rater == "humans")):
-        scored = {each.rater for each in figures.select("subject_score", ALL_BINARY)}
+        scored = {row.rater for row in figures.select("subject_score", ALL_BINARY)}
         if "humans" in scored or not (graders := defined(correlations)):
             return in_pieces("report.scores_unknown")
         first, second = graders[0].raters
@@ -113,8 +113,8 @@ def preference_layers(figures: RubricFigures) -> Part:
     raters = ["humans", *graders]
     rows: list[RowPlace] = []
     for statistic in ("win_rate", "strength"):
-        found = (each for each in figures.select(statistic) if each.rater in raters)
-        rows += [(entry_for(statistic).name, None), *sorted(distinct(found, "at"))]
+        chosen = (row for row in figures.select(statistic) if row.rater in raters)
+        rows += [(entry_for(statistic).name, None), *sorted(distinct(chosen, "at"))]
     by_rater = figures.table("preference.caption", rows, _by_raters(raters))
     return Part(
         answers=_preferred(figures, graders),
@@ -140,7 +140,7 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     for grader in graders:
         if defined(figures.select(_CORRECTED, raters=("humans", grader))):
             rates = figures.select("win_rate", raters=(grader, ""))
-            rows += [(grader, None), *rows_of(rates, lambda each: each.at)]
+            rows += [(grader, None), *rows_of(rates, lambda row: row.at)]
 
     def corrected(key: Key) -> Figure | None:
         return figures.get(_CORRECTED, "humans", key.rater_a, key.subset, key.at)
@@ -160,7 +160,7 @@ def direction_layers(figures: RubricFigures) -> Part:
     return Part(
         answers=_favoured(net),
         folded=[
-            *_by_rater(figures, net, "subject", lambda each: each.value),
+            *_by_rater(figures, net, "subject", lambda row: row.value),
             *figures.table("direction.by_rater", rows),
         ],
         appendix=_by_rater(figures, net, "group", _sides),
@@ -218,15 +218,15 @@ def rate_layers(figures: RubricFigures) -> Part:
     # People's own rates are the same whoever graded the units.
     compared = {}
     for measure, names in graders.items():
-        own = [name for name in names if _kind(figures, name, measure) == "own"]
-        compared[measure] = [name for name in names if name not in own[1:]]
+        subjects = [name for name in names if _kind(figures, name, measure) == "own"]
+        compared[measure] = [name for name in names if name not in subjects[1:]]
     everyone = list(dict.fromkeys(chain.from_iterable(graders.values())))
     if not (everyone or figures.everywhere(_SHARE)):
         return Part()
     rows: list[RowPlace] = []
     for grader in everyone:
-        found = chain.from_iterable(_raw(figures, grader, measure) for measure in graders)
-        keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, at) for at in dict(found))
+        raw = chain.from_iterable(_raw(figures, grader, measure) for measure in graders)
+        keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, at) for at in dict(raw))
         rows += [(grader, None), *((key.at or written("rates.all_units"), key) for key in keys)]
 
     def raw_mean(key: Key) -> Figure | None:
@@ -238,13 +238,13 @@ def rate_layers(figures: RubricFigures) -> Part:
         tables += _publics(figures, names, measure)
     made: list[blocks.Block] = [*tables, *_rates_by_parts(figures, compared[RATES])]
     parts = figures.by_subset(MEANS.powered).items()
-    means = chain.from_iterable(found for subset, found in parts if subset != ALL)
+    means = chain.from_iterable(raw for subset, raw in parts if subset != ALL)
     title = written("rates.parts", what=written("rates.means"))
     made += _parts_table(figures, compared[MEANS], [*means], title)
     classes, units = figures.everywhere(_SHARE), written("rates.all_units")
-    where = {each.key[:-1]: each for each in classes}.values()
+    where = {row.key[:-1]: row for row in classes}.values()
     shares = rows_of(where, lambda e: units if e.part == ALL else e.part, lambda e: e.grader)
-    columns = [(at, {"at": at}) for at in dict.fromkeys(each.at for each in classes)]
+    columns = [(at, {"at": at}) for at in dict.fromkeys(row.at for row in classes)]
     made += figures.table("rates.shares", shares, columns)
     errors = [(name, ("humans", name)) for name in graders[RATES]]
     made += figures.table("rates.errors", errors)
@@ -252,11 +252,11 @@ def rate_layers(figures: RubricFigures) -> Part:
     ranks: list[RowPlace] = []
     for measure in graders:
         ranked = figures.select("rate_rank_set", _on(measure))
-        ranks += rows_of(ranked, lambda each: each.at, lambda each: each.grader)
+        ranks += rows_of(ranked, lambda row: row.at, lambda row: row.grader)
     answers = [_answer(figures, names, measure) for measure, names in graders.items() if names]
     if not graders[RATES] and answers == [in_pieces("report.rates_nothing")]:
         return Part()
-    answers += [each for measure in graders for each in _widest_gap(figures, measure)]
+    answers += [row for measure in graders for row in _widest_gap(figures, measure)]
     return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
 
 
@@ -268,10 +268,10 @@ def _differences(figures: RubricFigures, graders: list[str], measure: Measure) -
         for first, second, figure in _pairs(figures, grader, measure):
             differences.append((written("rates.difference", first=first, second=second), figure))
     one, other = figures.analysis.settings.sides
-    by_side = [each for grader in graders for each in _by_side(figures, grader, measure)]
+    by_side = [row for grader in graders for row in _by_side(figures, grader, measure)]
     units, what = written("rates.all_units"), _what(measure)
     sides = rows_of(
-        by_side, lambda each: each.at or units, lambda each: _heading(figures, each.grader, measure)
+        by_side, lambda row: row.at or units, lambda row: _heading(figures, row.grader, measure)
     )
     column: list[tuple[str, Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     return [
@@ -287,16 +287,16 @@ def _publics(figures: RubricFigures, graders: list[str], measure: Measure) -> li
     made: list[Table] = []
     for column, least in grouped(figures.everywhere(measure.least), attrgetter("column")).items():
         of_sides = (measure.powered, measure.sides)
-        found = [each for each in figures.everywhere(*of_sides) if each.column == column]
-        parts = {(each.statistic, each.subset): _minus(each) for each in found}
+        by_side = [row for row in figures.everywhere(*of_sides) if row.column == column]
+        parts = {(row.statistic, row.subset): _minus(row) for row in by_side}
         columns: list[str | tuple[str, Column]] = [
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in parts.items()
         ]
         rows = rows_of(
-            (each for each in least if each.grader in graders),
-            lambda each: each.at or written("rates.all_units"),
-            lambda each: _heading(figures, each.grader, measure),
+            (row for row in least if row.grader in graders),
+            lambda row: row.at or written("rates.all_units"),
+            lambda row: _heading(figures, row.grader, measure),
         )
         named = {"column": column, "what": _what(measure)}
         made += figures.table("rates.publics", rows, [*columns, measure.least], **named)
@@ -313,10 +313,10 @@ def _widest_gap(figures: RubricFigures, measure: Measure) -> Iterator[list[objec
     """Yield a sentence for each column of annotators on the subject by which their sides differ
     most.
     """
-    columns = {each.column for each in figures.everywhere(measure.least)}
-    gaps = (each for each in figures.everywhere(measure.sides) if each.column in columns)
-    for column, found in grouped(gaps, attrgetter("column")).items():
-        gap = max(found, key=lambda each: abs(each.bounds[1]))
+    columns = {row.column for row in figures.everywhere(measure.least)}
+    gaps = (row for row in figures.everywhere(measure.sides) if row.column in columns)
+    for column, rows in grouped(gaps, attrgetter("column")).items():
+        gap = max(rows, key=lambda row: abs(row.bounds[1]))
         first, second = gap.value.split(">")[:2]
         subset = gap.subset.replace(f"={gap.value}", "={}")
         one, other = (
@@ -346,7 +346,7 @@ def _graders(figures: RubricFigures, measure: Measure) -> list[str]:
 def _raw(figures: RubricFigures, grader: str, measure: Measure) -> list[tuple[str, Figure]]:
     """A grader's raw rates or means, with their subjects."""
     raters = ("humans", grader) if measure.is_rate else (grader, "")
-    return [(each.at, each) for each in figures.select(measure.raw, _on(measure), raters)]
+    return [(row.at, row) for row in figures.select(measure.raw, _on(measure), raters)]
 
 
 def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -361,7 +361,7 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     citation, quoted = (beside.published.citation, beside.published.figure) if beside else ("", [])
     for figures in source.rubrics:
         shown = figures.select(_statistic(figures), ALL_BINARY)
-        graders = dict.fromkeys(each.grader for each in shown if each.at and not each.reason)
+        graders = dict.fromkeys(row.grader for row in shown if row.at and not row.reason)
         for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
             title = figures.title
             if titles.count(title) > 1:
@@ -369,9 +369,9 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
             rates = _at(figures, _statistic(figures), grader)
             columns[title] = {subject: figure.cell for subject, figure in rates.items()}
             declared = {
-                each.at: blocks.Cell(each.beside_ours, published=citation)
-                for each in quoted
-                if (each.rubric, each.between) == (figures.rubric, "subjects") and each.at in rates
+                row.at: blocks.Cell(row.beside_ours, published=citation)
+                for row in quoted
+                if (row.rubric, row.between) == (figures.rubric, "subjects") and row.at in rates
             }
             if declared:
                 columns[written("rates.published", rubric=title)] = declared
@@ -448,8 +448,8 @@ def _at(
     figures: RubricFigures, statistic: str, grader: str, measure: Measure = RATES
 ) -> dict[str, Figure]:
     """A grader's figures of one statistic, by their `at`."""
-    found = figures.select(statistic, _on(measure), ("humans", grader))
-    return {each.at: each for each in found}
+    rows = figures.select(statistic, _on(measure), ("humans", grader))
+    return {row.at: row for row in rows}
 
 
 def _pairs(
@@ -457,7 +457,7 @@ def _pairs(
 ) -> list[tuple[str, str, Figure]]:
     """Every two subjects whose difference is known, in the order of the rows."""
     both = (measure.difference, measure.powered)
-    differences, subjects = (_at(figures, each, grader, measure) for each in both)
+    differences, subjects = (_at(figures, pair, grader, measure) for pair in both)
     pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
     return [(first, second, figure) for first, second, figure in pairs if figure]
 
@@ -479,7 +479,7 @@ def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
     for figure in clear:
         sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
         ends = sorted(sign * at for at in figure.bounds)
-        low, more, high = (shown(each, _SIDES) for each in ends)
+        low, more, high = (shown(row, _SIDES) for row in ends)
         about = {"by": by, "subject": figure.at, "toward": toward, "other": other}
         about |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
         yield written("rates.side" if figure.at else "rates.side_of_all", **about)
@@ -492,7 +492,7 @@ def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
     """Yield sentences on subjects whose answers to one side alone were graded."""
     by_subjects: dict[tuple[str, ...], list[str]] = {}
     for grader in graders:
-        reasons = ((each.at, each.reason) for each in _by_side(figures, grader))
+        reasons = ((row.at, row.reason) for row in _by_side(figures, grader))
         alone = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
         by_subjects.setdefault(alone, []).append(grader)
     for subjects, by in by_subjects.items():
@@ -537,8 +537,8 @@ def _parts_table(
     figures: RubricFigures, graders: list[str], rates: Sequence[Figure], caption: str
 ) -> list[Table]:
     """Tabulate each grader and part in a row, each subject in a column."""
-    by_key = {each.key: each for each in rates}
-    subjects = dict.fromkeys(each.at for each in rates)
+    by_key = {row.key: row for row in rates}
+    subjects = dict.fromkeys(row.at for row in rates)
     if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
         return []
 
@@ -546,7 +546,7 @@ def _parts_table(
         return by_key.get(key._replace(at=at))
 
     columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
-    parts = {each.part: each.key for each in rates}
+    parts = {row.part: row.key for row in rates}
     rows: list[RowPlace] = []
     for grader in graders:
         of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
@@ -559,7 +559,7 @@ def _rates_by_part(
 ) -> list[Chart]:
     """Draw a grader's rates of subjects by part ("column=value"), if it has any."""
     columns = grouped(dict.fromkeys(e.part for e in rates), lambda part: part.partition("=")[0])
-    by_place = {(each.part, each.at): each for each in rates if each.grader == grader}
+    by_place = {(row.part, row.at): row for row in rates if row.grader == grader}
     every = list(dict.fromkeys(subject for _, subject in by_place))
     subjects = every[: charts.MAX_LISTED]
     most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}

@@ -208,7 +208,7 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
     theirs = sure_columns(columns, absent, partial(fits, table))
 
     def left(ours: str) -> list[str]:
-        return [each for each in columns if each not in theirs.values() and fits(table, ours, each)]
+        return [name for name in columns if name not in theirs.values() and fits(table, ours, name)]
 
     if "rater_id" in absent and "rater_id" not in theirs:
         people = [column for column in left("rater_id") if _RATERS.search(column)]
@@ -481,7 +481,7 @@ def _mends(
     """Return remedies for absent columns: other names, the raters' kinds, or adding the columns."""
     first = ""
     if len(table) and "rater_id" not in {*absent} - likely.keys():
-        others = [str(each) for each in table if each not in (*RATINGS_COLUMNS, *likely.values())]
+        others = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         able, unit = label_columns(table, others), likely.get("unit_id", "unit_id")
         if unit in table:  # what is the same for each item is no label
             able = [column for column in able if (table.groupby(unit)[column].nunique() > 1).any()]
@@ -563,7 +563,7 @@ def roles_in(
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
         return table, _kinds_of_columns(table, options), items
-    items = items or next((each for each in ("unit_id", "item_id") if each in table), "")
+    items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     strict = export is not None and export.by_unit
     options = everybody_of(options, texts(table["rater_id"]))
     if options.kinds or ("rater_kind" in table and not strict):
@@ -673,7 +673,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
     others = [name for name in names if name not in kinds]
     if are_people:
         return {**kinds, **dict.fromkeys(others, "human")}
-    people = [each for each in others if _PERSON.fullmatch(each) and not _NO_PERSON.fullmatch(each)]
+    people = [item for item in others if _PERSON.fullmatch(item) and not _NO_PERSON.fullmatch(item)]
     enough = len(people) >= _FEWEST_PEOPLE or "human" in kinds.values()
     if "model" in kinds.values() and enough and len(people) == len(others):
         kinds |= dict.fromkeys(people, "human")
@@ -689,7 +689,7 @@ def _unknown_spelled(
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
     models = [name for name in names if kind_of[name] == "model" or MODEL_NAME.search(name)]
     if models and not by_score and not {*_NOBODY} & {*unknown} and not criteria(unknown):
-        return kinds_spelled(names, options, {each: kind for each, kind in kind_of.items() if kind})
+        return kinds_spelled(names, options, {name: kind for name, kind in kind_of.items() if kind})
     return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
 
 

@@ -59,12 +59,12 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     apart, or a row cannot be (`_check`).
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}
-    criterion = next((by_name[each] for each in _KNOWN["criterion"] if each in by_name), "")
+    criterion = next((by_name[label] for label in _KNOWN["criterion"] if label in by_name), "")
     if not (points := by_name.get(POINTS, "")):
         return table
     if not criterion:
         known = ((*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS))
-        key = [by_name[each] for names in known for each in [n for n in names if n in by_name][:1]]
+        key = [by_name[item] for names in known for item in [n for n in names if n in by_name][:1]]
         if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
             return table
         raise InputError(
@@ -95,7 +95,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     value = table[POINTS].astype(float)
     if (value < 0).any():
         table[SIGN] = np.select([value > 0, value < 0], ["positive", "negative"], "")
-    for column in [by_name[each] for each in _KNOWN["subject"] if by_name.get(each) in table][:1]:
+    for column in [by_name[item] for item in _KNOWN["subject"] if by_name.get(item) in table][:1]:
         if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
             table = table.rename(columns={column: "subject"})
     return table
@@ -105,15 +105,15 @@ def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, s
     """Return the columns that together name a response: an id that several criteria share, with the
     model or the text where these differ; or else the texts.
     """
-    likely = [names[each] for each in (*_RESPONSES, "unit_id", "item_id") if each in names]
-    likely += [each for each in unit_columns(map(str, table)) if each != criterion]
+    likely = [names[name] for name in (*_RESPONSES, "unit_id", "item_id") if name in names]
+    likely += [name for name in unit_columns(map(str, table)) if name != criterion]
     roles = ("subject", "response", "prompt")
     subject, shown, prompt = ([names[e] for e in _KNOWN[role] if e in names][:1] for role in roles)
     for column in likely:
         by_value = table.groupby(column)
         if (by_value[criterion].nunique() > 1).any():
-            others = [each for each in (*subject, *shown) if each != column]
-            return [column, *(each for each in others if (by_value[each].nunique() > 1).any())]
+            others = [name for name in (*subject, *shown) if name != column]
+            return [column, *(name for name in others if (by_value[name].nunique() > 1).any())]
     return [*prompt, *shown, *subject] if shown else []
 
 
@@ -139,7 +139,7 @@ def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
             at = int(wrong.to_numpy().argmax())
             row = table.iloc[at].to_dict() | {"first": first.iloc[at]}
             place = f"row {row_number(table, at)}" if by_row else f"item {row['unit_id']!r}"
-            cells = {each: repr(shortened(str(row[each]))) for each in (CRITERION, POINTS, "first")}
+            cells = {key: repr(shortened(str(row[key]))) for key in (CRITERION, POINTS, "first")}
             cells["response"] = repr(shortened(row[RESPONSE_ID]))
             raise InputError(f"{name}, {place}: {fault.format(**cells)}")
 
@@ -169,7 +169,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]
-        labels_by_look = {look(each): each for each in scale.categories}
+        labels_by_look = {look(column): column for column in scale.categories}
         yes = next((pair[0] for pair in TRUTH if labels_by_look.keys() <= {*pair}), "")
         met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
         is_other = len(labels_by_look) > 2 or scale.part_of or scale.variant_of or not (met or yes)
@@ -192,16 +192,16 @@ def with_scores(dataset: Dataset) -> Dataset:
     if not derived:
         raise InputError(
             f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
-            f"{listed(each for scale in scales.values() for each in scale.categories)}; "
+            f"{listed(column for scale in scales.values() for column in scale.categories)}; "
             "name the label of a criterion that is met as the affirmative one"
         )
 
-    others = [each for each in shared_columns(units) if each not in (CRITERION, POINTS, SIGN)]
+    others = [column for column in shared_columns(units) if column not in (CRITERION, POINTS, SIGN)]
     responses = units[others].drop_duplicates(RESPONSE_ID)
-    ids = {each: responses[RESPONSE_ID] for each in ("unit_id", "cluster_id") if each in units}
+    ids = {key: responses[RESPONSE_ID] for key in ("unit_id", "cluster_id") if key in units}
     several = units.groupby(RESPONSE_ID).nunique()
-    able = [each for each in (*_KINDS, SIGN) if each in several and (several[each] > 1).any()]
-    kinds = [each for each in able if units[each].nunique() <= MAX_VALUES]
+    able = [key for key in (*_KINDS, SIGN) if key in several and (several[key] > 1).any()]
+    kinds = [column for column in able if units[column].nunique() <= MAX_VALUES]
     slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
     return replace(
         dataset,
@@ -249,4 +249,4 @@ def shared_columns(units: pd.DataFrame) -> list[str]:
     if not {*COLUMNS} <= {*names}:
         return names
     several = units.groupby(RESPONSE_ID).nunique() > 1
-    return [each for each in names if each not in several or not several[each].any()] + ["unit_id"]
+    return [name for name in names if name not in several or not several[name].any()] + ["unit_id"]

@@ -259,9 +259,9 @@ class ScaleSection(Section):
 
     @model_validator(mode="after")
     def _tuned_ones_are_thresholds(self) -> Self:
-        for each in self.tuned:
-            if each.grader not in self.thresholds:
-                raise ValueError(f"tuned names {each.grader!r}, which has none of the thresholds")
+        for tuning in self.tuned:
+            if tuning.grader not in self.thresholds:
+                raise ValueError(f"tuned names {tuning.grader!r}, which has none of the thresholds")
         return self
 
     @classmethod
@@ -287,10 +287,10 @@ class ScaleSection(Section):
             level=self.level or "nominal",
             affirmative=frozenset(self.affirmative),
             tunings={
-                each.grader: Tuning(
-                    frozenset(each.clusters), each.objective, each.reference, each.instead_of
+                cut.grader: Tuning(
+                    frozenset(cut.clusters), cut.objective, cut.reference, cut.instead_of
                 )
-                for each in self.tuned
+                for cut in self.tuned
             },
             unclear=frozenset(self.unclear),
             withheld={part.grader: frozenset(part.units) for part in self.withheld},
@@ -310,8 +310,8 @@ class FileSection(FileOptions):
     def under(self, options: ScaleOptions) -> ScaleOptions:
         """Return the options, with these where nothing else is given."""
         kinds = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        here: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(FileOptions)}
-        given = {name: value for name, value in (here | {"kinds": kinds}).items() if value}
+        values: dict[str, Any] = {key.name: getattr(self, key.name) for key in fields(FileOptions)}
+        given = {name: value for name, value in (values | {"kinds": kinds}).items() if value}
         given |= {} if self.normalise is None else {"normalise": self.normalise}
         usual = ScaleOptions()
         is_open = [name for name in given if getattr(options, name) == getattr(usual, name)]

@@ -565,13 +565,13 @@ def scales_of(
         scales = known.known_scales()
         without_level = {name for name, scale in known.scales.items() if scale.level is None}
         of_sets |= {name: scale.categories for name, scale in known.scales.items() if scale.several}
-    own, sets, several = ratings["rubric"].isin(list(of_sets)), [], {}
-    if own.any():
+    in_sets, sets, several = ratings["rubric"].isin(list(of_sets)), [], {}
+    if in_sets.any():
         silent = replace(given, notes=[])
-        labelled, several = _declared_sets(ratings[own], of_sets, silent)
-        if own.all() or options.rubric in of_sets:
+        labelled, several = _declared_sets(ratings[in_sets], of_sets, silent)
+        if in_sets.all() or options.rubric in of_sets:
             return labelled, {}, several
-        ratings, sets = ratings[~own], [labelled]
+        ratings, sets = ratings[~in_sets], [labelled]
         scales = {name: scale for name, scale in scales.items() if name not in of_sets}
     refuse_sets(ratings, scales, given)
     ratings, declared = declared_scales(ratings, given, scales, without_level)
@@ -676,7 +676,7 @@ def _scale(
         scale = replace(scale, affirmative=frozenset(options.affirmative))
     thresholds = {**scale.thresholds, **options.thresholds}
     # A declared threshold counts as not tuned.
-    tunings = {key: each for key, each in scale.tunings.items() if key not in options.thresholds}
+    tunings = {key: cut for key, cut in scale.tunings.items() if key not in options.thresholds}
     return replace(scale, thresholds=thresholds, tunings=tunings)
 
 
@@ -711,7 +711,7 @@ def _scale_seen(name: str, labels: Collection[str], given: RatingsInput) -> tupl
     if ordered and options.level != "nominal":
         note = written("reading.ends_rubric" if name else "reading.ends", **about)
         return Scale(name, ordered), [note]
-    scale = Scale(name, tuple(each for each in ordered if each in labels) or tuple(sorted(labels)))
+    scale = Scale(name, tuple(item for item in ordered if item in labels) or tuple(sorted(labels)))
     seen, level = ", ".join(scale.categories), options.spelled("level")
     note = "nominal_rubric" if name else "nominal"
     return scale, [written(f"reading.{note}", labels=seen, level=level, **about)]
@@ -757,7 +757,7 @@ def _declared_sets(
         separators = separators_in(cells, fixed)
         if separators is None:
             parts = {value for cell in cells for value in options_in(cell, SEPARATORS) or ()}
-            either = " or ".join(mark for mark in SEPARATORS if any(mark in each for each in cells))
+            either = " or ".join(mark for mark in SEPARATORS if any(mark in cell for cell in cells))
             raise InputError(
                 f"{given.source}: it cannot be told whether {either} stands between options or "
                 "within their names; write JSON lists, or declare the options, such as "
@@ -880,7 +880,7 @@ def sharing(facts: StudyFacts, of: Mapping[str, str]) -> StudyFacts:
     """
 
     def shared(known: Mapping[str, T]) -> dict[str, T]:
-        return {**known, **{each: known[name] for each, name in of.items() if name in known}}
+        return {**known, **{item: known[name] for item, name in of.items() if name in known}}
 
     hashes = facts.rubric_hashes and shared(facts.rubric_hashes)
     return replace(facts, looks=shared(facts.looks), rubric_hashes=hashes)

@@ -85,7 +85,7 @@ def parts_of(store: Database, rubric: str) -> dict[str, str]:
 
 def parted_by(store: Database, rubric: str) -> str:
     """Return what the parted clusters are, as in `[analysis]`; "" where nothing was parted."""
-    return next((str(each["cluster"]) for each in _all(store, PARTED, rubric)), "")
+    return next((str(event["cluster"]) for event in _all(store, PARTED, rubric)), "")
 
 
 def check_clusters(store: Database, rubric: str, cluster: str) -> None:
@@ -96,15 +96,15 @@ def check_clusters(store: Database, rubric: str, cluster: str) -> None:
 
 def note_old(store: Database, rubric: str, rater: str, *, is_new: bool, done_by: str) -> None:
     """Append the grader to improve, once; `is_new` if it had no grade on the rubric before."""
-    if not any(each["old"] == rater for each in _all(store, STARTED, rubric)):
+    if not any(event["old"] == rater for event in _all(store, STARTED, rubric)):
         _append(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
     """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
-    olds = {each["old"]: each["is_new"] for each in _all(store, STARTED, rubric)}
+    olds = {event["old"]: event["is_new"] for event in _all(store, STARTED, rubric)}
     new = {rater for rater, is_new in olds.items() if is_new}
-    new |= {rater for rater, each in candidates_of(store, rubric).items() if each.is_new}
+    new |= {rater for rater, tried_one in candidates_of(store, rubric).items() if tried_one.is_new}
     return new & (olds.keys() | chosen_on(store, rubric).keys())
 
 
@@ -113,14 +113,14 @@ def note_candidates(
 ) -> None:
     """Append candidates that are new, by their rater ids."""
     known = candidates_of(store, rubric)
-    if new := {rater: asdict(each) for rater, each in raters.items() if rater not in known}:
+    if new := {rater: asdict(entry) for rater, entry in raters.items() if rater not in known}:
         _append(store, TRIED, rubric, new, done_by)
 
 
 def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
     """Return every candidate so far, by its rater id."""
     tried = (raters.items() for raters in _all(store, TRIED, rubric))
-    return {rater: Tried(**each) for raters in tried for rater, each in raters}
+    return {rater: Tried(**tried_one) for raters in tried for rater, tried_one in raters}
 
 
 def note_choice(
@@ -145,7 +145,7 @@ def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
     id, the clusters whose labels led to it: those to learn from, and those that a winner with this
     text was chosen on.
     """
-    learn = {each for each, part in parts_of(store, rubric).items() if part == "learn"}
+    learn = {unit_id for unit_id, part in parts_of(store, rubric).items() if part == "learn"}
     chosen, led_by = chosen_on(store, rubric), dict[str, set[str]]()
     for rater, tried in candidates_of(store, rubric).items():
         if tried.has_own_text and (text := own_prompt_of(rater)):
@@ -168,7 +168,7 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
 
 def contents_read(store: Database, rubric: str) -> list[str]:
     """Return the contents of the readings of the labels kept for the proof, in their order."""
-    return [each["content"] for each in _all(store, READ, rubric)]
+    return [event["content"] for event in _all(store, READ, rubric)]
 
 
 def note_end(store: Database, rubric: str, outcome: Mapping[str, Any], done_by: str) -> None:
@@ -211,7 +211,7 @@ def price_of(
     wanted = set(units)
     costs = [price for unit, price in store.rows(graded) if unit in wanted]
     costs += [price for _, price in store.rows(audited)]
-    costs += [each["provenance"].get("cost_usd") for each in _all(store, PROPOSED, rubric)]
+    costs += [event["provenance"].get("cost_usd") for event in _all(store, PROPOSED, rubric)]
     return None if None in costs else round(sum(costs), 6)
 
 
@@ -260,8 +260,8 @@ class ProposalAttempt:
 def note_proposals(store: Database, attempts: Sequence[ProposalAttempt]) -> None:
     """Append what came of requests; durable on return."""
     with store.write():
-        for each in attempts:
-            _append(store, PROPOSED, each.rubric, asdict(each), "")
+        for attempt in attempts:
+            _append(store, PROPOSED, attempt.rubric, asdict(attempt), "")
 
 
 def proposals_of(store: Database, rubric: str) -> dict[str, ProposalAttempt]:

@@ -98,7 +98,7 @@ def raw_replies(
     for (key, _, _), raw in sorted(latest.items()):
         if raw.strip():
             replies.setdefault(key, {})[raw] = None
-    return {key: list(each) for key, each in replies.items()}
+    return {key: list(reply) for key, reply in replies.items()}
 
 
 # The injection audit: grades of texts that try to sway a grader, which never become ratings
@@ -180,11 +180,11 @@ class ResponseLog:
         texts = self._texts(subject)
         known = self._store.answered()
         sides = sides_of(self._store.pairs())
-        there = set(known.loc[known["subject"] == subject, "pair_id"])
+        stored = set(known.loc[known["subject"] == subject, "pair_id"])
         rows = [
             {"pair_id": pair, "side": side, "subject": subject, "response": text}
             for (pair, side), text in texts.items()
-            if pair not in there and all((pair, each) in texts for each in sides)
+            if pair not in stored and all((pair, shown) in texts for shown in sides)
         ]
         return self._store.add_responses(pd.DataFrame(rows)) if rows else 0
 
