@@ -7,9 +7,8 @@ from __future__ import annotations
 import gc
 import os
 
-_RARELY = 100_000
-"""Imported objects stay, so Python need not collect garbage after every 700 new ones."""
-gc.set_threshold(_RARELY)
+# Imported objects stay, so Python need not collect garbage after every 700 new ones.
+gc.set_threshold(100_000)
 
 
 def start() -> int:

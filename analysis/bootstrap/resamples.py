@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import Interval, interval
-from evenhand.analysis.statistics import Reason, Remark
+from evenhand.analysis.statistics import Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
 
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
@@ -176,16 +176,9 @@ class Resamples:
             out[1 + self.resamples :] = out[0] - self._left_out @ sums.astype(np.float64)
         return out.reshape(len(self), *shape)
 
-    def interval(
-        self,
-        values: Array,
-        n_clusters: int,
-        *,
-        undefined: float | None = None,
-        reason: Reason = "no_variation",
-    ) -> Interval:
-        """Return estimate and 95% interval from replicates (rows,)."""
-        return interval(values, n_clusters, undefined=undefined, reason=reason)
+    def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
+        """Return estimate and 95% interval from replicates (rows,), as `interval` does."""
+        return interval(values, n_clusters, **options)
 
     def sums(self, clusters: Codes, *features: Numbers) -> Array:
         """Sum features of units (units,) or (units, k) in every resample: (rows, columns)."""

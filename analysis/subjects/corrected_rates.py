@@ -783,9 +783,8 @@ class _Corrected:
             joined = large_strata(strata, parts, lambda units: out.count(units)[1])
             if count := int(joined.max(initial=0)):
                 codes = self.strata[at] = np.where(member, joined, -1)
-                parted = RateSums(*cell_sums(self.features, codes, count + 1, out))._replace(
-                    less=less
-                )
+                parted = RateSums(*cell_sums(self.features, codes, count + 1, out))
+                parted = parted._replace(less=less)
                 self.rates[:, at], self.weight[:, at] = stratified_ppi(parted)
 
     def add_rows(self, rubrics: int) -> None:
