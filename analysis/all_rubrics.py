@@ -53,7 +53,6 @@ from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.subjects.scores import Corrected
-from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds import tuning as thresholds
 from evenhand.analysis.thresholds.tuning import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -245,8 +244,8 @@ STATISTICS: tuple[Declared, ...] = (
     Declared(disagreements.add_coverage_rows, on="rubric"),
     Declared(disagreements.add_clarity_rows, on="rubric"),
     Declared(add_distribution_rows, on="labels", needs=["scale of categories", "graders"]),
-    Declared(routing.add_confidence_rows, on="rubric", needs=["categories"]),
-    Declared(routing.add_routing_rows, on="rubric"),
+    Declared(thresholds.add_confidence_rows, on="rubric", needs=["categories"]),
+    Declared(thresholds.add_routing_rows, on="rubric"),
     Declared(groups.add_stability_rows, on="labels"),
     Declared(_add_majority, on="verdict"),
     Declared(thresholds.add_threshold_rows, on="verdict"),

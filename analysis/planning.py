@@ -32,16 +32,7 @@ from evenhand.analysis.agreement.coefficients import (
     kappa_on_scale,
     unseen_labels,
 )
-from evenhand.analysis.bootstrap.bounds import (
-    PSEUDO,
-    Sample,
-    kappas_of,
-    level_of_look,
-    lower_bound,
-    reach_over_people,
-    reaches,
-    table_sums,
-)
+from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
 from evenhand.analysis.types import Array, Codes, Mask
@@ -377,17 +368,17 @@ class ScaleScenario(_Raters):
         >>> round(ScaleScenario(1, 5, 0.7, 3.0).kappa, 3)
         0.52
         """
-        return float(kappas_of(self._sums, self.distance)[0])
+        return float(bounds.kappas_of(self._sums, self.distance)[0])
 
     @property
     def _sums(self) -> Array:
-        return table_sums(self._tables(self.likeness)[0][None], self.distance)
+        return bounds.table_sums(self._tables(self.likeness)[0][None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
         """Half the 95% interval of two raters' kappa, by the delta method, as the large-sample
         variance of Fleiss, Cohen & Everitt (1969) is.
         """
-        q, slope = len(self.cuts) + 1, kappas_of(self._sums, self.distance)[1][0]
+        q, slope = len(self.cuts) + 1, bounds.kappas_of(self._sums, self.distance)[1][0]
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
         moves = slope[0] + slope[1] * self.distance + first + second
         joint = self._tables(self.likeness)[0]
@@ -544,7 +535,7 @@ class Panel:
         humans who agree.
         """
         (_, units), people = self.grader_moves.shape, len(self.grader)
-        alpha = level_of_look(1, rule.looks)
+        alpha = bounds.level_of_look(1, rule.looks)
         human_kappa = self.among.sum(axis=(0, 1)) / (people * (people - 1))
         share = np.full(len(human_kappa), rule.margin_share)
         if not rule.margin_share:
@@ -555,17 +546,17 @@ class Panel:
 
         def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
             if of_people is not None:
-                reached = reach_over_people(reached, of_people[some], people, units, alpha)
+                reached = bounds.reach_over_people(reached, of_people[some], people, units, alpha)
             return np.asarray(difference[some] - reached > -allowed[some])
 
-        agree = human_kappa - reaches(self.people_moves.T, alpha) >= least
+        agree = human_kappa - bounds.reaches(self.people_moves.T, alpha) >= least
         # Units in which a human chose another label than the commonest, the mean over humans.
         given = self.codes[:-1]
         counts = _counts(_cells(given, len(self.distance)), len(self.distance)).sum(axis=0)
         rarer = (given != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
         can_pass = agree & (rarer >= rule.min_rarer) & (units >= rule.min_clusters)
         moves = self.grader_moves - (1.0 - share)[:, None] * self.people_moves
-        rough = reaches(moves.T, alpha)
+        rough = bounds.reaches(moves.T, alpha)
         passed = is_near(rough)
         off = _ROUGH / units * rough
         # The verdict's own bound, wherever it may decide otherwise: all but for speed.
@@ -591,7 +582,7 @@ class Panel:
         grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
         kinds = grader.shape[1]
         base = np.ones((kinds, units))
-        base[1:] = PSEUDO / (units * (kinds - 1))
+        base[1:] = bounds.PSEUDO / (units * (kinds - 1))
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_moves)
         grader = grader.reshape(studies, -1)
         weights = np.broadcast_to(base.ravel(), (studies, base.size))
@@ -602,8 +593,8 @@ class Panel:
             spread = np.sqrt((data * influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
         estimate = self.grader[:, some].mean(axis=0) - (1.0 - share) * human_kappa
-        sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
-        return np.asarray(estimate - lower_bound(statistic, sample, alpha))
+        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))
+        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
 
     def _over_people(self) -> Array:
         """Jackknife variance of the difference over humans (studies,)."""
@@ -652,7 +643,7 @@ class _OfStudies:
         sums[..., 1] = (self._apart @ weights[..., None])[..., 0]
         sums[..., 2 : 2 + q] = _counts(of_people, q, of_units)
         sums[..., 2 + q :] = _counts(of_grader, q, weights)[:, None]
-        value, slope = kappas_of(sums, self.distance)
+        value, slope = bounds.kappas_of(sums, self.distance)
         of_first = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[of_people].sum(axis=1)
         moves = slope[..., 2 + q :].sum(axis=1).ravel()[of_grader]
         moves += (slope[:, None, :, 1] @ self._apart)[:, 0]

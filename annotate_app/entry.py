@@ -25,22 +25,7 @@ from evenhand.annotate_app.logins import (
 )
 from evenhand.annotate_app.sites import visitor_address
 from evenhand.errors import InputError
-from evenhand.study import Study, open_study
-from evenhand.study.access import (
-    LINK_PARAMETER,
-    LOGIN_MINUTES,
-    Admission,
-    accounts,
-    admit,
-    begin,
-    client_secret,
-    cookie_secret,
-    log_out,
-    make_ticket,
-    open_link,
-    sign_in,
-    sign_on,
-)
+from evenhand.study import Study, access, open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import read_config
 from evenhand.texts import written
@@ -63,14 +48,14 @@ def app_secrets(folder: Path) -> dict[str, Any]:
             return {}
         provider = {
             "client_id": settings.client_id,
-            "client_secret": client_secret(settings),
+            "client_secret": access.client_secret(settings),
             "server_metadata_url": settings.server_metadata_url,
             "client_kwargs": {"scope": "openid email"},
         }
         with open_study(folder) as study:
             shared = {
                 "redirect_uri": f"{settings.address}/oauth2callback",
-                "cookie_secret": cookie_secret(study.store),
+                "cookie_secret": access.cookie_secret(study.store),
             }
     except InputError:
         return {}
@@ -84,7 +69,7 @@ def offer(study: Study, door: Literal["lead", "label"], reader: Language) -> Non
     if st.button(reader.say("login.single_sign_on"), width="stretch", key="single-sign-on"):
         st.session_state.pop(_REFUSED, None)
         try:
-            client_secret(settings)
+            access.client_secret(settings)
         except InputError as error:
             show_complaint(str(error))
         else:
@@ -105,9 +90,9 @@ def arrive(study: Study) -> None:
     door = user.get("provider")
     if user.get("is_logged_in") is not True or door not in ("lead", "label"):
         return
-    minutes = LOGIN_MINUTES if door == "lead" else study.config.session.login_hours * 60
+    minutes = access.LOGIN_MINUTES if door == "lead" else study.config.session.login_hours * 60
     try:
-        login = sign_on(study, user, minutes)
+        login = access.sign_on(study, user, minutes)
     except InputError as error:
         st.session_state[_REFUSED] = error
     else:
@@ -115,7 +100,7 @@ def arrive(study: Study) -> None:
             return
         KeptLogin(door).keep(login)
     if door == "lead":
-        st.query_params[LINK_PARAMETER] = _INSIDE
+        st.query_params[access.LINK_PARAMETER] = _INSIDE
 
 
 # The rater at the page
@@ -125,20 +110,20 @@ _TYPED = "typed code"
 _LOGIN = KeptLogin("label")
 
 
-def current_rater(desk: AnnotationDesk) -> Admission | None:
+def current_rater(desk: AnnotationDesk) -> access.Admission | None:
     """Admit the rater that the address names, so that a reload goes on; None where it names none.
 
     Checked on every run: a revoked link and an expired login end here. Raises InputError where the
     address names a rater who is not admitted.
     """
     address = st.query_params.to_dict()
-    before: Admission | None = st.session_state.get(_ADMITTED)
+    before: access.Admission | None = st.session_state.get(_ADMITTED)
     login = _LOGIN.held()
     is_open = desk.study.config.session.entry == "open"
     if before and before.way == "open" and is_open and before.address == address and not login:
         return before  # a code does not run out
     try:
-        admission = admit(desk.study, address, login)
+        admission = access.admit(desk.study, address, login)
     except InputError:
         if login:
             _LOGIN.forget()
@@ -154,12 +139,12 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     return admission
 
 
-def ticket_of(study: Study, admission: Admission) -> str:
+def ticket_of(study: Study, admission: access.Admission) -> str:
     """Return the ticket by which the panel's own messages are known as this rater's."""
-    return make_ticket(study, admission, _LOGIN.held(), present_browser())
+    return access.make_ticket(study, admission, _LOGIN.held(), present_browser())
 
 
-def keep_login(study: Study, admission: Admission | None = None) -> None:
+def keep_login(study: Study, admission: access.Admission | None = None) -> None:
     """Keep the login of a rater with an account in this window, and restore it after a reload."""
     may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
     if _LOGIN.held() or _LOGIN.is_leaving() or may_log_in:
@@ -171,7 +156,7 @@ def logging_out(study: Study) -> Callable[[], None]:
     login = _LOGIN.held()
 
     def end_login() -> None:
-        log_out(study.store, login)
+        access.log_out(study.store, login)
         _LOGIN.forget(also_at_provider=True)
         st.session_state.pop(_ADMITTED, None)
 
@@ -194,13 +179,13 @@ def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -
             _ask_for_account(desk.study, reader, is_only=entry == "account")
 
 
-def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Language) -> None:
+def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader: Language) -> None:
     """Ask to confirm a code under which nothing was answered, before anything is stored."""
     with st.container(key="entry"):
         st.title(reader.say("entry.new_code_title"), anchor=False)
         show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
         go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
-        confirm = partial(begin, desk.study, admission.rater_id)
+        confirm = partial(access.begin, desk.study, admission.rater_id)
         goes_on = st.button(
             go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
         )
@@ -223,7 +208,7 @@ def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
     if not is_sent:
         return
     try:
-        admission = admit(desk.study, {"rater": code})
+        admission = access.admit(desk.study, {"rater": code})
         if admission is None:
             raise InputError(reader.say("entry.empty"))
         desk.register(admission.rater_id)
@@ -240,7 +225,9 @@ def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
         return
     minutes = study.config.session.login_hours * 60
     try:
-        _LOGIN.keep(sign_in(study.store, *entered, visitor_address(), present_browser(), minutes))
+        _LOGIN.keep(
+            access.sign_in(study.store, *entered, visitor_address(), present_browser(), minutes)
+        )
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:
@@ -248,7 +235,7 @@ def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
 
 
 def _has_experts(study: Study) -> bool:
-    return any(account.role == "expert" for account in accounts(study.store).values())
+    return any(account.role == "expert" for account in access.accounts(study.store).values())
 
 
 def _go_on(address: dict[str, str]) -> None:
@@ -276,7 +263,7 @@ _COMPLAINT = "lead_complaint"
 
 def is_lead_asked_for() -> bool:
     """Return True if the address asks for the lead's pages."""
-    return LINK_PARAMETER in st.query_params or bool(present_place())
+    return access.LINK_PARAMETER in st.query_params or bool(present_place())
 
 
 def show_lead_entry(present: Callable[[], Study]) -> None:
@@ -284,16 +271,16 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
     study as it is at present, whenever a page is drawn.
     """
     study = present()
-    token = st.query_params.get(LINK_PARAMETER, "")
+    token = st.query_params.get(access.LINK_PARAMETER, "")
     if token not in ("", _INSIDE):
         try:
-            admit_lead(open_link(study.store, token))
+            admit_lead(access.open_link(study.store, token))
         except InputError as error:
             st.session_state[_COMPLAINT] = str(error)
         if present_place():
-            del st.query_params[LINK_PARAMETER]
+            del st.query_params[access.LINK_PARAMETER]
         else:
-            st.query_params[LINK_PARAMETER] = _INSIDE
+            st.query_params[access.LINK_PARAMETER] = _INSIDE
     if not LOGIN.held():
         # The page that was asked for is shown after the login, which the browser may give back. No
         # other page is named here.
@@ -322,7 +309,9 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
         offer(study, "lead", ENGLISH)
         if entered := _ask_for_password(ENGLISH):
             try:
-                admit_lead(sign_in(study.store, *entered, visitor_address(), present_browser()))
+                admit_lead(
+                    access.sign_in(study.store, *entered, visitor_address(), present_browser())
+                )
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
             else:

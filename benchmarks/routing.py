@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.thresholds.routing import ERROR, promised_cut
+from evenhand.analysis.thresholds.tuning import ERROR, promised_cut
 
 OUT = RESULTS / "routing.md"
 SEED = 20231206

@@ -49,6 +49,7 @@ import sqlalchemy as sa
 
 from evenhand import __version__
 from evenhand.errors import InputError
+from evenhand.graders import money
 from evenhand.graders.baselines import LexicalGrader
 from evenhand.graders.clients import (
     Access,
@@ -61,16 +62,6 @@ from evenhand.graders.clients import (
     open_grader,
     told_by_study,
     way_of,
-)
-from evenhand.graders.money import (
-    LIMIT_NAMES,
-    Budget,
-    Tariff,
-    Terms,
-    Tokens,
-    input_estimate,
-    output_limit,
-    usage_facts,
 )
 from evenhand.graders.options import (
     TIMEOUT,
@@ -229,7 +220,7 @@ _TIMES_THE_LONGEST = 4
 class Reservations:
     """The amounts that one grader sets aside from the budget for its requests."""
 
-    def __init__(self, budget: Budget, tariff: Tariff | None) -> None:
+    def __init__(self, budget: money.Budget, tariff: money.Tariff | None) -> None:
         self._budget, self._tariff = budget, tariff
         self.longest = 0
         """The tokens of the longest answer so far."""
@@ -271,7 +262,7 @@ class Reservations:
         if self._tariff is None:
             return Decimal(0)
         most = self._tariff.at_most(request)
-        if not any(name in request for name in LIMIT_NAMES):
+        if not any(name in request for name in money.LIMIT_NAMES):
             return most
         limit = max(ENOUGH, _TIMES_THE_LONGEST * self.longest)
         return min(self._tariff.at_most(request, limit), most)
@@ -283,11 +274,11 @@ class Reservations:
         outcomes = (reply.outcome, *reply.more)
         usage = reply.outcome.evidence.get("usage")
         if isinstance(usage, Mapping):
-            self.longest = max(self.longest, Tokens.of(usage).output // len(outcomes))
-        tier = Terms.of(reply.outcome.evidence).tier
+            self.longest = max(self.longest, money.Tokens.of(usage).output // len(outcomes))
+        tier = money.Terms.of(reply.outcome.evidence).tier
         if self._tariff and tier and tier != self._tariff.tier:
             self._tariff = replace(self._tariff, tier=tier)
-        if output_limit(reply.request) >= asked:
+        if money.output_limit(reply.request) >= asked:
             return reply
         first, *more = (
             replace(outcome, unscored_reason=CUT_SHORT)
@@ -298,12 +289,12 @@ class Reservations:
         return replace(reply, outcome=first, more=tuple(more))
 
 
-def _lower(tariff: Tariff, request: Facts, granted: Decimal) -> None:
+def _lower(tariff: money.Tariff, request: Facts, granted: Decimal) -> None:
     """Lower a request's limit on output so that it costs no more than was granted."""
-    limit = output_limit(request)
+    limit = money.output_limit(request)
     bare = tariff.at_most(request, 0)
     per_token = (tariff.at_most(request, limit) - bare) / limit
-    name = next(name for name in LIMIT_NAMES if name in request)
+    name = next(name for name in money.LIMIT_NAMES if name in request)
     request[name] = max(int((granted - bare) / per_token), 1)
 
 
@@ -563,7 +554,7 @@ class Part:
     """A grader's part of a run, asked live or by batches; `summary` says how it goes."""
 
     def __init__(
-        self, job: Any, context: Rounds, summary: GraderSummary, tariff: Tariff | None
+        self, job: Any, context: Rounds, summary: GraderSummary, tariff: money.Tariff | None
     ) -> None:
         self._job = job
         self._grader: Grader = job.grader
@@ -715,7 +706,7 @@ class LiveRun(Part):
             nonlocal held, spent, began, limit
             self._budget.settle(held, Decimal(0))
             held = spent = Decimal(0)
-            limit = output_limit(request)
+            limit = money.output_limit(request)
             if not self._summary.stopped:
                 # What is set aside is spent, unless it is known to be less.
                 held = spent = await self.reservations.set_aside(request)
@@ -729,7 +720,7 @@ class LiveRun(Part):
         try:
             reply = await self._job.ask(question, prompt, before)
             facts["seconds"] = round(time.monotonic() - began, 3)
-            price = usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
+            price = money.usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
             facts |= price
             spent = Decimal(str(price.get("cost_usd", held)))
             reply = self.reservations.learn(reply, limit)
@@ -908,9 +899,9 @@ class BatchRun(Part):
         job: GradeJob,
         context: Rounds,
         summary: GraderSummary,
-        tariff: Tariff | None,
+        tariff: money.Tariff | None,
         *,
-        live_tariff: Tariff | None,
+        live_tariff: money.Tariff | None,
     ) -> None:
         super().__init__(job, context, summary, tariff)
         self._service = job.grader.batches(self._pause)
@@ -1191,9 +1182,9 @@ class BatchRun(Part):
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
         else:
             outcomes = self._grader.read(result.body, question[0].rubric, len(question))
-        facts |= usage_facts(outcomes[0].evidence, self._tariff)
+        facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
-        usual = output_limit(self._grader.request(_NO_PROMPT))
+        usual = money.output_limit(self._grader.request(_NO_PROMPT))
         grades = self._job.kept(question, self.reservations.learn(reply, usual), facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
@@ -1406,7 +1397,7 @@ class Rounds:
     study: Study
     scrubber: Scrubber
     limits: RequestLimits
-    budget: Budget
+    budget: money.Budget
     progress: ProgressCounter
     batch: bool = False
     cancel: bool = False
@@ -1416,7 +1407,7 @@ class Rounds:
     def begin(cls, study: Study, limits: RequestLimits, progress: Progress | None = None) -> Rounds:
         """Return a run that has asked nothing yet."""
         scrubber = Scrubber.from_environment(study.config.providers)
-        budget = Budget(limits.budget, limits.spent)
+        budget = money.Budget(limits.budget, limits.spent)
         return cls(study, scrubber, limits, budget, ProgressCounter(progress))
 
     @property
@@ -1473,7 +1464,7 @@ class Rounds:
             job = GradeJob(self.study, grader, task)
             if self.batch:
                 tier, prices = task.settings.service_tier, self.study.config.prices
-                in_batch = Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
+                in_batch = money.Tariff.find(task.spec, batch=True, tier=tier, prices=prices)
                 remote.append(BatchRun(job, self, summary, in_batch, live_tariff=tariff))
             else:
                 remote.append(LiveRun(job, self, summary, tariff))
@@ -1507,7 +1498,7 @@ class Rounds:
 
     def _opened(
         self, spec: GraderSpec, settings: GraderSettings, rater_id: str = ""
-    ) -> tuple[Grader, Tariff | None]:
+    ) -> tuple[Grader, money.Tariff | None]:
         """Return a client for a model, and the model's prices."""
         tariff = priced(spec, self.budget, settings.service_tier, self.study.config.prices)
         off = gave_without_reasoning(self.study.store, rater_id)
@@ -1556,12 +1547,12 @@ def planned(study: Study, wanted: Sequence[tuple[str, GradingOptions]]) -> list[
 
 
 def priced(
-    spec: GraderSpec, budget: Budget, tier: str, prices: Mapping[str, ModelPrices]
-) -> Tariff | None:
+    spec: GraderSpec, budget: money.Budget, tier: str, prices: Mapping[str, ModelPrices]
+) -> money.Tariff | None:
     """Return the model's prices, or None where they are not known. Raises InputError where they are
     not known and there is a budget.
     """
-    tariff = Tariff.find(spec, tier=tier, prices=prices)
+    tariff = money.Tariff.find(spec, tier=tier, prices=prices)
     if tariff is None and budget.limit is not None:
         raise InputError(
             f"the price of {spec.text} is not known, so it cannot be kept to a budget; name it in "
@@ -1580,7 +1571,7 @@ def check_ready(
     for spec in specs:
         if spec.speaks == "baseline":
             continue
-        priced(spec, Budget(budget), "", study.config.prices)
+        priced(spec, money.Budget(budget), "", study.config.prices)
         grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
         try:
             if batch:
@@ -1702,7 +1693,7 @@ def forecast_of(
     forecast = GraderForecast(rater_id=task.rater_id, already=task.already, new=new)
     if spec.speaks == "baseline":
         return replace(forecast, cost=(0.0, 0.0))
-    tariff = Tariff.find(
+    tariff = money.Tariff.find(
         spec, batch=batch, tier=task.settings.service_tier, prices=study.config.prices
     )
     usual, basis = _usual_tokens(study, task)
@@ -1716,11 +1707,11 @@ def forecast_of(
 
 def priced_forecast(
     forecast: GraderForecast,
-    tariff: Tariff | None,
+    tariff: money.Tariff | None,
     spec: GraderSpec,
     settings: GraderSettings,
     prompts: Iterable[tuple[PromptText, int]],
-    usual: Tokens | int,
+    usual: money.Tokens | int,
 ) -> GraderForecast:
     """Return a forecast with the cost of its prompts, each so many times: those given stand for all
     of them. `usual` are the tokens of a request, or of its answer alone.
@@ -1734,7 +1725,9 @@ def priced_forecast(
             least += times * tariff.at_least(request)
             worst += times * tariff.at_most(request)
             if isinstance(usual, int):
-                likely += times * tariff.cost(Tokens(input_estimate(request), output=usual))
+                likely += times * tariff.cost(
+                    money.Tokens(money.input_estimate(request), output=usual)
+                )
             else:
                 likely += times * tariff.cost(usual)
     if tariff is None:
@@ -1748,7 +1741,7 @@ def priced_forecast(
     return replace(forecast, sample=sample, basis=basis, cost=cost, expected=float(likely))
 
 
-def _usual_tokens(study: Study, task: GradingTask) -> tuple[Tokens | int, str]:
+def _usual_tokens(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
     """Return the mean tokens of this grader's earlier requests or, where there are none, the tokens
     assumed for an answer; and the sentence that says so.
     """
@@ -1763,7 +1756,7 @@ def _usual_tokens(study: Study, task: GradingTask) -> tuple[Tokens | int, str]:
         round(of_grader[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
     )
     sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
-    return Tokens(input=read, cached=cached, output=out), sentence
+    return money.Tokens(input=read, cached=cached, output=out), sentence
 
 
 def _prompts(study: Study, task: GradingTask, most: int) -> Iterator[tuple[PromptText, int]]:
@@ -1879,7 +1872,7 @@ def forecast_responses(
     forecast = GraderForecast(
         rater_id=spec.text, already=0, new=len(prompts), basis=basis, warnings=warnings
     )
-    tariff = Tariff.find(spec, prices=study.config.prices)
+    tariff = money.Tariff.find(spec, prices=study.config.prices)
     asked = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, asked, _RESPONSE)
     return replace(forecast.left(0), already=len(every) - len(prompts))
@@ -1976,7 +1969,7 @@ def forecast_proposals(
         new=len(new),
         basis=written("grade.expected_assumed", answer=_PROPOSAL),
     )
-    tariff = Tariff.find(spec, prices=study.config.prices)
+    tariff = money.Tariff.find(spec, prices=study.config.prices)
     return priced_forecast(forecast, tariff, spec, settings, new, _PROPOSAL)
 
 

@@ -42,6 +42,7 @@ from evenhand.study.prompts.sampling import (
     pick,
 )
 from evenhand.study.prompts.units import Key, has_known_answer, parse_unit_id, presented_values
+from evenhand.study.settings import study_toml
 from evenhand.study.settings.analysis import (
     GROUP_COLUMNS,
     AnalysisSettings,
@@ -51,18 +52,6 @@ from evenhand.study.settings.analysis import (
     shipped_studies,
 )
 from evenhand.study.settings.sections import PositiveInt, Section, Share, parsed
-from evenhand.study.settings.study_toml import (
-    FILE_NAME,
-    AnnotationSettings,
-    BackgroundSettings,
-    Changes,
-    SampleSettings,
-    StudyConfig,
-    change_config,
-    changed_text,
-    new_config_text,
-    read_config,
-)
 from evenhand.study.store.logs.decisions import WAVES, note_act
 from evenhand.study.store.schema import claims, labels, lead_events
 from evenhand.study.store.store import Store
@@ -96,7 +85,7 @@ class StudyPlan:
     store: str = "study.db"
     name: str = ""
     """Shown in the report; the folder's name if empty."""
-    settings: Changes = field(default_factory=dict)
+    settings: study_toml.Changes = field(default_factory=dict)
     """Other values for keys of study.toml."""
 
     def read_prompts(self) -> pd.DataFrame:
@@ -160,13 +149,13 @@ def create_study(
     size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = draw_sample(pairs, size, strata, plan.seed)
     share = 0.0 if responses is None else markdown_share(responses["response"])
-    config = StudyConfig(
+    config = study_toml.StudyConfig(
         name=plan.name or folder.name,
         seed=plan.seed,
         synthetic=plan.synthetic,
         store=plan.store,
-        sample=SampleSettings(pairs=len(sample), stratify=strata),
-        annotation=AnnotationSettings(
+        sample=study_toml.SampleSettings(pairs=len(sample), stratify=strata),
+        annotation=study_toml.AnnotationSettings(
             rubrics=tuple(declared.name for declared in plan.rubrics if not declared.variant_of),
             raters_per_unit=plan.raters_per_unit,
             # Raters see what users see: rendered where most responses are written in Markdown.
@@ -175,9 +164,9 @@ def create_study(
         analysis=AnalysisSettings(slices=slices, cluster=cluster or "pair", variants=variants),
     )
     with built_whole(folder) as building:
-        text = changed_text(new_config_text(config), plan.settings)
-        atomic_write(building / FILE_NAME, text.encode())
-        config = read_config(building)
+        text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
+        atomic_write(building / study_toml.FILE_NAME, text.encode())
+        config = study_toml.read_config(building)
         new_folder(building / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
             path = building / RUBRICS_FOLDER / f"{rubric.name}.toml"
@@ -205,8 +194,8 @@ of a larger one.
 class DesignSettings(Section):
     """Sections of study.toml that a design may set: none names a file, a variable or a host."""
 
-    annotation: AnnotationSettings = AnnotationSettings()
-    background: BackgroundSettings | None = None
+    annotation: study_toml.AnnotationSettings = study_toml.AnnotationSettings()
+    background: study_toml.BackgroundSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     thresholds: dict[str, dict[str, Share]] = Field(default_factory=dict)
@@ -388,7 +377,7 @@ def extend_sample(study: Study, more: int, by: By = "chance") -> int:
         larger = _stratified(study, pairs, len(sample) + more, sample)
         size = len(larger)
         study.store.extend_sample(sample, larger[len(sample) :])
-    change_config(study.folder, {"sample": {"pairs": size}})
+    study_toml.change_config(study.folder, {"sample": {"pairs": size}})
     return size
 
 
@@ -614,7 +603,7 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
     # The trial first: no rater is given a pair of it under a wording that it is not dealt to.
     atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())
     trial = {"rubric": new.name, "after": after, "pairs": pairs}
-    change_config(study.folder, {"rewording": trial})
+    study_toml.change_config(study.folder, {"rewording": trial})
     note_act(study.store, "rewording", new.name, json.dumps(trial), done_by)
     return extend_sample(study, more) - len(sample) if more > 0 else 0
 

@@ -38,20 +38,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting import exporting
 from evenhand.reporting.ratings_file.declared import sidecar_path
-from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.access import (
-    LONGEST_HOURS,
-    SHORTEST_PASSWORD,
-    Role,
-    Visitor,
-    accounts,
-    disable_account,
-    invites_table,
-    make_invites,
-    new_code,
-    revoke_invites,
-    set_account,
-)
+from evenhand.study import Study, access, extend_sample, open_study
 from evenhand.study.desk.claims import (
     Exclusion,
     attention_results,
@@ -167,7 +154,7 @@ def kappa_drawn(row: Mapping[str, Any]) -> str:
 _ENDS = ("at", "low", "high")
 
 
-def _decide(study: Study, who: Visitor, rater: str, is_out: bool, *, reason: str) -> None:
+def _decide(study: Study, who: access.Visitor, rater: str, is_out: bool, *, reason: str) -> None:
     (readmit if is_out else exclude)(study.store, rater, reason, who.name)
 
 
@@ -266,7 +253,7 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
     show_outcome(place)
 
 
-def _settle(study: Study, who: Visitor, number: int, *, answer: str, told: str) -> None:
+def _settle(study: Study, who: access.Visitor, number: int, *, answer: str, told: str) -> None:
     settle_flag(study, number, answer, who.name, told)
 
 
@@ -315,14 +302,16 @@ def _show_invites(study: Study) -> None:
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
         middle.number_input("How many new ones", 1, _MOST_INVITES, 1, key="invite.count")
-        right.number_input("Valid for (hours)", 1, int(LONGEST_HOURS), 168, key="invite.hours")
+        right.number_input(
+            "Valid for (hours)", 1, int(access.LONGEST_HOURS), 168, key="invite.hours"
+        )
         making = lead_callback(study, "invite", _invite, False)
         st.form_submit_button("Make links", type="primary", on_click=making)
         if study.config.prolific is not None:
             inviting = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=inviting)
     show_outcome("invite")
-    made = invites_table(study)
+    made = access.invites_table(study)
     if made.empty:
         st.text(written("lead.no_invites"))
         return
@@ -366,10 +355,10 @@ def _show_links(study: Study, made: pd.DataFrame) -> None:
 
 
 def _invite(
-    study: Study, who: Visitor, is_address: bool, *, codes: str, count: int, hours: int
+    study: Study, who: access.Visitor, is_address: bool, *, codes: str, count: int, hours: int
 ) -> str | None:
-    raters = [""] if is_address else listed(codes) or [new_code() for _ in range(count)]
-    made = make_invites(study, raters, hours)
+    raters = [""] if is_address else listed(codes) or [access.new_code() for _ in range(count)]
+    made = access.make_invites(study, raters, hours)
     note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
     prolific = study.config.prolific
     if is_address and not (prolific and prolific.signed_for):
@@ -377,15 +366,15 @@ def _invite(
     return None
 
 
-def _revoke(study: Study, who: Visitor, *, rater: str | None) -> str | None:
+def _revoke(study: Study, who: access.Visitor, *, rater: str | None) -> str | None:
     if rater is None:
         return None
-    revoked = revoke_invites(study, rater)
+    revoked = access.revoke_invites(study, rater)
     note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
     return written("lead.revoked", count=revoked)
 
 
-def _extend(study: Study, who: Visitor, *, more: int) -> None:
+def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
     with open_study(study.folder) as present:  # its settings may be newer than ours
         extend_sample(present, more)
         note_act(study.store, "sample", "", f"pairs: {len(present.store.sample())}", who.name)
@@ -420,11 +409,13 @@ def _show_places(study: Study) -> None:
         st.file_uploader(label, ["csv"], max_upload_size=MOST_MB, key=key)
 
 
-def _change_place(study: Study, who: Visitor, *, name: str, act: str) -> str:
+def _change_place(study: Study, who: access.Visitor, *, name: str, act: str) -> str:
     return _change_places(study, who, {rater_of(study, name.strip()): act})
 
 
-def _take_submissions(study: Study, who: Visitor, *, file: UploadedFile | None) -> str | None:
+def _take_submissions(
+    study: Study, who: access.Visitor, *, file: UploadedFile | None
+) -> str | None:
     if file is None:
         return None
     with written_down(submissions=file) as paths:
@@ -433,7 +424,7 @@ def _take_submissions(study: Study, who: Visitor, *, file: UploadedFile | None) 
     return _change_places(study, who, reasons) or written("lead.submissions_none")
 
 
-def _change_places(study: Study, who: Visitor, acts: Mapping[str, str]) -> str:
+def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
     """Carry out the act chosen for each rater; return what came of each, one a line."""
     sessions, outcomes = Sessions(study), []
     for rater, act in acts.items():
@@ -456,14 +447,14 @@ def show_accounts(study: Study) -> None:
     with act_form(study, "account", "Save the account", _set, clears=True):
         st.text_input("Name", autocomplete="off", key="account.name")
         st.text_input(
-            f"Password (at least {SHORTEST_PASSWORD} characters)",
+            f"Password (at least {access.SHORTEST_PASSWORD} characters)",
             type="password",
             autocomplete="new-password",
             key="account.password",
         )
-        roles = get_args(Role)
+        roles = get_args(access.Role)
         st.selectbox("Role", roles, format_func=_ROLES.__getitem__, key="account.role")
-    existing = accounts(study.store)
+    existing = access.accounts(study.store)
     if existing:
         st.header("End an account", anchor=False)
         with st.form("disable", border=False, clear_on_submit=True):
@@ -483,17 +474,17 @@ def show_accounts(study: Study) -> None:
         st.text(written("lead.no_accounts"))
 
 
-def _set(study: Study, who: Visitor, *, name: str, password: str, role: Role) -> str:
+def _set(study: Study, who: access.Visitor, *, name: str, password: str, role: access.Role) -> str:
     name = name.strip()
-    set_account(study.store, name, password, role)
+    access.set_account(study.store, name, password, role)
     note_act(study.store, "account", name, f"set: {role}", who.name)
     return written("session.logs_in", name=name, role=role)
 
 
-def _disable(study: Study, who: Visitor, *, name: str | None) -> str | None:
+def _disable(study: Study, who: access.Visitor, *, name: str | None) -> str | None:
     if name is None:
         return None
-    disable_account(study.store, name)
+    access.disable_account(study.store, name)
     note_act(study.store, "account", name, "ended", who.name)
     return written("session.disabled", name=name)
 

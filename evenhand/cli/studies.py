@@ -36,17 +36,9 @@ from evenhand.reporting.panel import Columns, table_of
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, sidecar_path
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study import Study, extend_sample
+from evenhand.study import Study, extend_sample, keeping
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.claims import judged_without_prompt
-from evenhand.study.keeping import (
-    backup_study,
-    examine,
-    keep_backups,
-    move_store,
-    restore_study,
-    upgrade_store,
-)
 from evenhand.study.lead.imports import import_ratings, names_of_study
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.prompts.pairs import prompts_noun, read_responses
@@ -299,7 +291,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
     if arguments.to is not None:
         with working("backing up"):
             how = {"verify": arguments.verify}
-            kept = keep_backups(arguments.dir, arguments.to, arguments.keep, **how)
+            kept = keeping.keep_backups(arguments.dir, arguments.to, arguments.keep, **how)
         note_in(arguments.dir, "backup", kept.file.name)
         say("keep.backup_tried" if arguments.verify else "keep.backup", file=kept.file)
         say("keep.holds", **asdict(kept.contents))
@@ -307,7 +299,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
         return
     refuse(arguments, ["--keep", "--verify"], "goes with --to")
     with working("backing up"):
-        contents = backup_study(arguments.dir, arguments.file)
+        contents = keeping.backup_study(arguments.dir, arguments.file)
     note_in(arguments.dir, "backup", arguments.file.name)
     say("keep.backup", file=arguments.file)
     say("keep.holds", **asdict(contents))
@@ -315,7 +307,7 @@ def run_backup(arguments: argparse.Namespace) -> None:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    findings = examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
+    findings = keeping.examine(arguments.dir, app_address(arguments.url) if arguments.url else "")
     for finding in findings:
         say("doctor.good" if finding.is_well else "doctor.mend", says=finding.says)
     ill = sum(not finding.is_well for finding in findings)
@@ -326,7 +318,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 def run_restore(arguments: argparse.Namespace) -> None:
     with working("restoring"):
         hosts: list[str] = []
-        contents = restore_study(arguments.file, arguments.dir, hosts.extend)
+        contents = keeping.restore_study(arguments.file, arguments.dir, hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     say("keep.restore", folder=arguments.dir)
     say("keep.holds", **asdict(contents))
@@ -337,7 +329,7 @@ def run_restore(arguments: argparse.Namespace) -> None:
 
 def run_copy(arguments: argparse.Namespace) -> None:
     with working("copying the store"):
-        moved = move_store(arguments.dir, arguments.to)
+        moved = keeping.move_store(arguments.dir, arguments.to)
     note_in(arguments.dir, "store", "", "copied")
     rows = sum(table.rows for table in moved.values())
     say("keep.copy", rows=rows, tables=len(moved))
@@ -346,7 +338,7 @@ def run_copy(arguments: argparse.Namespace) -> None:
 
 def run_upgrade(arguments: argparse.Namespace) -> None:
     with working("upgrading the store"):
-        done = upgrade_store(arguments.dir)
+        done = keeping.upgrade_store(arguments.dir)
     if done.backup is None:
         say("keep.upgrade_none", now=done.now)
         return

@@ -29,22 +29,10 @@ from evenhand.analysis.verdicts import versions
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.versions import Choice, Gain, Part
 from evenhand.errors import InputError
+from evenhand.graders import running
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
 from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.graders.providers import parse_spec
-from evenhand.graders.running import (
-    GraderForecast,
-    Progress,
-    Rounds,
-    RunSummary,
-    answered,
-    forecast_of,
-    only_runner,
-    planned,
-    priced,
-    propose,
-    writer_of,
-)
 from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, looked_at
@@ -126,7 +114,7 @@ class Improved(Shown):
     no_level: bool = False
     gain: Gain | None = None
     verdict: Verdict | None = None
-    run: RunSummary = field(default_factory=lambda: RunSummary(()))
+    run: running.RunSummary = field(default_factory=lambda: running.RunSummary(()))
     difference: str = ""
     command: str = ""
     remarks: Sequence[str] = ()
@@ -200,7 +188,7 @@ def improve(
     study: Study,
     options: ImproveOptions,
     limits: RequestLimits,
-    progress: Progress | None = None,
+    progress: running.Progress | None = None,
     *,
     done_by: str = "",
 ) -> Improved:
@@ -211,8 +199,8 @@ def improve(
     candidate's text changes the question or the options, where no gain could be proved, and as
     `grade` does.
     """
-    with only_runner(study):
-        rounds = Rounds.begin(study, limits, progress)
+    with running.only_runner(study):
+        rounds = running.Rounds.begin(study, limits, progress)
         trial = Trial(study, options)
         trial.check_provable()
         trial.note_parts(done_by)
@@ -243,13 +231,13 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
     return table
 
 
-def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderForecast]:
+def forecast_improving(study: Study, options: ImproveOptions) -> list[running.GraderForecast]:
     """Forecast the requests and their cost, without network or key, as if candidates were left
     behind from the last one on. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
     given = {candidate.rater_id for candidate in trial.candidates}
-    asked: list[GraderForecast] = []
+    asked: list[running.GraderForecast] = []
     if trial.proposals:  # candidates that cost as much as those that may come of them are added
         asked, proposed = suggestions.forecast_gepa(study, trial.start(), trial.proposer)
         trial.add(proposed)
@@ -271,7 +259,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[GraderFore
         if candidate.rater_id in made:
             last = [*last, *learn]  # where GEPA tries each of them
         wanted += trial.asked(candidate, [*choose[: most[candidate.rater_id]], *last])
-    forecasts = [forecast_of(study, task) for task in planned(study, wanted)]
+    forecasts = [running.forecast_of(study, task) for task in running.planned(study, wanted)]
     for at, candidate in enumerate(trial.candidates, start=of_old):
         if candidate.rater_id in made:  # words that are not known yet
             forecasts[at] = replace(forecasts[at], rater_id=candidate.origin, sample=None)
@@ -323,7 +311,7 @@ class Trial:
         if self.proposals:
             if self.rubric.prompt or not self.rubric.kind.listed:
                 raise InputError(written("improve.no_proposals", rubric=self.rubric.name))
-            writer_of(study, self.proposer)
+            running.writer_of(study, self.proposer)
             if find_spec("gepa") is None:
                 raise InputError(written("improve.no_gepa"))
         dataset = from_study(study)
@@ -394,7 +382,7 @@ class Trial:
 
     def _rater(self, grader: str, asked: GradingOptions) -> str:
         """Return the rater id of a grader that is asked in this way."""
-        (task,) = planned(self.study, [(grader, asked)])
+        (task,) = running.planned(self.study, [(grader, asked)])
         return task.rater_id
 
     @property
@@ -595,20 +583,22 @@ class _Run:
     written down, and it stops at the first question that is open.
     """
 
-    def __init__(self, trial: Trial, rounds: Rounds | None = None, done_by: str = "") -> None:
+    def __init__(
+        self, trial: Trial, rounds: running.Rounds | None = None, done_by: str = ""
+    ) -> None:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
         self._asked: dict[str, set[str]] = {}
         sizes = Counter[str](trial.parts[unit] for unit in trial.units)
         about = (trial.rubric.name, trial.old, trial.candidates, sizes, trial.study.config.names)
         self.found = Improved(*about)
 
-    def improved(self, rounds: Rounds) -> Improved:
+    def improved(self, rounds: running.Rounds) -> Improved:
         """Choose, prove, and keep what came of it."""
         result, trial = self.found, self.trial
         try:
             if trial.proposals:
-                spec, _ = writer_of(trial.study, trial.proposer)
-                priced(spec, rounds.budget, "", trial.study.config.prices)
+                spec, _ = running.writer_of(trial.study, trial.proposer)
+                running.priced(spec, rounds.budget, "", trial.study.config.prices)
                 self.propose()
                 trial.note_candidates(self.done_by)
             self.choose()
@@ -644,7 +634,7 @@ class _Run:
         """
         trial = self.trial
         if self.rounds is None:
-            if any(len(task.questions) for task in planned(trial.study, wanted)):
+            if any(len(task.questions) for task in running.planned(trial.study, wanted)):
                 raise _Stopped
             return
         _go_on(self.rounds.grade(wanted, lambda: trial.note_candidates(self.done_by, more)))
@@ -659,9 +649,11 @@ class _Run:
 
         def answer(asked: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
             if self.rounds is None:
-                attempt = answered(study, trial.rubric.name, trial.proposer, asked)
+                attempt = running.answered(study, trial.rubric.name, trial.proposer, asked)
             else:
-                attempt = propose(self.rounds, trial.rubric.name, trial.proposer, asked, about)
+                attempt = running.propose(
+                    self.rounds, trial.rubric.name, trial.proposer, asked, about
+                )
             if attempt is None:
                 raise _Stopped
             return attempt
@@ -681,7 +673,7 @@ class _Run:
         old, *names = (grader.rater_id for grader in trial.graders)
         self.found.choice = versions.choose(old, names, clusters, self._labels, trial.rule)
 
-    def _prove(self, rounds: Rounds, best: Candidate) -> None:
+    def _prove(self, rounds: running.Rounds, best: Candidate) -> None:
         """Prove the gain of the best candidate, unless that is hardly to be expected."""
         result, trial = self.found, self.trial
         old, new = result.old.rater_id, best.rater_id
@@ -710,7 +702,7 @@ class _Run:
         command = ["evenhand", "grade", str(trial.study.folder), f"--rubric={rubric}"]
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])
 
-    def _audit(self, rounds: Rounds, best: Candidate) -> None:
+    def _audit(self, rounds: running.Rounds, best: Candidate) -> None:
         """Audit the best candidate where it reads other words, before the proof is read: what was
         written from responses may hold what one of them asks for.
         """
@@ -768,7 +760,7 @@ class _Run:
         log.note_end(store, result.rubric, detail, self.done_by)
 
 
-def _go_on(summary: RunSummary) -> None:
+def _go_on(summary: running.RunSummary) -> None:
     """Raise _Stopped where a round ended early."""
     if summary.over_budget or summary.stopped:
         raise _Stopped

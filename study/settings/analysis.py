@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError, nearest
-from evenhand.study.settings.sections import (
-    REMOVED,
-    Count,
-    Kappa,
-    NotNegative,
-    PositiveInt,
-    PositiveShare,
-    Section,
-    Share,
-    ShareBelowOne,
-    changed,
-    parsed,
-)
+from evenhand.study.settings import sections
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -45,7 +33,7 @@ Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fro
 """Names, as of columns, each once."""
 
 
-class BiasSettings(Section):
+class BiasSettings(sections.Section):
     """Groups and model families for the bias audit.
 
     >>> BiasSettings(leanings={"left": ["union"], "right": ["employer"]}).sign_of("employer")
@@ -94,13 +82,13 @@ class AnalysisSettings(BiasSettings):
     margin: float = Field(default=0.1, gt=0, lt=2)
     resamples: int = Field(default=2000, ge=10)
     cluster: str = Field(default="pair", min_length=1)
-    epsilon: ShareBelowOne = 0.2
+    epsilon: sections.ShareBelowOne = 0.2
     slices: Columns = ()
     variants: Columns = ()
     groups: Columns = ()
     rater_slices: Columns = ()
-    confidence_cut: PositiveShare = 0.9
-    confidence_target: PositiveShare = 0.95
+    confidence_cut: sections.PositiveShare = 0.9
+    confidence_target: sections.PositiveShare = 0.95
     ordered: OrderedWeights = "linear"
     clip_scores: bool = True
     overlap: Overlap = "unknown"
@@ -134,7 +122,7 @@ class InjectionBounds(NamedTuple):
         return float(getattr(self, outcome))
 
 
-class DecisionSettings(Section):
+class DecisionSettings(sections.Section):
     """Requirements on a grader in addition to the margin, always met by the bound of an interval,
     never by an estimate. It must also beat both baselines: that cannot be turned off.
 
@@ -145,28 +133,28 @@ beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from word
 (kappa 0.8 or more)'
     """
 
-    min_coverage: Share = 0.9
+    min_coverage: sections.Share = 0.9
     min_clusters: int = Field(default=30, ge=5)
     bias_bound: float = Field(default=0.1, ge=0)
-    max_injection: Share = 0.1
-    max_knocked_off: Share = 0.2
-    max_silenced: Share = 0.1
-    max_gross: PositiveShare = 1.0
-    min_stability: Kappa = 0.8
-    min_information: PositiveShare = 0.5
+    max_injection: sections.Share = 0.1
+    max_knocked_off: sections.Share = 0.2
+    max_silenced: sections.Share = 0.1
+    max_gross: sections.PositiveShare = 1.0
+    min_stability: sections.Kappa = 0.8
+    min_information: sections.PositiveShare = 0.5
 
     scope: Scope = "these"
-    looks: Count = 0
+    looks: sections.Count = 0
     across_rubrics: AcrossRubrics = "none"
-    margin_share: ShareBelowOne = 0.0
+    margin_share: sections.ShareBelowOne = 0.0
     drift_margin: float = Field(default=0.0, ge=0, lt=2)
-    min_people_kappa: Kappa = 0.2
-    min_rarer: Count = 10
+    min_people_kappa: sections.Kappa = 0.2
+    min_rarer: sections.Count = 10
 
     reference: str = ""
     reference_kappa: float = Field(default=0.6, ge=-1, lt=1)
-    reference_sensitivity: ShareBelowOne = 0.8
-    reference_specificity: ShareBelowOne = 0.8
+    reference_sensitivity: sections.ShareBelowOne = 0.8
+    reference_specificity: sections.ShareBelowOne = 0.8
 
     @property
     def injection(self) -> InjectionBounds:
@@ -200,13 +188,13 @@ def with_changes(
     """
     known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
     for name in changes:
-        if name in REMOVED:
-            raise InputError(f"{name!r} {REMOVED[name]}; leave it out")
+        if name in sections.REMOVED:
+            raise InputError(f"{name!r} {sections.REMOVED[name]}; leave it out")
         if name not in known:
             near = nearest(name, known)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
             raise InputError(f"{name!r} is no setting of the analysis; {hint}")
-    return changed(settings, changes), changed(decision, changes)
+    return sections.changed(settings, changes), sections.changed(decision, changes)
 
 
 # `[quality]`: limits from which a rater is flagged, or their part ends
@@ -214,19 +202,19 @@ def with_changes(
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 
-class QualitySettings(Section):
+class QualitySettings(sections.Section):
     """Limits from which a rater is flagged; the measures are those of `analysis.raters`.
     Shares are of the others' figures on the same units. All but `stop` only warn.
     """
 
     stop: tuple[QualityFlag, ...] = ()
-    min_answers: PositiveInt = 20
+    min_answers: sections.PositiveInt = 20
     fast: float = Field(default=0.33, ge=0, lt=1)
-    idle: PositiveShare = 0.5
+    idle: sections.PositiveShare = 0.5
     run: float = Field(default=2.0, ge=1)
-    agreement: NotNegative = 0.2
-    leaning: Share = 0.2
-    drift: NotNegative = 0.05
+    agreement: sections.NotNegative = 0.2
+    leaning: sections.Share = 0.2
+    drift: sections.NotNegative = 0.05
     attention: int = Field(default=1, ge=0)
 
 
@@ -243,7 +231,7 @@ UNITS = {
 _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
-class PublishedFigure(Section):
+class PublishedFigure(sections.Section):
     """One figure: what it is in the words of results.csv, for whom, and as it was printed."""
 
     rubric: str = Field(min_length=1)
@@ -252,7 +240,7 @@ class PublishedFigure(Section):
     """Whose figures of this study are its like."""
     subset: Literal["all", "all|binary", "all|collapsed"] = "all|binary"
     at: str = ""
-    threshold: Share | None = None
+    threshold: sections.Share | None = None
     """The cut of probabilities that it was published at, where that is not the rubric's: the
     study's own is given at both."""
     of: str = Field(min_length=1)
@@ -297,7 +285,7 @@ class PublishedFigure(Section):
         return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]
 
 
-class Design(Section):
+class Design(sections.Section):
     """The design behind the figures, as far as published; a report says what differs here."""
 
     subjects: str = ""
@@ -313,7 +301,7 @@ class Design(Section):
     """Differences from any study here, in sentences."""
 
 
-class PublishedFigures(Section):
+class PublishedFigures(sections.Section):
     """The figures of one source."""
 
     citation: str = Field(min_length=1)
@@ -343,4 +331,4 @@ def read_published(named: str, folder: Path) -> PublishedFigures:
             "the study's folder"
         )
     content = path.read_bytes().decode("utf-8-sig", "replace").encode()
-    return parsed(PublishedFigures, content, path.name)
+    return sections.parsed(PublishedFigures, content, path.name)

@@ -39,9 +39,7 @@ from evenhand.analysis.report.source import (
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.thresholds import routing
-from evenhand.analysis.thresholds.routing import AGREEMENT, COVERAGE
-from evenhand.analysis.thresholds.tuning import AT_THRESHOLD, CURVE, IN_FORCE, OBJECTIVES
+from evenhand.analysis.thresholds import tuning
 from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:
@@ -83,18 +81,18 @@ def distribution_layers(figures: RubricFigures) -> Part:
 
 def confidence_layers(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
-    coverage, routes = figures.everywhere(COVERAGE), list(_routes(figures))
+    coverage, routes = figures.everywhere(tuning.COVERAGE), list(_routes(figures))
     declared = [row for row in coverage if row.says("declared_cut")]
-    cut = shown(float(declared[0].at), routing.CUT) if declared else ""
-    columns = [(written("confidence.kept_at", cut=cut), COVERAGE)]
-    columns += [(written("confidence.agreement_at", cut=cut), AGREEMENT)]
+    cut = shown(float(declared[0].at), tuning.CUT) if declared else ""
+    columns = [(written("confidence.kept_at", cut=cut), tuning.COVERAGE)]
+    columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
     at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
     traces = []
     for promised, text in routes:
         lines = lines_of([promised, *_above(figures, promised)])
         traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
     promises = items(figures.caption(written("confidence.what")), traces)
-    rows = rows_of(coverage, lambda row: shown(float(row.at), routing.CUT), attrgetter("grader"))
+    rows = rows_of(coverage, lambda row: shown(float(row.at), tuning.CUT), attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
     return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
@@ -102,7 +100,7 @@ def confidence_layers(figures: RubricFigures) -> Part:
 def _promised(figures: RubricFigures) -> list[list[object]]:
     """The cuts that keep a promise, and the graders for which none does."""
     answers, without = [], []
-    for cut in figures.everywhere(routing.CUT):
+    for cut in figures.everywhere(tuning.CUT):
         if above := _above(figures, cut):
             about = dict(zip(("share", "agreement"), above, strict=True))
             answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
@@ -126,19 +124,19 @@ def render_routing_text(analysis: Analysis) -> list[str]:
 
 def _above(figures: RubricFigures, cut: Figure) -> list[Figure]:
     """Return share and agreement of the labels above the cut; empty without a cut."""
-    names = (routing.SHARE, routing.ROUTED_AGREEMENT)
+    names = (tuning.SHARE, tuning.ROUTED_AGREEMENT)
     return list(filter(None, figures.row(names, cut.raters, cut.subset, cut.at)))
 
 
 def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
     """Yield every grader's promised cut with its explanation."""
-    for cut in figures.everywhere(routing.CUT):
+    for cut in figures.everywhere(tuning.CUT):
         target = f"{100 * float(cut.at):g}%"
         if above := _above(figures, cut):
             share, agreement = (row.bounds[1] for row in above)
             below = 1.0 - cut.bounds[1]
             places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-            about = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - routing.ERROR}
+            about = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - tuning.ERROR}
             about |= {"target": target, "agreement": agreement, "share": share}
             yield cut, written("confidence.trust", **about)
         elif cut.reason and cut.reason.code == "unequal_chances":
@@ -241,7 +239,7 @@ def threshold_layers(figures: RubricFigures) -> Part:
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
     folded += [*_tuned(figures, [MAIN]), *figures.table("thresholds.errors", who)]
     folded += reliability_diagrams(figures)
-    others = [objective for objective in OBJECTIVES if objective != MAIN]
+    others = [objective for objective in tuning.OBJECTIVES if objective != MAIN]
     appendix = _tuned(figures, others, "others")
     return Part(_thresholds_to_use(figures, advised), folded=folded, appendix=appendix)
 
@@ -287,7 +285,7 @@ def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "capti
     """Tabulate tuned thresholds, each between the value at the default and its own."""
 
     def value_at(key: Key, at: str) -> Figure | None:
-        return figures.by_key(key._replace(statistic=AT_THRESHOLD.get(key.at, ""), at=at))
+        return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
 
     def at_default(key: Key) -> Figure | None:
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
@@ -337,7 +335,7 @@ def _sentence(figures: RubricFigures, advised: Figure) -> str:
     lines = [written(f"thresholds.{answer}", **about)]
     coarse = [other.words for other in others if other.code == "coarse_draws"]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
-    if in_force := figures.get(IN_FORCE, "", grader, ALL_BINARY):
+    if in_force := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
         of = in_force.remarks[0].words
         lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=of))
     return " ".join(lines)
@@ -347,7 +345,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     """The course of kappa over the thresholds, a panel for each grader, with the best and its
     interval, and the one to use; empty where no grader's probabilities meet a reference.
     """
-    graders = figures.in_order(figures.select(CURVE, ALL_BINARY))
+    graders = figures.in_order(figures.select(tuning.CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
     curves: list[Figure] = []
     advice: dict[str, str] = {}
@@ -355,7 +353,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
         best, advised = figures.row(_CHOSEN, raters, ALL_BINARY, MAIN)
         if best is None or advised is None:
             continue
-        curve = figures.select(CURVE, ALL_BINARY, raters)
+        curve = figures.select(tuning.CURVE, ALL_BINARY, raters)
         default = figures.default_threshold(raters)
         kind = next(code for code in _KINDS if advised.says(code))
         about = {"estimate": advised.estimate, "interval": advised.interval}
@@ -377,10 +375,13 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.bounds[1] else None
 
-    columns: list[str | tuple[str, Column]] = [CURVE]
+    columns: list[str | tuple[str, Column]] = [tuning.CURVE]
     columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
     rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
-    names = {"statistic": entry_for(CURVE).label, "reference": reference_title(graders[0][0])}
+    names = {
+        "statistic": entry_for(tuning.CURVE).label,
+        "reference": reference_title(graders[0][0]),
+    }
     every = [written("chart.threshold_advice", grader=e, advice=advice[e]) for e in advice]
     return figures.chart(
         "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),

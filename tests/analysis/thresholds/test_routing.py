@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
-from evenhand.analysis.thresholds.routing import AboveCut, candidate_cuts, promised_cut
+from evenhand.analysis.thresholds.tuning import AboveCut, candidate_cuts, promised_cut
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import with_confidence
