@@ -113,7 +113,7 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         noted = {}
         for name, text in wanted.items():
             in_file = (change for change in changes if change.file == name)
-            lines = (f"{edit.place}: {_short(edit.now)} -> {_short(edit.then)}" for edit in in_file)
+            lines = (f"{edit.place}: {_short(edit.before)} -> {_short(edit.after)}" for edit in in_file)
             line = _short("; ".join(lines), _LONGEST_DETAIL)
             noted[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
         note_files(connection, done_by, noted)
@@ -137,8 +137,8 @@ class Difference:
 
     place: str
     file: str
-    now: str
-    then: str
+    before: str
+    after: str
 
 
 def differences(before: Contents, after: Contents) -> Iterator[Difference]:

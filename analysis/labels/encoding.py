@@ -318,7 +318,8 @@ def encode(
     raters = tuple(readings.raters[place] for place in order)
     kinds = tuple(readings.kinds[place] for place in order)
     people, graders = (
-        [at for at, place in enumerate(kinds) if place == kind] for kind in ("human", "model")
+        [at for at, rater_kind in enumerate(kinds) if rater_kind == kind]
+        for kind in ("human", "model")
     )
     return LabelMatrix(
         scale=scale,

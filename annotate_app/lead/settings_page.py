@@ -161,7 +161,7 @@ def show_offer(study: Study, editing: Editing) -> Contents:
 
 
 def _show_differences(changes: Iterable[Difference], caption: str) -> None:
-    rows = [(change.place, _cut(change.now), _cut(change.then)) for change in changes]
+    rows = [(change.place, _cut(change.before), _cut(change.after)) for change in changes]
     columns = {"place": "What", "now": "Before", "then": "After"}
     show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 

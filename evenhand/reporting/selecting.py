@@ -49,7 +49,7 @@ class Selection(Shown):
 
     @property
     def results(self) -> pd.DataFrame:
-        """All figures of the analysis, definedin docs/statistics.md."""
+        """All figures of the analysis, defined in docs/statistics.md."""
         return self.analysis.results
 
     @property

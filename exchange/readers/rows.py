@@ -334,9 +334,11 @@ class ItemRows(_Found):
             return
         facts = {}
         for name, value in fields_in(about).items():  # single values, by names of no other meaning
-            rater, label = one_line(name), label_of(value)
-            if rater and label is not None:
-                facts[f"metadata_{rater}" if _TAKEN_OF_ITEMS.fullmatch(rater) else rater] = label
+            heading, label = one_line(name), label_of(value)
+            if heading and label is not None:
+                facts[f"metadata_{heading}" if _TAKEN_OF_ITEMS.fullmatch(heading) else heading] = (
+                    label
+                )
         about = facts | {name: one_line(given) for name, given in (ids or {}).items()}
         names = {"subject": one_line(subject), "cluster": one_line(cluster)}
         item_id = one_line(item_id) or named

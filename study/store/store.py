@@ -340,8 +340,8 @@ def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
     merged: dict[str, tuple[str, int]] = {}
     plain = {name: name.rpartition("/")[2].casefold() for name in replies}
     for name in sorted(replies, key=lambda each: -len(plain[each])):  # versions before their alias
-        versions = [column for column in merged if _VERSION.sub("", column) == plain[name]]
-        key = max(versions, key=lambda column: merged[column][1], default=plain[name])
+        versions = [model for model in merged if _VERSION.sub("", model) == plain[name]]
+        key = max(versions, key=lambda model: merged[model][1], default=plain[name])
         shown, count = merged.get(key, (name, 0))
         merged[key] = shown, count + replies[name]
     return dict(sorted(merged.values(), key=lambda counted: (-counted[1], counted[0])))

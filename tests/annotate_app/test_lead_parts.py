@@ -255,7 +255,7 @@ def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make
         (ours,) = progress.confusions(study, "r1").values()
         pd.testing.assert_frame_equal(theirs, ours)
         with pytest.raises(InputError, match="annotators have no labels on this item"):
-            counted(study, disagreements.reopen, "ada", ("none", "shorter"))  # said here too
+            counted(study, disagreements.reopen, ("none", "shorter"))  # said here too
         before = latest(study, progress.rubric_progress)["done"].sum()
         label_all(AnnotationDesk(study), "new", "L", 1)
         assert latest(study, progress.rubric_progress)["done"].sum() == before + 1

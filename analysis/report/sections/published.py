@@ -29,7 +29,9 @@ def section(source: Source) -> ReportSection | None:
     if (declared := source.context.beside) is None:
         return None
     pairs = list(_paired(source, declared))
-    matched = len({id(ours) for ours, figure in pairs if figure and not isnan(figure.bounds[1])})
+    matched = len(
+        {id(quoted) for quoted, figure in pairs if figure and not isnan(figure.bounds[1])}
+    )
     answer = written("reproduction.answer", matched=matched, quoted=len(declared.published.figure))
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), declared.published.citation)
@@ -42,9 +44,9 @@ def section(source: Source) -> ReportSection | None:
 
 def _paired(source: Source, declared: BesidePublished) -> Iterator[Paired]:
     """Yield every published figure once for each of the study's own that is its like."""
-    for figure_of in declared.published.figure:
-        figures: Sequence[Figure | None] = _own(source, declared, figure_of) or [None]
-        yield from ((figure_of, figure) for figure in figures)
+    for quoted in declared.published.figure:
+        figures: Sequence[Figure | None] = _own(source, declared, quoted) or [None]
+        yield from ((quoted, figure) for figure in figures)
 
 
 def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[str, object]]:
@@ -54,26 +56,26 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
     names, unknown = ("low", "estimate", "high"), (None, None, None)
     return [
         {
-            "rubric": figure_of.rubric,
-            "statistic": figure_of.statistic,
-            "published_of": figure_of.of,
-            "published": figure_of.value,
-            "unit": figure_of.unit,
-            "published_number": figure_of.in_ours,
+            "rubric": quoted.rubric,
+            "statistic": quoted.statistic,
+            "published_of": quoted.of,
+            "published": quoted.value,
+            "unit": quoted.unit,
+            "published_number": quoted.in_ours,
             "rater_a": figure.rater if figure else "",
             "rater_b": figure.grader if figure else "",
             "statistic_here": figure.statistic if figure else "",
-            "subset": figure.subset if figure else figure_of.subset,
-            "at": figure.at if figure else figure_of.at,
+            "subset": figure.subset if figure else quoted.subset,
+            "at": figure.at if figure else quoted.at,
             "n_units": figure.n_units if figure else None,
             "n_clusters": figure.n_clusters if figure else None,
             **dict(zip(names, figure.bounds if figure else unknown, strict=True)),
-            "whose": _whose(figure_of, figure) if figure else "",
-            "note": _missing(source, figure, figure_of, declared),
-            "differs": figure_of.differs,
+            "whose": _whose(quoted, figure) if figure else "",
+            "note": _missing(source, figure, quoted, declared),
+            "differs": quoted.differs,
             "source": declared.published.citation,
         }
-        for figure_of, figure in _paired(source, declared)
+        for quoted, figure in _paired(source, declared)
     ]
 
 
@@ -82,16 +84,20 @@ def _table(source: Source, declared: BesidePublished, pairs: Sequence[Paired]) -
     rows: list[Row] = []
     notes: dict[str, str] = {}
     heading, last = "", None
-    for ours, figure in pairs:
-        unit = "share" if ours.unit == "percent" else ours.unit
-        name = source.on(ours.rubric).caption(f"{entry_for(ours.statistic).name}, {unit}")
+    for quoted, figure in pairs:
+        unit = "share" if quoted.unit == "percent" else quoted.unit
+        name = source.on(quoted.rubric).caption(f"{entry_for(quoted.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
-        mark = notes.setdefault(ours.differs, letters(len(notes))) if ours.differs else ""
-        printed = Cell() if ours is last else Cell(ours.beside_ours, marks=mark, published=citation)
-        cell = figure.cell if figure else Cell(DASH, aside=_missing(source, figure, ours, declared))
-        rows.append(Row(ours.of, (printed, cell, Cell(_whose(ours, figure) if figure else ""))))
-        last = ours
+        mark = notes.setdefault(quoted.differs, letters(len(notes))) if quoted.differs else ""
+        printed = (
+            Cell() if quoted is last else Cell(quoted.beside_ours, marks=mark, published=citation)
+        )
+        cell = (
+            figure.cell if figure else Cell(DASH, aside=_missing(source, figure, quoted, declared))
+        )
+        rows.append(Row(quoted.of, (printed, cell, Cell(_whose(quoted, figure) if figure else ""))))
+        last = quoted
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
     caption, stub = written("reproduction.caption"), written("reproduction.figure")
     footnotes = tuple((mark, text) for text, mark in notes.items())
