@@ -356,7 +356,7 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(lead, graded, axe):
     item = page.get_by_role("heading", level=2).first
 
     def left(chosen: int, unsorted: int, **patience: float) -> None:
-        said = f"{chosen} chosen. {unsorted} of 6 are not sorted yet."
+        said = f"{chosen} shown; {unsorted} of 6 not sorted yet."
         expect(page.get_by_text(said)).to_be_visible(**patience)
 
     left(6, 6, timeout=180_000)

@@ -206,7 +206,7 @@ def test_practice_and_checks_are_made_without_a_file(new_page, folder, changing,
     # Taken out again, the last unit ends the practice; checks are changed alike.
     press(page, "Take it out")
     save(page)
-    expect(page.get_by_text("None so far.")).to_be_visible()
+    expect(page.get_by_text("None yet.")).to_be_visible()
     (folder / "attention.toml").write_text(KNOWN, "utf-8")
     change_config(folder, {"attention": {"file": "attention.toml"}})
     page.get_by_role("radio", name="Attention checks", exact=True).click()
