@@ -112,8 +112,10 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         wanted = {name: text for name, text in wanted.items() if text != before.get(name)}
         noted = {}
         for name, text in wanted.items():
-            in_file = (change for change in changes if change.file == name)
-            lines = (f"{edit.place}: {_short(edit.before)} -> {_short(edit.after)}" for edit in in_file)
+            edits = (change for change in changes if change.file == name)
+            lines = (
+                f"{edit.place}: {_short(edit.before)} -> {_short(edit.after)}" for edit in edits
+            )
             line = _short("; ".join(lines), _LONGEST_DETAIL)
             noted[name] = (text.decode("utf-8-sig").replace("\r\n", "\n"), line)
         note_files(connection, done_by, noted)
