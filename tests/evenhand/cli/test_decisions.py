@@ -203,7 +203,7 @@ def test_a_full_disk_is_no_verdict(folder: Path, saved: Path) -> None:
     assert "no space left on device" in done.stderr.lower()
 
 
-RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
+LIMITS = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
 
 
 @pytest.fixture(scope="module")

@@ -84,13 +84,6 @@ def test_a_report_is_printed(run: Run, study: Path) -> None:
 ROWS = [(f"u{n}", *("yes" if n % each else "no" for each in (3, 4, 5))) for n in range(60)]
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 INTERVAL = re.compile(r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]")
-COUNT = re.compile(r"((?:yes|no) / (?:yes|no)) (\d+)")
-COUNTS = {
-    f"{one} / {two}": str(sum(row[1:] == (one, one, two) for row in ROWS))
-    for one in ("yes", "no")
-    for two in ("yes", "no")
-}
-"""The confusion matrix: of the units on which both people agree."""
 RATERS = ("annotator-of-the-first-wave", "ben", "a-grader-with-a-long-name")
 
 
@@ -120,12 +113,6 @@ def test_nothing_is_cut_at_any_width(file: Path) -> None:
         assert len(INTERVAL.findall(said)) > 15
         assert f"{RATERS[0]} · {RATERS[2]}" in said
         assert "…" not in said
-        counts = dict(COUNT.findall(" ".join(said.split())))
-        if counts or width < 80:  # a block for each grader
-            assert counts == COUNTS
-        else:
-            (row,) = re.findall(rf"^  {RATERS[2]}((?: +\d+){{4}}) *$", said, re.MULTILINE)
-            assert row.split() == list(COUNTS.values())
         cells = [line for line in said.splitlines() if INTERVAL.search(line)]
         assert max(map(len, cells)) <= width + 2  # one field, at 40 columns, is as long as it is
 
@@ -142,5 +129,4 @@ def test_any_encoding_of_the_terminal_will_do(file: Path, encoding: str) -> None
     done = checked(file, PYTHONIOENCODING=encoding)
     assert done.returncode == 0, done.stderr.decode(encoding)
     said = done.stdout.decode(encoding)
-    assert "kappa" in said or "κ" in said
-    assert "?" not in said
+    assert "Cohen κ" in said or "Cohen ?" in said
