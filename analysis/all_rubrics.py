@@ -424,7 +424,7 @@ def analyse_rubrics(
         of_rubric = ratings[ratings["rubric"] == name]
         counted[name], about = encoding.one_version(of_rubric, name, accepted)
         notes += about
-    wordings = {item.name for item in declared.values() if item.variant_of in {*declared} - {""}}
+    wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
     request = replace(request, people=people, rubrics=max(len(declared) - len(wordings), 1))
     tasks = []
     for name, scale in declared.items():

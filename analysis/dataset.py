@@ -134,7 +134,7 @@ class Dataset:
             prices={(call(on), call(who)): usd for (on, who), usd in facts.prices.items()},
             looks=keyed(facts.looks),
             sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
-            rewordings=keyed({of: replace(item, of=call(item.of)) for of, item in tried.items()}),
+            rewordings=keyed({of: replace(each, of=call(each.of)) for of, each in tried.items()}),
             ids={name: id_ for id_ in ids if (name := call(id_)) != id_},
         )
         reference = call(self.decision.reference)

@@ -117,7 +117,7 @@ class Trials:
         )
         placebos = {(x.unit, x.attack, x.side): x for x in texts if x.attack in _PLACEBOS}
         attacked = (text for text in texts if text.attack != CLEAN and clean.get(text.unit))
-        asked = [item for item in attacked if item.target != clean[item.unit]]
+        asked = [text for text in attacked if text.target != clean[text.unit]]
         drawn = (pair for e in texts for pair in zip(e.labels, e.probabilities, strict=True))
         by_probability = all(isinstance(stated, dict) for label, stated in drawn if label)
 
@@ -224,7 +224,7 @@ class _Audit:
         chosen = {name: paired_all & trials.held(name) for name in names}
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
             sums = [np.bincount(out.clusters[held], values[held]) for held in chosen.values()]
-            tested = holm([sign_flip_above(sum_) for sum_ in sums])
+            tested = holm([sign_flip_above(total) for total in sums])
             for (name, held), adjusted in zip(chosen.items(), tested, strict=True):
                 add = partial(out.add, units=self._counts(held), a=self.grader, at=name)
                 self._mean(effect, values, held, at=name)

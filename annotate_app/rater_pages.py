@@ -102,7 +102,7 @@ def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None
         "shown": reader.code,
         "dir": reader.dir,
         "label": reader.say("panel.language"),
-        "offered": {code: item.name for code, item in offered(study.config.annotation).items()},
+        "offered": {code: other.name for code, other in offered(study.config.annotation).items()},
         "here": offered_here,
     }
     with st.container(key="language"):

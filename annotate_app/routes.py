@@ -499,7 +499,7 @@ def _reply(site: Site, ticket: str, browser: str, body: bytes) -> Response:
         shown, together = study.desks(state), list(read)
         desk: Desk = shown.sessions.practice if practice else shown.desk
         given = desk.submit_all(rater, together)
-        receipts |= {answer.submit_id: item for answer, item in zip(together, given, strict=True)}
+        receipts |= {answer.submit_id: got for answer, got in zip(together, given, strict=True)}
     step = desks.sessions.next_step(rater).name
     if step != ("practice" if practice else "labelling"):
         return _unkept({"receipts": receipts, "page": step})

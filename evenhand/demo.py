@@ -40,7 +40,7 @@ class Published:
 
 
 PUBLISHED = {
-    name: Published(**item) for name, item in table_of("evenhand", "published_labels.toml").items()
+    name: Published(**spec) for name, spec in table_of("evenhand", "published_labels.toml").items()
 }
 
 

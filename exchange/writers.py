@@ -220,7 +220,7 @@ def argilla(material: Material) -> Made:
         "records.json": records,
     }
     contents = {name: json.dumps(content, ensure_ascii=False) for name, content in files.items()}
-    return Made({name: item.encode() for name, item in contents.items()}, len(grades), left_out)
+    return Made({name: text.encode() for name, text in contents.items()}, len(grades), left_out)
 
 
 def _by_unit(

@@ -805,7 +805,7 @@ def _by_code(study: Study, code: str) -> Admission:
     if folded(code) in map(folded, taken):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    same = [code] if code in begun else [name for name in begun if folded(name) == folded(code)]
+    same = [code] if code in begun else [other for other in begun if folded(other) == folded(code)]
     if len(same) > 1:
         raise Refused("several_spellings")
     rater = same[0] if same else None

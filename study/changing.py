@@ -184,7 +184,7 @@ def settings_by_key(config: StudyConfig) -> dict[str, object]:
 
 def _words(value: object) -> str:
     if isinstance(value, tuple):
-        return "\n".join(_words(item) for item in value)
+        return "\n".join(_words(part) for part in value)
     if option := getattr(value, "name", ""):
         parts = (option, getattr(value, "description", ""), *getattr(value, "examples", ()))
         return " / ".join(filter(None, parts))

@@ -610,6 +610,6 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
 
 def _given_out(study: Study, sample: list[str]) -> int:
     """Return how many pairs of the sample come up to the last one that anybody was given."""
-    units = study.store.values(sa.union(*(sa.select(item.c.unit_id) for item in (claims, labels))))
+    units = study.store.values(sa.union(*(sa.select(log.c.unit_id) for log in (claims, labels))))
     given = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
     return max((at for at, pair in enumerate(sample, start=1) if pair in given), default=0)

@@ -627,7 +627,9 @@ def _hand_over(folder: Path) -> None:
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
     counted = [table for name, table in tables.tables.items() if name != "alembic_version"]
     count = sa.select(sa.func.count())
-    return {item.name: connection.execute(count.select_from(item)).scalar_one() for item in counted}
+    return {
+        table.name: connection.execute(count.select_from(table)).scalar_one() for table in counted
+    }
 
 
 def _new_place(folder: Path, present: str, to: str) -> str:

@@ -247,7 +247,7 @@ def add_shift_rows(
     what humans' score of the same units explains (see `analysis.bias.expected`).
     """
     drawn, called = audit.out.resamples, audit.called
-    shifts = [Shifts(calls, item.x, drawn, noisy=item.noisy, called=called) for item in properties]
+    shifts = [Shifts(calls, prop.x, drawn, noisy=prop.noisy, called=called) for prop in properties]
     by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
         for trait, of_graders in zip(properties, shifts, strict=True):
@@ -331,7 +331,7 @@ def lengths(
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
     ):
         words = [facts.numbers(name) for name in columns]
-        logs = [np.log2(np.where(word > 0, word, np.nan)) for word in words]
+        logs = [np.log2(np.where(counts > 0, counts, np.nan)) for counts in words]
         doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]
         if calls is not None and not np.isnan(doublings).all():
             x, noisy = doublings[calls.unit], calls is verdicts

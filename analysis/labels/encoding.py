@@ -660,7 +660,7 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
         of = pc.index_in(given, names).to_numpy()
     shape = (1 if names is None else len(names), len(patterns))
     cells = csr_array((cells.data, (of[cells.row], at[cells.col])), shape=shape)  # adds up
-    reasons = [sum(item, Counter[str]()) for item in zip(*(p.reasons for p in parts), strict=True)]
+    reasons = [sum(sums, Counter[str]()) for sums in zip(*(p.reasons for p in parts), strict=True)]
     return Reduced(parts[0].raters, patterns, names, cells, tuple(reasons))
 
 

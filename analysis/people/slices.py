@@ -251,7 +251,7 @@ def _distances_among(held: Labels, coded: Coded) -> tuple[Any, Any, float, float
     sums = given.T @ sparse.csr_array(far, (n * q, people))
     sums -= shared.T @ (sparse.diags_array(usual) @ weight) @ shared
     both = sums, shared.T @ weight @ shared
-    alone = (sparse.csr_array(item - sparse.diags_array(item.diagonal())) for item in both)
+    alone = (sparse.csr_array(matrix - sparse.diags_array(matrix.diagonal())) for matrix in both)
     chance = float(share @ apart @ share) / float(share.sum()) ** 2
     return (*alone, float(m @ usual) / float(m.sum()), chance)
 

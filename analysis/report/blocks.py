@@ -72,7 +72,7 @@ class Row:
 def _in_runs(lines: Iterable[int]) -> str:
     """Rows of results.csv in order, each once; 0 is none."""
     # In a run, lines grow as their places do.
-    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda item: item[1] - item[0])
+    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda pair: pair[1] - pair[0])
     runs = [[line for _, line in run] for _, run in by_run]
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
 

@@ -313,4 +313,4 @@ def _values(scheme: str) -> dict[str, str]:
     values = dict(_VALUE.findall(light))
     if scheme == "dark":
         values |= _VALUE.findall(dark)
-    return {name: _OTHER.sub(lambda other: values[other[1]], item) for name, item in values.items()}
+    return {name: _OTHER.sub(lambda other: values[other[1]], text) for name, text in values.items()}

@@ -120,7 +120,7 @@ class Figure:
 
     def without(self, code: str) -> Figure:
         """Return it without the remarks of this code."""
-        return replace(self, remarks=tuple(item for item in self.remarks if item.code != code))
+        return replace(self, remarks=tuple(note for note in self.remarks if note.code != code))
 
     @property
     def cell(self) -> Cell:

@@ -800,7 +800,7 @@ class _Corrected:
 
     def _add_by_error_rates(self) -> None:
         """Add the error rates, and the corrected rates with Rogan and Gladen's among them."""
-        pooled = RateSums(*(sum_.sum(axis=1, keepdims=True) for sum_ in self.sums[:7]))
+        pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in self.sums[:7]))
         useless = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)

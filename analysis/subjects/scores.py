@@ -151,7 +151,7 @@ def _subject_means(
     inside = held[:, None] & (verdicts.subject[:, None] == subjects)
     count = out.sums(inside)
     sums = (out.sums(np.where(inside, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
-    return tuple(ratio(sum_, count) for sum_ in sums), subjects
+    return tuple(ratio(total, count) for total in sums), subjects
 
 
 MOST_COMPARED = 40

@@ -693,7 +693,7 @@ def held_out_views(
     held = ~np.isnan(labels.positive[:, grader])
     given = labels.positive[held, grader], reference[held], labels.clusters[held]
     affirmed = held_out_verdicts(*given, default, labels.weight_of(held))
-    return {name: with_verdicts(verdicts, grader, held, item) for name, item in affirmed.items()}
+    return {name: with_verdicts(verdicts, grader, held, pair) for name, pair in affirmed.items()}
 
 
 def with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:

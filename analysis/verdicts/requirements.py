@@ -288,7 +288,9 @@ def add_reference_rows(
         if compared is not None and np.isfinite(compared.kappas).all():
             found.append(compared)
     alpha = level_of_look(look, rule.looks, error)
-    level = shared_level([influence(row.kappas) for row in found], len(found), rule, look, error)
+    level = shared_level(
+        [influence(match.kappas) for match in found], len(found), rule, look, error
+    )
     for comparison in found:
         view = _add_bars(rows, comparison, alone, left_out, alpha, level, rule)
         rows.compared[comparison.reading.view] = view

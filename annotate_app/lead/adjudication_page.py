@@ -359,17 +359,17 @@ def show_disagreements(study: Study) -> None:
         age.empty()
         _wait(study)
         return
-    disagreements = [gap for gap in _latest(figures.folder) if gap.rubric in study.rubrics]
+    disagreements = [case for case in _latest(figures.folder) if case.rubric in study.rubrics]
     earlier = {_about(decision): decision for decision in sorted_so_far(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
     chosen = _chosen(study.config.names, disagreements, earlier)
-    left = sum(_about(disagreement) not in earlier for disagreement in disagreements)
+    left = sum(_about(case) not in earlier for case in disagreements)
     st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(disagreements)))
     if chosen:
-        by_about = {_about(difference): difference for difference in chosen}
+        by_about = {_about(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_AT, _Place())
         place.at = about = place.at if place.at in by_about else next(iter(by_about))
         _show_unit(study, by_about[about])
@@ -409,8 +409,8 @@ def _chosen(
     def name(each: str) -> str:
         return called.get(each, each)
 
-    of_rubric = choice("Rubric", {disagreement.rubric for disagreement in disagreements}, name)
-    of_grader = choice("Grader", {disagreement.grader for disagreement in disagreements}, name)
+    of_rubric = choice("Rubric", {case.rubric for case in disagreements}, name)
+    of_grader = choice("Grader", {case.grader for case in disagreements}, name)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     kinds |= {kind: kind_title(kind) for kind in KINDS}
     sorted_as = next(columns).selectbox("Sorted as", list(kinds), format_func=kinds.__getitem__)
@@ -420,11 +420,11 @@ def _chosen(
         return before.kind if before else _OPEN
 
     return [
-        disagreement
-        for disagreement in disagreements
-        if of_rubric in (_ALL, disagreement.rubric)
-        and of_grader in (_ALL, disagreement.grader)
-        and sorted_as in (_ALL, kind_of(disagreement))
+        case
+        for case in disagreements
+        if of_rubric in (_ALL, case.rubric)
+        and of_grader in (_ALL, case.grader)
+        and sorted_as in (_ALL, kind_of(case))
     ]
 
 

@@ -652,7 +652,7 @@ def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -
         question["key"] = st.text_input(column, entry.get("key", ""), key=key("key")).strip()
         label, present = "Most people for each answer, in their order", entry.get("quotas", ())
         quotas = listed(_line(label, ", ".join(map(str, present)), key("quotas")))
-        question["quotas"] = [int(item) if item.isdecimal() else item for item in quotas] or None
+        question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     question["question"] = st.text_input("Question", entry.get("question", ""), key=key("question"))
     options = "\n".join(entry.get("options", ()))
     options = st.text_area("Answers, one per line", options, key=key("options"), height=130)

@@ -153,7 +153,7 @@ def run_suggest(arguments: argparse.Namespace) -> None:
         wanted = arguments.rubric
         if wanted and wanted not in study.rubrics:
             raise InputError(f"the study has no rubric {wanted!r}")
-        unclear = [name for name in unclear_rubrics(study) if wanted in ("", name.rubric.name)]
+        unclear = [case for case in unclear_rubrics(study) if wanted in ("", case.rubric.name)]
         divided = [case for case in divided_rubrics(study) if wanted in ("", case.rubric.name)]
     if not unclear:
         say("suggest.nothing")

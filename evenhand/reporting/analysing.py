@@ -150,7 +150,7 @@ def _study_context(
     quoted = with_ids(analysis.disagreements, analysis.ids)
 
     def by_names(values: Mapping[Any, V]) -> dict[Any, V]:
-        return {(call(on), unit, *map(call, of)): item for (on, unit, *of), item in values.items()}
+        return {(call(on), unit, *map(call, of)): cell for (on, unit, *of), cell in values.items()}
 
     picked = [len(wave.taken) for wave in WAVES.all(study.store) if wave.by == "uncertainty"]
     answered = {}

@@ -143,8 +143,8 @@ class Gate(Shown):
     def table(self) -> pd.DataFrame:
         """A row for each check: its name, outcome and sentence, and the figures behind it."""
         return pd.DataFrame(
-            {"check": item.name, "outcome": item.outcome, "sentence": item.sentence, **item.figures}
-            for item in self.checks
+            {"check": of.name, "outcome": of.outcome, "sentence": of.sentence, **of.figures}
+            for of in self.checks
         )
 
     @property
@@ -160,7 +160,7 @@ class Gate(Shown):
     @property
     def outcome(self) -> Outcome:
         """The worst outcome: not_met, then inconclusive, then met."""
-        given = {word.outcome for word in self.checks}
+        given = {check.outcome for check in self.checks}
         return next(word for word in _WORST_FIRST if word in given)
 
     def as_dict(self) -> dict[str, Any]:
@@ -772,7 +772,7 @@ def _of_rule(
     verdict = judged["verdict"] if judged else ""
     if has_verdict:
         return [check, *checks], verdict, ""
-    is_weaker = check.outcome != "met" and all(item.outcome == "met" for item in checks)
+    is_weaker = check.outcome != "met" and all(clause.outcome == "met" for clause in checks)
     weaker = written(f"gate.weaker_{check.outcome}", sentence=check.sentence) if is_weaker else ""
     return checks, verdict, weaker
 

@@ -125,7 +125,7 @@ class Improved(Shown):
     def best(self) -> Candidate | None:
         """The candidate that was chosen."""
         wanted = self.choice.best if self.choice else ""
-        return next((entry for entry in self.candidates if entry.rater_id == wanted), None)
+        return next((trial for trial in self.candidates if trial.rater_id == wanted), None)
 
     @property
     def outcome(self) -> str:
@@ -163,7 +163,7 @@ class Improved(Shown):
             rounds = self.choice.rounds
             columns = [written("improve.grader"), written("improve.origin")]
             columns += [written("improve.kappa_on", clusters=stage.clusters) for stage in rounds]
-            origins = {entry.rater_id: entry.origin for entry in (self.old, *self.candidates)}
+            origins = {trial.rater_id: trial.origin for trial in (self.old, *self.candidates)}
             rows = [
                 [self.names.get(key, key), of, *(_kappa(stage.scores.get(key)) for stage in rounds)]
                 for key, of in origins.items()

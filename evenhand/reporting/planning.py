@@ -166,7 +166,7 @@ class Assumptions:
         """The labels' mean and standard deviation, None where not given."""
         given = self.mean if isinstance(self.mean, Sequence) else [self.mean]
         try:
-            mean, sd, *more = (*(None if n_ is None else float(n_) for n_ in given), None)
+            mean, sd, *more = (*(None if x is None else float(x) for x in given), None)
         except ValueError:
             mean, sd, *more = None, -1.0
         if (sd is not None and not sd > 0) or any(number is not None for number in more):

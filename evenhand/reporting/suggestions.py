@@ -247,7 +247,7 @@ def proposed_by_gepa(start: Start, seed: int, asked: Asked, tried: Tried) -> Pro
     if adapter.failure is not None:
         raise adapter.failure
     scored = zip(result.val_aggregate_scores, result.candidates, strict=True)
-    ordered = sorted(list(scored)[1:], key=lambda scored_one: -scored_one[0])
+    ordered = sorted(list(scored)[1:], key=lambda pair: -pair[0])
     kept = dict.fromkeys(proposal[_PART] for _, proposal in ordered)
     return Proposed([adapter.made[text] for text in kept if text in adapter.made], adapter.remarks)
 

@@ -244,7 +244,7 @@ class KnownUnits:
         units = _read(study.folder, file) if file else ()
         self.units = {f"{kind}:{unit.name}": unit for unit in units}
         of_units = (self._screens(unit_id, unit, file) for unit_id, unit in self.units.items())
-        self.screens: tuple[Screen, ...] = tuple(screen for item in of_units for screen in item)
+        self.screens: tuple[Screen, ...] = tuple(screen for unit in of_units for screen in unit)
         self.questions = {question.key: question for screen in self.screens for question in screen}
 
     def __contains__(self, key: object) -> bool:
@@ -461,7 +461,7 @@ class SessionDesign:
                 screens = []
                 for unit in block:
                     if (parse_unit_id(unit)[2] == "") == asked[0].has_sides:
-                        wordings = (trial.asked(name, unit) if trial else name for name in asked)
+                        wordings = (trial.asked(of, unit) if trial else of for of in asked)
                         screens.append(tuple(Question(unit, text) for text in wordings if text))
                 if any(screens):
                     yield [screen for screen in screens if screen]

@@ -382,9 +382,9 @@ def sorted_so_far(study: Study) -> list[SortedDisagreement]:
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
     latest = _LOG.all(study.store, is_latest(sorted_disagreements, *key))
-    counted = (ruling for ruling in latest if ruling.rubric_hash in accepted.get(ruling.rubric, ()))
-    current = {(gap.rubric, gap.unit_id, gap.grader): gap for gap in counted}
-    return [difference for difference in current.values() if difference.kind]
+    counted = (case for case in latest if case.rubric_hash in accepted.get(case.rubric, ()))
+    current = {(case.rubric, case.unit_id, case.grader): case for case in counted}
+    return [decision for decision in current.values() if decision.kind]
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:

@@ -65,7 +65,7 @@ def rater_answers(study: Study, rater: str) -> pd.DataFrame:
     spaces; `label` is empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
     """
     answers, others = _split(study, rater)
-    given = others.groupby(["rubric", "unit_id"])["label"].agg(lambda item: " ".join(sorted(item)))
+    given = others.groupby(["rubric", "unit_id"])["label"].agg(lambda rows: " ".join(sorted(rows)))
     table = answers.join(given.rename("others"), on=["rubric", "unit_id"])
     table = table.assign(others=table["others"].fillna(""))
     table = table.sort_values("created_at", kind="stable").reset_index(drop=True)

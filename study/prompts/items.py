@@ -178,7 +178,7 @@ def item_columns(
         )
     row = frame.iloc[0]
     others = [column for role in ("prompt", "context", "reference") for column in called(role)]
-    response = first("response") or next((key for key in shown[::-1] if key not in others), "")
+    response = first("response") or next((col for col in shown[::-1] if col not in others), "")
     return ItemColumns(
         show=tuple(shown),
         prompt=first("prompt"),
@@ -192,9 +192,9 @@ def item_columns(
         conversations=tuple(column for column in shown if is_conversation(row[column])),
         images=tuple(column for column in shown if _holds_images(frame[column])),
         json=tuple(column for column in shown if _is_json(row[column])),
-        passages=tuple(key for key in shown if key != response and passages_of(row[key])),
+        passages=tuple(col for col in shown if col != response and passages_of(row[col])),
         hidden=tuple(
-            key for key in texts if key not in shown and key.removesuffix("_alt") not in shown
+            col for col in texts if col not in shown and col.removesuffix("_alt") not in shown
         ),
     )
 
@@ -214,7 +214,7 @@ def _is_named(column: str, question: str) -> bool:
     words = re.findall(r"\w+", question.casefold())
     named = re.findall(r"[^\W_]+", column)
     forms = ({word, word.removesuffix("s"), f"{word}s"} for word in named)
-    return bool(named) and all(word & {*words} for word in forms)
+    return bool(named) and all(form & {*words} for form in forms)
 
 
 def check_items_table(frame: pd.DataFrame, name: str) -> None:
@@ -450,14 +450,14 @@ def _stored_names(
     """Return the names under which these columns are kept with the pairs."""
     stored = {column: names.get(column, column) for column in kept}
     # A file's own column of a name that has a meaning here keeps its values under another name.
-    stored = {column: f"file_{item}" if item in _TAKEN else item for column, item in stored.items()}
+    stored = {column: f"file_{new}" if new in _TAKEN else new for column, new in stored.items()}
     stored |= {columns.prompt: "prompt_a"} if columns.prompt in stored else {}
     taken = list(stored.values())
-    for column, item in stored.items():
-        if item in _OF_PAIRS:
+    for column, new in stored.items():
+        if new in _OF_PAIRS:
             raise InputError(f"{name}: the column {column!r} means something else here; rename it")
-        if taken.count(item) > 1:
-            raise InputError(f"{name}: two columns would be called {item!r}; rename {column!r}")
+        if taken.count(new) > 1:
+            raise InputError(f"{name}: two columns would be called {new!r}; rename {column!r}")
     return stored
 
 
@@ -635,12 +635,12 @@ def comparison_columns(
                 "it out of --show"
             )
     first, second = answers
-    answer = next(title for title in (_stem(first), *_ANSWER) if title and title not in frame)
-    known = next((title for title in _COMPARED["cluster"] if title in frame and title != judge), "")
-    shown = [answer if title == first else title for title in show if title != second]
+    answer = next(field for field in (_stem(first), *_ANSWER) if field and field not in frame)
+    known = next((field for field in _COMPARED["cluster"] if field in frame and field != judge), "")
+    shown = [answer if field == first else field for field in show if field != second]
     one = _with_one_answer(frame, answers, subjects, answer)
     # Beside two answers a column that is called like one is something else, such as a reference.
-    alike = [title for title in _single(frame) if title not in (answer, *shown)]
+    alike = [field for field in _single(frame) if field not in (answer, *shown)]
     one, cluster = one.drop(columns=alike), cluster or known
     items = item_columns(one, name, show=shown, cluster=cluster, judge=judge, question=question)
     hidden = [*items.hidden, *(each for each in alike if each != judge and is_text(frame[each]))]
@@ -713,7 +713,7 @@ def comparison_judge(
     sides = [option.favours for option in rubric.options]
     # The option that favours a, b or "" (neither), where there is one alone.
     options: dict[str, str] = {
-        word.favours: word.key for word in rubric.options if sides.count(word.favours) == 1
+        option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
     words = {word.casefold() for option in rubric.options for word in (option.key, option.name)}
     subjects = items.pairs[list(ANSWERED_BY[: len(columns.subjects)])].to_numpy().tolist()

@@ -377,7 +377,9 @@ class Sessions:
         """Agree, or not. A no counts at any later step too, in another window: it withdraws."""
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
-            yes, no = (_read(log, "consent", self._consent, agreed=post) for post in (True, False))
+            yes, no = (
+                _read(log, "consent", self._consent, agreed=agree) for agree in (True, False)
+            )
             withdraws = not agreed and yes and not no
             if withdraws or self.next_step(rater_id).name == "consent":
                 text = _in(self._consent, language)

@@ -557,7 +557,7 @@ def _set(table: Any, values: Mapping[str, Any]) -> None:
         elif isinstance(value, Mapping):
             if key not in table:
                 table[key] = tomlkit.inline_table()
-            _set(table[key], {item: value.get(item) for item in {**table[key], **value}})
+            _set(table[key], {name: value.get(name) for name in {**table[key], **value}})
         elif key not in table or table[key] != value:
             # A TOML text of several lines loses a line's end at its beginning.
             several = isinstance(value, str) and "\n" in value[1:] and "\r" not in value

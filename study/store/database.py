@@ -332,10 +332,10 @@ class _Watch:
         while not self.over.wait(min(1.0, self._longest / 4)):
             begun = self._begun[:1]
             if begun and time.monotonic() - begun[0] > self._longest:
-                for item in list(self._connections):  # a thread that waits on it fails at once
+                for held in list(self._connections):  # a thread that waits on it fails at once
                     with (
                         contextlib.suppress(Exception),  # closed meanwhile, as its driver says it
-                        socket.socket(fileno=os.dup(item.fileno())) as line,
+                        socket.socket(fileno=os.dup(held.fileno())) as line,
                     ):
                         line.shutdown(socket.SHUT_RDWR)
 
@@ -346,7 +346,7 @@ def _is_locked(away: StoreAway) -> bool:
 
 def _is_operational(away: StoreAway) -> bool:
     """Return True for a driver's operational error, which leaves the store itself intact."""
-    return any(item.__name__ == "OperationalError" for item in type(away.__cause__).__mro__)
+    return any(kind.__name__ == "OperationalError" for kind in type(away.__cause__).__mro__)
 
 
 def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:

@@ -86,7 +86,7 @@ def check_parquet(path: Path) -> None:
 def check_arrow(table: pa.Table, name: str) -> None:
     """Raises InputError where a table, whose texts may be by reference, holds more than that."""
     size = CELL * table.num_rows * table.num_columns
-    _check_size(size + sum(_length(part) for key in table.columns for part in key.chunks), name)
+    _check_size(size + sum(_length(part) for col in table.columns for part in col.chunks), name)
 
 
 def check_part(size: int, rows: int, most: int, name: str) -> None:
@@ -638,11 +638,11 @@ def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> 
     if not system.exists(path):
         raise InputError(f"there is nothing at {source}")
     pieces: list[Piece] = []
-    for found_path in sorted(system.find(path)) if system.isdir(path) else [path]:
-        file = PurePosixPath(found_path)
+    for place in sorted(system.find(path)) if system.isdir(path) else [path]:
+        file = PurePosixPath(place)
         kind = _KINDS.get(file.suffix[1:].casefold())
         if kind and not file.name.startswith((".", "_")):
-            pieces += _of_file(Piece(system, found_path, kind), wanted, theirs)
+            pieces += _of_file(Piece(system, place, kind), wanted, theirs)
     if not pieces:
         raise InputError(f"{name_of(source)} holds no .csv, .jsonl or .parquet file with ratings")
     return pieces
@@ -736,7 +736,7 @@ def _parquet(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table
     longest = 1.0  # bytes of a row, as the footer says
     for group in map(parquet.metadata.row_group, piece.groups):
         chunks = map(group.column, range(group.num_columns))
-        read = (item for item in chunks if item.path_in_schema.partition(".")[0] in names)
+        read = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
         size = sum(metadata.total_uncompressed_size for metadata in read)
         check_part(size, group.num_rows, _MOST_BATCHED, piece.name)
         longest = max(longest, size / max(group.num_rows, 1))
@@ -759,6 +759,6 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
     if not plain:
         coded = column.combine_chunks().dictionary_encode()
-        texts = [cell_text(row) for row in coded.dictionary.to_pylist()]
+        texts = [cell_text(value) for value in coded.dictionary.to_pylist()]
         column = pa.chunked_array([pa.array(texts, pa.string()).take(coded.indices)])
     return pc.fill_null(column.cast(pa.string()), "")

@@ -100,7 +100,7 @@ def _first(source: Source) -> blocks.FirstPage:
         tuple(described),
         written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
         rubrics,
-        tuple((name, tuple(by_place.get((name, item)) for item in rubrics)) for name in graders),
+        tuple((name, tuple(by_place.get((name, of)) for of in rubrics)) for name in graders),
         cards,
     )
 
@@ -227,7 +227,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     """
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda grader: grader.agreement, reverse=True)
-    priced = [name for name in ranked if math.isfinite(name.usd) and math.isfinite(name.agreement)]
+    priced = [each for each in ranked if math.isfinite(each.usd) and math.isfinite(each.agreement)]
     if len(drawn := priced[: charts.MAX_LISTED]) < 2:
         return []
     values: list[charts.Datum] = []
@@ -341,7 +341,7 @@ def bias_layers(figures: RubricFigures) -> Part:
     shift, p_value = (written(f"bias_section.{name}") for name in ("shift", "p"))
     columns: list[tuple[str, Column]] = [(shift, {}), (p_value, p)]
     screened = figures.everywhere(*SCREENED)
-    by_part = distinct(screened, "subset", lambda row: row.removesuffix(BINARY))
+    by_part = distinct(screened, "subset", lambda subset: subset.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
     planned = figures.table("bias_section.caption", questions(PLANNED), columns)

@@ -86,8 +86,8 @@ def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
     in_order = dict.fromkeys(name for name in statistics() if name in used) | used
     entries = (entry for entry in map(entry_for, in_order) if entry.meaning)
     return tuple(
-        (f"{item.name} ({item.label})", ". ".join(filter(None, (item.meaning, item.source))) + ".")
-        for item in entries
+        (f"{stat.name} ({stat.label})", ". ".join(filter(None, (stat.meaning, stat.source))) + ".")
+        for stat in entries
     )
 
 

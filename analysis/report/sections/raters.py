@@ -344,7 +344,7 @@ def page_of(every: Sequence[GraderDisagreement], context: ReportContext) -> Disa
     parts: dict[str, set[str]] = {}
     for column, value in (part for unit in every for part in unit.parts.items()):
         parts.setdefault(column, set()).add(value)
-    titles = {item.kind: item.sorted for unit in units for item in unit.graders if item.kind}
+    titles = {given.kind: given.sorted for unit in units for given in unit.graders if given.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units,

@@ -673,7 +673,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
     others = [name for name in names if name not in kinds]
     if are_people:
         return {**kinds, **dict.fromkeys(others, "human")}
-    people = [item for item in others if _PERSON.fullmatch(item) and not _NO_PERSON.fullmatch(item)]
+    people = [col for col in others if _PERSON.fullmatch(col) and not _NO_PERSON.fullmatch(col)]
     enough = len(people) >= _FEWEST_PEOPLE or "human" in kinds.values()
     if "model" in kinds.values() and enough and len(people) == len(others):
         kinds |= dict.fromkeys(people, "human")

@@ -64,7 +64,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
         return table
     if not criterion:
         known = ((*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS))
-        key = [by_name[item] for names in known for item in [n for n in names if n in by_name][:1]]
+        key = [by_name[word] for names in known for word in [n for n in names if n in by_name][:1]]
         if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
             return table
         raise InputError(
@@ -95,7 +95,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     value = table[POINTS].astype(float)
     if (value < 0).any():
         table[SIGN] = np.select([value > 0, value < 0], ["positive", "negative"], "")
-    for column in [by_name[item] for item in _KNOWN["subject"] if by_name.get(item) in table][:1]:
+    for column in [by_name[word] for word in _KNOWN["subject"] if by_name.get(word) in table][:1]:
         if rated and (table.groupby(RESPONSE_ID)[column].nunique() == 1).all():
             table = table.rename(columns={column: "subject"})
     return table
@@ -139,7 +139,7 @@ def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
             at = int(wrong.to_numpy().argmax())
             row = table.iloc[at].to_dict() | {"first": first.iloc[at]}
             place = f"row {row_number(table, at)}" if by_row else f"item {row['unit_id']!r}"
-            cells = {key: repr(shortened(str(row[key]))) for key in (CRITERION, POINTS, "first")}
+            cells = {col: repr(shortened(str(row[col]))) for col in (CRITERION, POINTS, "first")}
             cells["response"] = repr(shortened(row[RESPONSE_ID]))
             raise InputError(f"{name}, {place}: {fault.format(**cells)}")
 
@@ -198,9 +198,9 @@ def with_scores(dataset: Dataset) -> Dataset:
 
     others = [column for column in shared_columns(units) if column not in (CRITERION, POINTS, SIGN)]
     responses = units[others].drop_duplicates(RESPONSE_ID)
-    ids = {key: responses[RESPONSE_ID] for key in ("unit_id", "cluster_id") if key in units}
+    ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
     several = units.groupby(RESPONSE_ID).nunique()
-    able = [key for key in (*_KINDS, SIGN) if key in several and (several[key] > 1).any()]
+    able = [col for col in (*_KINDS, SIGN) if col in several and (several[col] > 1).any()]
     kinds = [column for column in able if units[column].nunique() <= MAX_VALUES]
     slices = (*dataset.settings.slices, *kinds[:1], *({SIGN} & {*kinds[1:]}))
     return replace(

@@ -324,7 +324,7 @@ def _melted(
     kinds = options.kinds
     for rater in kinds if grid is None else ():
         if rater not in table:
-            marked = [key for key in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", key)]
+            marked = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {marked[0]} are read with {wide}" if marked else ""
             raise InputError(

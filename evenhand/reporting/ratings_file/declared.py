@@ -287,10 +287,10 @@ class ScaleSection(Section):
             level=self.level or "nominal",
             affirmative=frozenset(self.affirmative),
             tunings={
-                cut.grader: Tuning(
-                    frozenset(cut.clusters), cut.objective, cut.reference, cut.instead_of
+                tuned.grader: Tuning(
+                    frozenset(tuned.clusters), tuned.objective, tuned.reference, tuned.instead_of
                 )
-                for cut in self.tuned
+                for tuned in self.tuned
             },
             unclear=frozenset(self.unclear),
             withheld={part.grader: frozenset(part.units) for part in self.withheld},
@@ -310,7 +310,7 @@ class FileSection(FileOptions):
     def under(self, options: ScaleOptions) -> ScaleOptions:
         """Return the options, with these where nothing else is given."""
         kinds = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        values: dict[str, Any] = {key.name: getattr(self, key.name) for key in fields(FileOptions)}
+        values: dict[str, Any] = {opt.name: getattr(self, opt.name) for opt in fields(FileOptions)}
         given = {name: value for name, value in (values | {"kinds": kinds}).items() if value}
         given |= {} if self.normalise is None else {"normalise": self.normalise}
         usual = ScaleOptions()

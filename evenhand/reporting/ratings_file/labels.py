@@ -676,7 +676,7 @@ def _scale(
         scale = replace(scale, affirmative=frozenset(options.affirmative))
     thresholds = {**scale.thresholds, **options.thresholds}
     # A declared threshold counts as not tuned.
-    tunings = {key: cut for key, cut in scale.tunings.items() if key not in options.thresholds}
+    tunings = {key: tuned for key, tuned in scale.tunings.items() if key not in options.thresholds}
     return replace(scale, thresholds=thresholds, tunings=tunings)
 
 
@@ -711,7 +711,7 @@ def _scale_seen(name: str, labels: Collection[str], given: RatingsInput) -> tupl
     if ordered and options.level != "nominal":
         note = written("reading.ends_rubric" if name else "reading.ends", **about)
         return Scale(name, ordered), [note]
-    scale = Scale(name, tuple(item for item in ordered if item in labels) or tuple(sorted(labels)))
+    scale = Scale(name, tuple(key for key in ordered if key in labels) or tuple(sorted(labels)))
     seen, level = ", ".join(scale.categories), options.spelled("level")
     note = "nominal_rubric" if name else "nominal"
     return scale, [written(f"reading.{note}", labels=seen, level=level, **about)]

@@ -104,7 +104,7 @@ def graded_here_first(store: Database, rubric: str) -> set[str]:
     """Return graders to improve, and winners, whose first grades on the rubric were asked here."""
     olds = {event["old"]: event["is_new"] for event in _all(store, STARTED, rubric)}
     new = {rater for rater, is_new in olds.items() if is_new}
-    new |= {rater for rater, tried_one in candidates_of(store, rubric).items() if tried_one.is_new}
+    new |= {rater for rater, entry in candidates_of(store, rubric).items() if entry.is_new}
     return new & (olds.keys() | chosen_on(store, rubric).keys())
 
 
@@ -120,7 +120,7 @@ def note_candidates(
 def candidates_of(store: Database, rubric: str) -> dict[str, Tried]:
     """Return every candidate so far, by its rater id."""
     tried = (raters.items() for raters in _all(store, TRIED, rubric))
-    return {rater: Tried(**tried_one) for raters in tried for rater, tried_one in raters}
+    return {rater: Tried(**entry) for raters in tried for rater, entry in raters}
 
 
 def note_choice(
