@@ -19,12 +19,12 @@ install: $(VENV)/.installed
 
 install-dev: $(VENV)/.installed-dev
 
-# Before each commit: whatever is quick, and in a browser the journeys that everybody makes.
+# Before each commit: whatever is quick, and the journeys that everybody makes, also in a browser.
 test: install-dev
 	$(BIN)/python -m pytest $(LANES) -m "$(QUICK) and (journey or not browser)" $(PYTEST_ARGS)
 
 test-fast: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "$(QUICK) and not browser" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "$(QUICK) and not (browser or journey)" $(PYTEST_ARGS)
 
 # All that `make test` leaves out. Browsers by themselves, in three lanes, which in part wait: beside
 # simulations a page may wait for a core longer than a test waits for the page. PART=1, 2, ... runs

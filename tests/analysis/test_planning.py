@@ -291,6 +291,7 @@ def test_what_a_study_decides_is_said_at_its_own_rule():
     assert "in about" in judged
 
 
+@pytest.mark.journey
 def test_more_than_ten_people_count_as_ten():
     scenario = Scenario(0.85, 0.5)
     few, many = (pass_chances(40, scenario, [people]) for people in (10, 60))

@@ -16,6 +16,7 @@ from tests.peers import metrics
 YES_NO = {"": Scale("", ("y", "n"))}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
     found = rater_quality(crowd(seed), SCALES).set_index("rater_id")

@@ -283,6 +283,7 @@ def reaching(goal: set[str], calls: dict[str, list[str]]) -> set[str]:
     return goal
 
 
+@pytest.mark.journey
 def test_nothing_is_stored_after_streamlit_was_asked_for_something():
     codes = {path: path.read_text("utf-8") for path in FOLDER.rglob("*.py")}
     every = [each for code in codes.values() for each in functions(code).items()]

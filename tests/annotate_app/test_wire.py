@@ -145,6 +145,7 @@ def panel(panel_of, make_study) -> Panel:
     return panel_of(make_study(5))
 
 
+@pytest.mark.journey
 def test_an_answer_and_its_repeat_are_stored_once(panel):
     answers = panel.answers()
     of_old = [{"submit_id": f"old{n}", "task_id": "t", "seconds": None} for n in range(50)]
@@ -158,6 +159,7 @@ def test_an_answer_and_its_repeat_are_stored_once(panel):
     assert seen[0]["sheet"]["id"] != answers[0]["sheet_id"]
 
 
+@pytest.mark.journey
 def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel):
     answers = panel.answers()
     task = answers[0]["task_id"]
@@ -265,6 +267,7 @@ def test_a_ticket_is_of_one_rater_and_study_and_ends(panel, panel_of, make_study
     assert not (other.stored() or panel.stored())
 
 
+@pytest.mark.journey
 def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_study):
     folder = make_study(5)
     ann = panel_of(folder)

@@ -97,6 +97,7 @@ def test_a_project_gates_its_grader_with_the_fixture(project: Path) -> None:
     assert "gate has no argument requires; did you mean require?" in done.stdout
 
 
+@pytest.mark.journey
 def test_pytest_finds_it_and_pays_nothing() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (entry,) = project["entry-points"]["pytest11"].items()

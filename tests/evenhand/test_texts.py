@@ -104,6 +104,7 @@ def _places(key: str) -> dict[str, str]:
     return {name: form or "" for _, name, form, _ in string.Formatter().parse(texts()[key]) if name}
 
 
+@pytest.mark.journey
 def test_a_call_gives_what_its_sentence_asks_for() -> None:
     for file, key, fields in calls():
         assert key in texts(), f"{file}: no sentence is called {key}"

@@ -204,6 +204,7 @@ def test_scores_of_langfuse_that_do_not_say_their_type(tmp_path, wrote):
         assert cells(read_export(file)) == expected
 
 
+@pytest.mark.journey
 def test_the_sheet_of_a_workbook_is_named(tmp_path: Path, run: Run) -> None:
     text, book = lines("human_1", "human_2", "gpt-4o"), openpyxl.Workbook()
     book.active.title = "Costs"
@@ -233,6 +234,7 @@ GRID = pd.DataFrame(
 )
 
 
+@pytest.mark.journey
 def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path, run: Run) -> None:
     file, named = tmp_path / "f.csv", ["--human", "ann,ben", "--model", "gpt"]
     table = GRID.copy()

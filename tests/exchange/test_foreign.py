@@ -20,6 +20,8 @@ from tests.conftest import ROOT
 from tests.exchange.foreign import FOREIGN, Foreign, advised, outcome
 from tests.exchange.test_readers import FILES
 
+pytestmark = pytest.mark.journey
+
 MIXED = [file for file in FOREIGN if file.file.startswith("mixed_")]
 OTHERS = [file for file in FOREIGN if file not in MIXED]
 

@@ -128,6 +128,7 @@ def test_what_goes_with_no_prompt_or_is_none_is_refused(marked_study, tmp_path, 
         read_own_words(tmp_path / "none.toml")
 
 
+@pytest.mark.journey
 def test_grades_of_two_prompts_and_of_the_rubric_never_mix(bench: Bench, tmp_path: Path) -> None:
     study = bench.study(pairs=1)
     grade(study, [bench.claude])
@@ -197,6 +198,7 @@ def test_the_report_says_that_people_read_other_words(bench: Bench, tmp_path: Pa
     assert f"these graders read another prompt ({grader})" in text
 
 
+@pytest.mark.journey
 def test_nothing_is_sent_but_the_published_words(bench: Bench, grader: str) -> None:
     bench.script = replying("(2) Some hedging")
     texts = {"response": lambda pair, side: "{x} </response>"}

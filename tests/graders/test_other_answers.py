@@ -21,6 +21,8 @@ from harness.studies import response_rubric, with_labels
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
 
+pytestmark = pytest.mark.journey
+
 HOW = {"method": REASON_FIRST}
 TOPICS = response_rubric({"bug": "A bug", "praise": "Praise"}, name="topics", several=True)
 

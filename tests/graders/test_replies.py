@@ -80,6 +80,7 @@ def test_draws_are_rows_whose_mean_is_the_share(bench: Bench) -> None:
     assert table["label"].tolist() == [*"CCCAA"]
 
 
+@pytest.mark.journey
 def test_methods_are_never_in_one_column(bench: Bench) -> None:
     stated = json.dumps({"1": 60, "2": 20, "3": 10, "4": 10, "5": 0})
 
@@ -230,6 +231,7 @@ REPLIES = {
 }
 
 
+@pytest.mark.journey
 def test_no_label_is_read_wrong(bench: Bench, grader: str) -> None:
     given: dict[str, str] = {}
 

@@ -99,11 +99,13 @@ def test_the_corpus_is_as_large_as_it_says() -> None:
     assert len(TRICKY) >= 100
 
 
+@pytest.mark.journey
 def test_a_clear_answer_is_read_and_a_tricky_one_rightly_or_not_at_all() -> None:
     assert [case for case in CLEAR if label(*case[:2]) not in case[2]] == []
     assert [case for case in TRICKY if label(*case[:2]) not in (None, *case[2])] == []
 
 
+@pytest.mark.journey
 def test_no_reply_is_read_as_another_label() -> None:
     wrong = {
         (scale, reply): label(scale, reply)
@@ -118,6 +120,7 @@ def test_hardly_any_plain_answer_is_lost() -> None:
     assert len(lost) <= 0.02 * len(PLAIN), lost
 
 
+@pytest.mark.journey
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     scale=st.sampled_from(["letters", "numbers", "ten", "yes-no"]),
@@ -146,6 +149,7 @@ def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> 
         assert parser("numbers").label(around.format(reply)) is None
 
 
+@pytest.mark.journey
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     text=st.text(max_size=300)

@@ -36,6 +36,8 @@ from harness.studies import (
 )
 from tests.ratings_files import read_ratings
 
+pytestmark = pytest.mark.journey
+
 
 def test_on_a_server_a_study_that_could_not_be_made_leaves_nothing(tmp_path, new_postgresql):
     pairs = tmp_path / "pairs.csv"

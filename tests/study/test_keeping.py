@@ -763,6 +763,7 @@ def test_a_lost_row_is_refused(old_study, monkeypatch):
     assert content(old_study / "study.db") == before
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("version", ["99", "0", "banana"])
 def test_a_version_that_is_not_known(version, old_study):
     with closing(sqlite3.connect(old_study / "study.db")) as connection:

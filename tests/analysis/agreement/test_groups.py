@@ -85,6 +85,7 @@ def test_distances_by_hand():
             assert masi_distances(held)[i, j] == pytest.approx(expected)
 
 
+@pytest.mark.journey
 def test_alpha_is_that_of_another_implementation(rng):
     people = ["ann", "ben", "judge"]
     given = table(60)
@@ -113,6 +114,7 @@ def table(units=80):
     return pd.DataFrame({"unit_id": [f"u{n}" for n in range(units)], **columns})
 
 
+@pytest.mark.journey
 def test_each_option_has_a_verdict_and_the_whole_has_none():
     found = eh.check(table(), human=["ann", "ben"], model="judge", several=True, resamples=20)
     assert [each["rubric"] for each in found.verdicts] == ["labels/a", "labels/b", "labels/c"]
@@ -139,6 +141,7 @@ def test_lists_and_semicolons_are_the_same():
     pd.testing.assert_frame_equal(one, other)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("cell", "options", "told"),
     [

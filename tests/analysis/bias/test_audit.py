@@ -141,6 +141,7 @@ def llmbar(shared_data):
     return results[results["statistic"].str.startswith("bias_order")]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("grader", LLMBAR)
 def test_flips_on_published_labels(llmbar, grader):
     rows = llmbar[llmbar["rater_a"] == grader].set_index("statistic")

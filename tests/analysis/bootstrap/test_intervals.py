@@ -331,6 +331,7 @@ def test_no_interval_is_a_single_number(alike, probabilities):
     assert (inside["high"] >= inside["estimate"] - 1e-9).all()
 
 
+@pytest.mark.journey
 def test_nobody_affirmed_anything_is_no_proof_that_nobody_would():
     """By subject 60 pairs are labelled and 140 graded: people's sample says how sure that is."""
     ratings, units = everybody_agrees(alike=True, probabilities=False)

@@ -204,6 +204,7 @@ def verdict(table, *people):
     return dict(found.verdicts[0]), " ".join(found.notes)
 
 
+@pytest.mark.journey
 def test_no_grader_passes_beside_them():
     """Of six, one reversed lowers people's agreement far below that of a good grader with them."""
     rng = np.random.default_rng(6)

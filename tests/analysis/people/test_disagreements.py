@@ -199,6 +199,7 @@ def alpha(ratings, rubric):
     return krippendorff.alpha(table.astype(float).to_numpy(), level_of_measurement="ordinal")
 
 
+@pytest.mark.journey
 def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
     ratings = study(rng)
     rows = analysed(ratings).results.set_index(["statistic", "at"])
@@ -213,6 +214,7 @@ def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
     assert 0 < difference["low"] < difference["estimate"] < difference["high"]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
     [

@@ -207,6 +207,7 @@ def test_values_are_those_of_scikit_learn(rng):
         assert row["estimate"] == pytest.approx(metrics.balanced_accuracy_score(is_so, said))
 
 
+@pytest.mark.journey
 def test_a_group_of_harder_units_alone_is_not_called_different(rng):
     """The grader misses four in ten "y" and no "n" in any group, of which one has no "y"."""
     ratings, units = study(rng, {"left": 0.0, "right": 0.0}, 120)
@@ -271,6 +272,7 @@ def test_contested_items_leave_out_who_is_compared():
     assert len(found) == 2 * len(sums) == 4
 
 
+@pytest.mark.journey
 def test_a_known_weak_group_is_named(rng):
     rows = results_of(*study(rng, {"left": 0.05, "centre": 0.05, "right": 0.30}))
     weak = rows.loc[("group_difference", "source=right|binary", "")]

@@ -53,6 +53,7 @@ def drawn(charts: list[Chart]) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(inline_svg(dict(c.spec), "x")) for c in charts]  # noqa: S314
 
 
+@pytest.mark.journey
 def test_every_kind_of_picture_is_there_with_words_and_its_numbers(charts):
     captions = "\n".join(chart.caption for chart in charts)
     for what in (
@@ -155,6 +156,7 @@ def test_hostile_text_is_text_and_comes_through_whole(hostile_analysis):
     assert text in [node.text for node in root.iter()]
 
 
+@pytest.mark.journey
 def test_colours_are_defined_and_told_apart_without_colour_vision():
     """Series differ in luminance or shape; shades of a grid rise evenly from light to dark."""
     for sheet in ("report.css", "notebook.css"):

@@ -44,6 +44,7 @@ def text_in(out: Path, kind: str) -> str:
     return (out / f"report.{kind}").read_text("utf-8")
 
 
+@pytest.mark.journey
 def test_csv_and_json_keep_full_precision_and_null(analysis, written):
     out = written(analysis)
     files = {path.name for path in out.iterdir()}

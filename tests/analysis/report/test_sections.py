@@ -142,6 +142,7 @@ def test_every_panel_has_a_cap():
         assert f"first {MAX_LISTED} graders" in chart.note
 
 
+@pytest.mark.journey
 def test_thresholds_where_little_can_be_said():
     [chart] = threshold_curves(source_of(25))
     assert [each["used"] for each in data_of(chart, mark="default")] == [True]

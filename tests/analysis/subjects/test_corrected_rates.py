@@ -63,6 +63,7 @@ def test_rates_from_counts_written_out(rng):
         assert found == pytest.approx(theirs + weight * (elsewhere - on_sample))
 
 
+@pytest.mark.journey
 def test_errors_that_differ_by_subject_mislead_pooled_error_rates_only(rng):
     """A grader that is lenient to its own: pooled error rates mislead, and PPI++ does not."""
     errors = [(0.85, 0.85), (0.99, 0.45)]
@@ -336,6 +337,7 @@ def apart(ratings, units, rater, subject):
     return wide["a"] - wide["b"]
 
 
+@pytest.mark.journey
 def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
     """PPI++ of the differences within pairs, by numpy and as two intercepts of a regression."""
     ratings, units = sided(rng)
@@ -362,6 +364,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
     assert found.loc["s1", "low"] < 0 < found.loc["s1", "high"]
 
 
+@pytest.mark.journey
 def test_leanings_say_which_side_is_first(rng):
     ratings, units = sided(rng)
     number = units["cluster_id"].str[1:].astype(int)
@@ -431,6 +434,7 @@ def test_pairs_that_all_go_one_way_leave_room(labelled, rng):
     assert found.loc["s2", "high"] >= -most
 
 
+@pytest.mark.journey
 def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     ratings, units = sided(rng)
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
@@ -461,6 +465,7 @@ def scored(rng, pairs=200, labelled=80):
     return ratings, units.drop(columns="pair")
 
 
+@pytest.mark.journey
 def test_means_are_ppi_of_scores_and_differences_of_a_regression(rng):
     """PPI++ as ppi_py 0.2 has it, by numpy; between subjects and sides, intercepts by OLS."""
     ratings, units = scored(rng)

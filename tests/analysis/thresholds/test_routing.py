@@ -102,6 +102,7 @@ def test_units_that_were_not_equally_likely_to_be_picked_have_no_promise(halves,
     assert "because items had unequal sampling" in (tmp_path / "report.md").read_text("utf-8")
 
 
+@pytest.mark.journey
 def test_every_look_has_its_share_of_the_error():
     """60 units, none wrong: enough at .05, not at the .04 of a first look among any number."""
     ratings = study([True] * 60, [0.9] * 60)
@@ -258,6 +259,7 @@ def surer_is_better():
     return graded(said, people, [0.95] * 60 + [0.8] * 20 + [0.6] * 20, SIDES)
 
 
+@pytest.mark.journey
 def test_the_curve_is_what_counting_gives(surer_is_better):
     rows = filtered(surer_is_better, confidence_cut=0.9)
     for cut, kept, right in [(0.6, 100, 81), (0.8, 80, 76), (0.9, 60, 60), (0.95, 60, 60)]:

@@ -259,6 +259,7 @@ def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned, results):
     assert kappa - people == pytest.approx(held_out["estimate"])
 
 
+@pytest.mark.journey
 def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned):
     results = analyse(tuned, None, [YES], resamples=30).results
     curve = rows_of(results, "threshold_curve_kappa").set_index("at")
@@ -451,6 +452,7 @@ def _ratings(rng, p, **columns):
     return ratings_of(labels, positive={"g": p}).assign(**columns)
 
 
+@pytest.mark.journey
 def test_rows_agree_with_scikit_learn(rng):
     p = rng.random(300)
     ratings = _ratings(rng, p, prob_method="logprobs")

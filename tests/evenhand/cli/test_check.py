@@ -80,6 +80,7 @@ def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
     assert verdict["verdict"] == "do_not_use"
 
 
+@pytest.mark.journey
 def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
     rows = [f"u{unit},r{rater},human,same" for unit in range(40) for rater in range(2)]
     asked = (write(tmp_path, rows), "--categories", "same,other", "--resamples", "20")
@@ -168,6 +169,7 @@ def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, 
     assert "evenhand check RATINGS --wide ... --write-settings" in told
 
 
+@pytest.mark.journey
 def test_settings_are_written_of_what_is_at_hand(tmp_path: Path, run: Run) -> None:
     """No units from another folder; and a rubric by its name, not as a file of one's own."""
     names = ("r.csv", "own.toml", "r.scales.toml", "far")

@@ -30,6 +30,8 @@ from evenhand.study.store.grades import GradeAttempt
 from harness.studies import with_labels
 from tests.commands import Run, python
 
+pytestmark = pytest.mark.journey
+
 HOSTILE = 'g<&>"]]>\x0b```'
 RULE = "cohen_kappa.low > 0.3"
 FEW = ("--resamples", "100")

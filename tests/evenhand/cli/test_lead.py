@@ -142,6 +142,7 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
     assert people["note"].str.startswith("mean over 78 pairs of raters").any()
 
 
+@pytest.mark.journey
 def test_a_study_without_labels(study, run: Run):
     for verb, says in (
         ("progress", "How long that takes is not known until annotators have begun."),

@@ -14,6 +14,8 @@ from tests.evenhand.cli.test_decisions import study as tuned_study
 from tests.evenhand.cli.test_small_files import PLACE
 from tests.evenhand.cli.test_studies import folder as graded
 
+pytestmark = pytest.mark.journey
+
 REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text("utf-8"))
 ANALYSED = ("with_probabilities", "with_a_baseline")
 __all__ = ["graded", "tuned_study", "with_a_baseline", "yes_and_no"]

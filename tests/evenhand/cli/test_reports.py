@@ -59,6 +59,7 @@ def test_a_page_is_folded_unless_it_is_full(run, study, table, tmp_path, full):
         assert "name a folder for it with --out" in run.refused(*checked, "--full")
 
 
+@pytest.mark.journey
 def test_what_cannot_be_written_is_told_before_the_work(run, study, tmp_path, monkeypatch):
     taken = tmp_path / "taken"
     taken.write_text("")

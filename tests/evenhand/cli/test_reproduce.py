@@ -45,6 +45,8 @@ from tests.commands import Run, python
 from tests.evenhand.cli.test_documentation import HERE_DOCUMENT, shell_blocks
 from tests.graders.killing import killed_after
 
+pytestmark = pytest.mark.journey
+
 ROOT = Path(__file__).parents[3]
 CONCURRENCY = 4
 

@@ -57,6 +57,7 @@ def test_only_what_is_still_unclear_in_the_present_text_is_a_reason_to_change_it
     assert "No item is sorted" in suggested()
 
 
+@pytest.mark.journey
 def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     notes = ("", "half an\n[b]answer[/b]\x1b[2J", "x")
     for unit, note in zip((UNITS[2], *UNITS[:2]), notes, strict=True):

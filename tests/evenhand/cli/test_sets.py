@@ -23,6 +23,8 @@ from evenhand.study.lead.disagreements import adjudication_queue, decide
 from harness.studies import TOPICS_HEAD, label_all
 from tests.commands import Run
 
+pytestmark = pytest.mark.journey
+
 KINDS = {"ann": "human", "ben": "human"}
 PEOPLE = ScaleOptions(kinds=KINDS)
 OPTIONS = ("rude", "off-topic", "spam")

@@ -18,6 +18,8 @@ import pytest
 from tests.cases import one_in
 from tests.commands import Done, Run, proposals
 
+pytestmark = pytest.mark.journey
+
 HEADER = ("unit_id", "rater_id", "rater_kind", "label")
 Label = Callable[[int], str]
 

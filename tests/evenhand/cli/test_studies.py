@@ -23,6 +23,8 @@ from evenhand.study.tables.formats import read_table, xlsx_bytes
 from harness.studies import marked_study, send, task_of, with_edited_rubric, write_pairs
 from tests.commands import Run
 
+pytestmark = pytest.mark.journey
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -18,6 +18,8 @@ from evenhand.study.settings.study_toml import change_config, read_config
 from harness.studies import marked_study
 from tests.commands import python
 
+pytestmark = pytest.mark.journey
+
 SECRET = "sk-SECRET0MARK-0123456789"
 TAKEN = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_ORG_ID", "MY_KEY"),

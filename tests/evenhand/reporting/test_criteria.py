@@ -51,6 +51,7 @@ def by_hand(table: pd.DataFrame, *, clip: bool = True) -> dict[tuple[str, str], 
     return {key: min(max(score, 0.0), 1.0) if clip else score for key, score in scores.items()}
 
 
+@pytest.mark.journey
 def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
     table = labelled_criteria()
     dataset = from_table(table, ScaleOptions())

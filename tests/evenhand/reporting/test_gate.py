@@ -204,6 +204,7 @@ def test_what_is_frozen_are_labels_and_what_they_mean_and_nobody_is_named(first)
     assert (again.n_units, again.n_people) == (150, 2)
 
 
+@pytest.mark.journey
 def test_labels_come_back_as_they_were(first, table, grades):
     """Quotes, commas and line breaks in a unit's name are none of CSV's."""
     named = [each.assign(unit_id='a "b",\n' + each["unit_id"]) for each in (table, grades)]
@@ -237,6 +238,7 @@ def test_units_that_were_not_asked_again_have_no_answer(first, grades):
     assert "no label on 33% of the items that it answered (absent 50)" in found.sentence
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("change", "says"),
     [

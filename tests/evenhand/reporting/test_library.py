@@ -142,6 +142,7 @@ def test_settings_and_units_beside_are_those_of_the_command(labels, file, tmp_pa
         eh.check(bare, **THREE, units=own[:-1])
 
 
+@pytest.mark.journey
 def test_raters_who_are_not_named_are_left_out_and_without_graders_there_is_no_verdict(
     labels, file
 ):
@@ -204,6 +205,7 @@ def test_probabilities_are_normalised_with_the_labels():
     assert rates.set_index("rater_a").loc["gpt", "estimate"] == 1  # all are 0.75 for n
 
 
+@pytest.mark.journey
 def test_other_names_are_understood_or_suggested(file):
     table = eh.read(file).rename(columns={"unit_id": "item", "rater_id": "annotator"})
     one, other = (eh.check(each, resamples=10).verdicts for each in (table, file))

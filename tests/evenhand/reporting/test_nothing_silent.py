@@ -21,6 +21,8 @@ from evenhand.study import open_study
 from tests.cases import one_in
 from tests.commands import python
 
+pytestmark = pytest.mark.journey
+
 ITEMS = 120
 WHO = {"human": ["ann", "ben"], "model": "gpt"}
 

@@ -123,6 +123,7 @@ def by_hand(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.journey
 def test_a_file_written_by_hand(by_hand, run):
     """A scale is enough; `check` says in one line that it read it."""
     told = run.ok("check", by_hand, "--out", by_hand.parent / "out").splitlines()
@@ -236,6 +237,7 @@ def test_a_reader_sees_names_and_a_machine_ids(named: Path, run: Run) -> None:
         assert verdict == same
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("grader", "rubric"), one_in(3, [LONG, NAMES[LONG]], ["refusal", NAMES["refusal"]])
 )

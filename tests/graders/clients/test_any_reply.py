@@ -184,6 +184,7 @@ def test_a_hostile_response_stays_inside_its_fence(text: str) -> None:
     assert [turn["role"] for turn in chat["messages"]] == ["system", "user"]
 
 
+@pytest.mark.journey
 def test_an_obedient_grader_is_not_steered(bench: Bench) -> None:
     bench.script = _obedient
     texts = {"response": lambda pair, side: HOSTILE[pair - 1]}

@@ -125,6 +125,7 @@ def cloud(request: pytest.FixtureRequest, bench: Bench, monkeypatch) -> str:
     return name
 
 
+@pytest.mark.journey
 def test_a_cloud_grades_and_its_credentials_go_nowhere_else(bench, cloud, server):
     def echo(call: Call) -> Reply:
         secrets = json.dumps(dict(call.headers))
@@ -182,6 +183,7 @@ def test_credentials_that_are_no_token_need_the_clouds_own_library(
         grade(marked_study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("cloud", ["bedrock"], indirect=True)
 def test_a_request_is_signed_with_aws_credentials(bench: Bench, cloud: str, monkeypatch) -> None:
     if find_spec("boto3") is None:

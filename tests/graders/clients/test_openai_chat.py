@@ -159,6 +159,7 @@ REFUSED = {
 NO_LOGPROBS = error(400, "logprobs is not supported")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("refuses", "method", "lessons", "taught"),
     [
@@ -187,6 +188,7 @@ def test_a_server_teaches_once_not_per_request(bench, refuses, method, lessons, 
     assert set(study.ratings()["prob_method"]) == {method}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("times", [1, 2, 9])
 def test_a_refusal_after_probabilities_is_asked_again_then_counted(bench, times):
     asked: list[Call] = []
@@ -247,6 +249,7 @@ def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_batch(bench
     assert (len(bench.batches.calls), len(bench.calls)) == (6, 3 + 1)
 
 
+@pytest.mark.journey
 def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(bench: Bench, run: Run) -> None:
     asked: list[str] = []
 
@@ -267,6 +270,7 @@ def without_reasoning(call: Call) -> Reply:
     return answer(call) if is_off else completion(call.choice)
 
 
+@pytest.mark.journey
 def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(bench):
     """An alias says nothing of its model, and no refusal does."""
     bench.script, study = without_reasoning, bench.study(pairs=3)

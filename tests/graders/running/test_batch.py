@@ -24,6 +24,8 @@ from tests.graders.bench import Bench
 from tests.graders.grading import decided, grade, rows
 from tests.graders.killing import dying
 
+pytestmark = pytest.mark.journey
+
 
 def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
     return grade(study, [grader], batch=True, **options)

@@ -123,6 +123,7 @@ def test_what_no_question_can_pass_stops_the_grader_at_once(bench, status, grade
     assert named.get(status, variable) in sentence
 
 
+@pytest.mark.journey
 def test_a_key_that_is_revoked_on_the_way_keeps_what_has_come(bench: Bench) -> None:
     bench.script = lambda call: answer(call) if len(bench.calls) <= 4 else error(401)
     study = bench.study(pairs=5)

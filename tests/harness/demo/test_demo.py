@@ -181,6 +181,7 @@ def test_hedging_and_refusal_show_in_the_text(texts: pd.DataFrame) -> None:
     assert (listed == (texts["refusal"] == "2")).all()
 
 
+@pytest.mark.journey
 def test_unknown_prompts_rubrics_and_labels_are_refused(demo, rubrics, pairs):
     foreign = pairs.head(3).copy()
     foreign.loc[foreign.index[1], "prompt_a"] = "Argue for tabs over spaces."

@@ -218,6 +218,7 @@ def test_each_wrong_password_doubles_the_wait(guarded, clock, name):
     assert "try again in 10 minutes" in tries(guarded, name, FOREIGN)
 
 
+@pytest.mark.journey
 def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(guarded, clock):
     for _ in range(3):  # a right password ends the count of wrong ones
         for _ in range(access.PAIR.free - 1):
@@ -232,6 +233,7 @@ def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(guarded, 
     assert tries(guarded, "lea", HOME, PASSWORD) == "lead"
 
 
+@pytest.mark.journey
 def test_one_address_at_many_accounts_is_slowed(guarded, clock):
     free = access.ADDRESS.free
     found = [tries(guarded, f"name{number}", FOREIGN) for number in range(free + 20)]

@@ -151,6 +151,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session):
     assert len(sheets[True]) == 4
 
 
+@pytest.mark.journey
 def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session):
     study = make_session(**CHECKED)
     desk = AnnotationDesk(study)
@@ -591,6 +592,7 @@ def test_a_renewed_lease_keeps_the_order_of_what_is_in_view_and_what_comes(make_
     assert desk.sheet_ahead("r1", sheet).tasks[0].task_id == ahead.tasks[0].task_id
 
 
+@pytest.mark.journey
 def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_study):
     repeats = {"repeat_share": 0.5, "repeat_gap": 6}
     own = AnnotationDesk(make_study(pairs=20, rubrics=["even-handedness"], annotation=repeats))
@@ -1038,6 +1040,7 @@ def test_a_day_begins_at_midnight_where_the_study_says():
             SessionSettings(time_zone=name)
 
 
+@pytest.mark.journey
 def test_a_day_ends_after_the_unit_at_hand_and_only_where_more_is_left(make_session):
     desk = AnnotationDesk(make_session("[session]\nanswers_per_day = 3\n", pairs=2))
     held = task_of(desk, "r1")

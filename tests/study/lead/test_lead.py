@@ -32,6 +32,8 @@ from harness.studies import (
     work_through,
 )
 
+pytestmark = pytest.mark.journey
+
 
 @pytest.fixture
 def eight(make_study):

@@ -439,6 +439,7 @@ def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session):
     assert study.ratings().groupby("rater_id").size().to_dict() == {first: 5, second: 7}
 
 
+@pytest.mark.journey
 def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     study = make_session(pairs=3, raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)

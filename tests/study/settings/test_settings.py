@@ -309,6 +309,7 @@ def test_a_setting_that_went_is_accepted_as_it_was_written_and_named_otherwise(k
         assert fault_of(raised.value).endswith(f"{name} was removed: {sentence}; delete it")
 
 
+@pytest.mark.journey
 def test_the_settings_load_neither_a_store_nor_a_table():
     script = "import sys, evenhand.study.settings.analysis\n"
     script += "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"

@@ -358,6 +358,7 @@ def test_ratings_go_out_and_come_in_again(make_study, tmp_path):
     assert one.equals(two)
 
 
+@pytest.mark.journey
 def test_imported_ratings_must_fit_the_study(make_study):
     study = make_study()
     said = {"unit_id": first_unit(study), "rubric": "refusal", "rater_id": "r"}
@@ -472,6 +473,7 @@ def paid(model: str, tokens: tuple[int, int, int], usd: float | None = None) -> 
     return facts if usd is None else facts | {"cost_usd": usd}
 
 
+@pytest.mark.journey
 def test_attempts_add_up(make_study, database):
     store = make_study(**database).store
     low = paid("m-2", (100, 7, 50), 0.5) | {"low_mass": True}
