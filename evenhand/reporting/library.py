@@ -355,9 +355,9 @@ def plan(
     `strictness` and `power` (see `Assumptions`). With labels as `check` takes them, and its
     keywords, it says how many more decide. The result has its `tables` as DataFrames.
 
-    >>> found = plan(agreement=0.9, prevalence=0.3)
-    >>> found.tables["sizes"].columns.tolist()[:4]
-    ['pairs', 'half_width', 'these', 'like_3']
+    >>> found = plan(statistic="mean", half_width=0.05)
+    >>> found.tables["sizes"]["labelled"].tolist()
+    [384, 260, 224, 206, 196]
     """
     wanted = Wanted(statistic, half_width)
     named = {field.name for field in fields(Assumptions)}
