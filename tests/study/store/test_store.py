@@ -30,17 +30,34 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.sessions import raters_to_split_by
 from evenhand.study.settings.study_toml import BackgroundQuestion
 from evenhand.study.store.database import Database, check_store
-from evenhand.study.store.grades import AttackedGrade, GradeAttempt
+from evenhand.study.store.grades import AttackedGrade, GradeAttempt, tried_rater
 from evenhand.study.store.logs import decisions, replies
-from evenhand.study.store.schema import grades, labels, meta, threshold_events, told_totals
-from evenhand.study.store.store import TOTALS_COLUMNS, Store, grade_totals, models_that_answered
+from evenhand.study.store.schema import (
+    answer_details,
+    grades,
+    labels,
+    meta,
+    threshold_events,
+    told_totals,
+)
+from evenhand.study.store.store import (
+    TOTALS_COLUMNS,
+    Event,
+    Store,
+    given_back,
+    grade_totals,
+    marks_on,
+    models_that_answered,
+)
 from evenhand.study.tables.formats import pieces_of, read_table, write_table
 from evenhand.study.tables.ratings import (
     ATTACKED_COLUMNS,
     RATINGS_COLUMNS,
+    Mark,
     attacked_text,
     read_attacked,
     validate_ratings,
+    written_marks,
 )
 from evenhand.study.trust import confirm
 from evenhand.study.workspace import StoreState, store_state
@@ -338,6 +355,136 @@ def test_responses_come_later_and_never_change(make_study):
         study.store.add_responses(frame.assign(response="other"))
     assert len(study.units()) == 5 + 3
     assert study.store.texts_of([("p0001", "s")])["p0001", "s"][1] == {"a": "text", "b": "text"}
+
+
+def test_a_study_counts_its_sample_responses_and_texts(make_study):
+    study = make_study(pairs=3, rubrics=["refusal"])
+    store, rubric = study.store, study.rubrics["refusal"]
+    assert store.size() == (3, 12)
+    assert store.pairs().columns[:2].tolist() == ["pair_id", "sample_position"]
+    label_all(AnnotationDesk(study), "ann", most=2)
+    unit = first_unit(study)
+    store.add_grades([attempt(unit, label="1", rubric_hash=rubric.hash), attempt(unit, label="1")])
+    tried = tried_rater("g", rubric.hash)
+    store.add_grades([attempt(unit, rater_id=tried, label="1", rubric_hash=rubric.hash)])
+    assert store.text_versions() == {("refusal", rubric.hash): 3, ("refusal", "h"): 1}
+
+
+def test_a_writer_has_the_store_until_it_is_done_and_a_reader_has_not(make_study):
+    study = make_study()
+    other = sqlite3.connect(study.folder / "study.db", timeout=0, isolation_level=None)
+    with study.store.read():
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    with study.store.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("BEGIN IMMEDIATE")
+    other.close()
+
+
+def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_a_label(make_study):
+    store = make_study().store
+    by_logprobs = {"label": "1", "prob_method": "logprobs"}
+    store.add_grades(
+        [
+            attempt("a", **by_logprobs),
+            attempt("b", label="1"),
+            attempt("c", unscored_reason="refusal"),
+            attempt("d", rater_id="plain", label="1"),
+        ]
+    )
+    asked = "g", "refusal", ["h"]
+    assert {unit for unit, *_ in store.finished_grades(*asked)} == {"a", "b", "c"}
+    assert {unit for unit, *_ in store.finished_grades(*asked, labelled_only=True)} == {"a"}
+    plain = store.finished_grades("plain", "refusal", ["h"], labelled_only=True)
+    assert plain == {("d", "", 0)}  # a grader without any probabilities lacks none
+
+
+def test_a_place_is_given_back_until_the_rater_is_readmitted():
+    released = Event("released", {"reason": "returned"}, "")
+    answered, readmitted = Event("finished", {}, ""), Event("readmitted", {}, "")
+    assert given_back([]) == given_back([answered]) == ""
+    assert given_back([released, answered]) == "returned"
+    assert given_back([released, readmitted]) == ""
+    assert given_back([released, readmitted, released]) == "returned"
+
+
+def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
+    study = make_study(rubrics=["refusal"])
+    unit = first_unit(study)
+    label_all(AnnotationDesk(study), "ann", most=1)
+    (key,) = {("refusal", labelled) for labelled in study.ratings()["unit_id"]}
+    mark = Mark("response", 0, 3)
+    assert marks_on(study.store, [key]) == {}
+    with study.store.write() as connection:
+        repeated = sa.select(labels).where(labels.c.rater_id == "ann")
+        row = connection.execute(repeated).mappings().one()
+        again = {**row, "event_id": None, "submit_id": "again", "draw": 1}
+        connection.execute(sa.insert(labels), [again])
+        for submit_id, marks in ((row["submit_id"], (mark,)), ("again", (Mark("response", 4, 6),))):
+            event = {"display": "text", "evidence": written_marks(marks)}
+            known = sa.update(answer_details).where(answer_details.c.submit_id == submit_id)
+            if not connection.execute(known.values(event)).rowcount:
+                connection.execute(sa.insert(answer_details), {"submit_id": submit_id, **event})
+    assert marks_on(study.store, [key]) == {key: [("ann", mark)]}
+    assert marks_on(study.store, [("hedging", unit)]) == {}
+
+
+def test_whole_pairs_of_responses_are_taken_once(make_study):
+    study = make_study(responses=None)
+    log = replies.ResponseLog(study.store)
+    texts = [("p0001", "a"), ("p0001", "b"), ("p0002", "a")]
+    log.append(
+        [
+            replies.ResponseAttempt(subject="s", pair_id=pair, side=side, response="text")
+            for pair, side in texts
+        ]
+    )
+    log.append(
+        [replies.ResponseAttempt(subject="s", pair_id="p0002", side="b", unscored_reason="refusal")]
+    )
+    assert log.answered("s") == set(texts)
+    assert [log.add_whole_pairs("s") for _ in range(2)] == [2, 0]
+    assert study.store.size()[1] == 2
+
+
+def test_files_that_a_lead_changes_are_noted_by_name(make_study):
+    store = make_study().store
+    decisions.note_settings(store, "seed = 1")
+    changed = {"study.toml": ("seed = 2", "seed 1 -> 2"), "consent.md": ("Yes?", "a text")}
+    with store.write() as connection:
+        decisions.note_files(connection, "ada", changed)
+    decisions.note_settings(store, "seed = 2")  # known: the page that wrote it has noted it
+    noted = decisions.acts(store)
+    assert noted[["kind", "about", "done_by"]].values.tolist() == [
+        ["file", "consent.md", "ada"],
+        ["settings", "study.toml", "ada"],
+        ["settings", "study.toml", ""],
+    ]
+    assert noted.loc[0, "detail"] == "a text"
+    assert noted.loc[1, "detail"].endswith(" seed 1 -> 2")
+
+
+def test_a_grader_to_improve_is_noted_once_and_another_beside_it(make_study):
+    store = make_study().store
+    for grader, is_new in (("g", True), ("g", False), ("h", True)):
+        decisions.note_old(store, "refusal", grader, is_new=is_new, done_by="lead")
+    assert decisions.graded_here_first(store, "refusal") == {"g", "h"}
+    assert len(decisions.acts(store)) == 0
+
+
+def test_a_pair_counts_as_labelled_by_people_alone(make_study):
+    study = make_study(rubrics=["refusal"])
+    store, sample = study.store, study.store.sample()
+    assert decisions.inclusion_so_far(store) == {}
+    chances = dict.fromkeys(sample, 0.6)
+    store.extend_sample(sample, (), [{"by": "chance", "chances": chances, "taken": sample}])
+    store.add_grades(
+        [attempt(unit, label="1") for unit in study.rubric_units(study.rubrics["refusal"])]
+    )
+    assert decisions.inclusion_so_far(store) == chances  # nobody has labelled: all of the wave
+    label_all(AnnotationDesk(study), "ann", most=1)
+    share = 0.6 / len(sample)
+    assert decisions.inclusion_so_far(store) == pytest.approx(dict.fromkeys(sample, share))
 
 
 @pytest.mark.slow
