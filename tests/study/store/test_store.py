@@ -165,6 +165,7 @@ def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
         Store.connect("other.db", folder)
     assert not (folder / "other.db").exists()
     made = Store.connect("other.db", folder, create=True)
+    assert (folder / "other.db").stat().st_mode & 0o777 == 0o600
     made.create_tables()
     with pytest.raises(InputError, match="holds a study already"):
         made.create_tables()
@@ -182,6 +183,12 @@ def test_a_password_from_the_environment_goes_only_where_the_operator_says(folde
         check_store("postgresql://ann@db/x", folder)
     confirm("postgresql://ann@db/x")
     check_store("postgresql://ann@db/x", folder)
+    with pytest.raises(InputError, match="PGPASSWORD"):
+        Database.connect(f"postgresql://ann@{PORT}/x", folder)
+    with pytest.raises(StoreAway):  # who makes a store there has said where
+        Database.connect(
+            f"postgresql://ann@{PORT}/x", folder, create=True, patience=1
+        ).schema_version()
 
 
 def test_nobody_waits_for_long_behind_a_thread_that_waits(folder):
