@@ -405,11 +405,6 @@ class Coded:
         steps = MOST_POINTS_OF_GRID - 1
         return np.rint(at * steps).astype(np.intp), np.arange(steps + 1) / steps
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of a table of two raters."""
-        return 11 + 2 * len(self.grid[1]) if self.is_number else self.q**2
-
     @cached_property
     def sides(self) -> Array:
         """Terms that each category adds to a side of a table, (q, width): one of q, or for a number
@@ -420,7 +415,7 @@ class Coded:
     @property
     def width(self) -> int:
         """Number of rows and columns of a table of two raters."""
-        return 3 if self.is_number else self.q
+        return len(self.sides.T)
 
     def spread(self, codes: Integers) -> Array:
         """Return what labels (...) add to a side of a table, (..., width): zeros where missing."""
