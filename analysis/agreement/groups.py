@@ -65,7 +65,7 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     which with equal numbers is Fleiss 1971. Numbers have Krippendorff's alpha alone.
     """
     if coded.is_number:
-        sides, q = coded.sides, coded.width
+        sides, q = coded.sides, coded.sides.shape[1]
         squares = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
         sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
         pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ squares

@@ -199,10 +199,8 @@ def listed_raters(coded: Coded) -> tuple[int, ...]:
     """Return the raters whose pairs have rows of their own: all where they are few, else the
     graders, which are few even where humans are many.
     """
-    for raters in (tuple(range(len(coded.raters))), coded.members("model")):
-        if len(raters) <= MAX_LISTED_RATERS:
-            return raters
-    return ()
+    groups = tuple(range(len(coded.raters))), coded.members("model")
+    return next((raters for raters in groups if len(raters) <= MAX_LISTED_RATERS), ())
 
 
 def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
@@ -639,15 +637,14 @@ def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> 
         counts, codes = view.count(units), coded.codes[:, grader]
         is_constant = len(np.unique(codes[units])) == 1
         overlap = Overlap.of(coded, resamples, people, units)
-        few = f"fewer than {MIN_SHARED_UNITS} items" if counts[0] < MIN_SHARED_UNITS else ""
         for name, mean in means_with(overlap, codes, resamples, statistics).items():
-            constant = is_constant and entry_for(name).own_margins
-            view.add(
-                prefix + name,
-                mean.values,
-                counts,
-                undefined=mean.undefined,
-                a="humans",
-                b=coded.raters[grader],
-                note=join_notes(Remark("constant_rater") if constant else "", mean.note, few),
-            )
+            has_remark = is_constant and entry_for(name).own_margins
+            remark = Remark("constant_rater") if has_remark else ""
+            note = join_notes(remark, mean.note, few_units_note(counts))
+            about = About(a="humans", b=coded.raters[grader], note=note)
+            view.add(prefix + name, mean.values, counts, undefined=mean.undefined, **about)
+
+
+def few_units_note(counts: tuple[int, int]) -> str:
+    """Return a note on fewer than 30 units, from `counts` (units, clusters)."""
+    return f"fewer than {MIN_SHARED_UNITS} items" if counts[0] < MIN_SHARED_UNITS else ""

@@ -392,9 +392,8 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     block = np.zeros(len(part), dtype=np.intp)
     distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)
     n_parts = int(part.max(initial=0)) + 1
-    pieces, first, piece = np.unique(
-        cluster * n_parts + part, return_index=True, return_inverse=True
-    )
+    key = cluster * n_parts + part
+    pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
     within = is_split.any() and (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
     if within:

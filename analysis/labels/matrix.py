@@ -412,14 +412,9 @@ class Coded:
         """
         return number_sides(self.values) if self.is_number else np.eye(self.q)
 
-    @property
-    def width(self) -> int:
-        """Number of rows and columns of a table of two raters."""
-        return len(self.sides.T)
-
     def spread(self, codes: Integers) -> Array:
         """Return what labels (...) add to a side of a table, (..., width): zeros where missing."""
-        return np.asarray(np.vstack([self.sides, np.zeros(self.width)])[codes])
+        return np.asarray(np.vstack([self.sides, 0.0 * self.sides[:1]])[codes])
 
     @property
     def q(self) -> int:

@@ -28,6 +28,7 @@ from evenhand.analysis.agreement.pairs import (
     KappaMeans,
     add_humans_rows,
     deciding_kappa,
+    few_units_note,
     measurement_of,
 )
 from evenhand.analysis.bootstrap.intervals import Interval
@@ -42,7 +43,6 @@ from evenhand.analysis.types import Array, Codes, DataFrame, Labels
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 
-FEW_UNITS = 30
 SIDE_KAPPA = "side_kappa"
 MIN_GAIN = 0.1
 """Gain of kappa within sides over that across them below which it is of no practical interest."""
@@ -71,7 +71,7 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
         if row["statistic"] in main:
             interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
             counts = row["n_units"], row["n_clusters"]
-            notes = join_notes(_few_units_note(counts), note)
+            notes = join_notes(few_units_note(counts), note)
             about = About(a=row["rater_a"], b=row["rater_b"], at=at, note=notes)
             view.add(row["statistic"], interval, counts, **about)
 
@@ -104,7 +104,7 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
             difference = ratio(agreed, size) - ratio(*rest)
             for code, value in enumerate(column.values):
                 units = view.count(inside[:, code] & (is_compared[:, k] > 0))
-                note = join_notes(_few_units_note(units), column_notes[code][k])
+                note = join_notes(few_units_note(units), column_notes[code][k])
                 about = About(a="humans", b=coded.raters[grader], note=note)
                 out, reason = view.on(coded.part(f"{column.name}={value}")), NO_UNITS
                 out.add("slice_difference", difference[:, code], units, reason=reason, **about)
@@ -312,11 +312,6 @@ def add_other_cluster_rows(view: RatedView) -> None:
         add_main_rows(View.of(view.rows, coded, resamples), at=f"cluster={column}")
 
 
-def _few_units_note(counts: tuple[int, int]) -> str:
-    """Return a note on fewer than 30 units, from `counts` (units, clusters)."""
-    return f"fewer than {FEW_UNITS} items" if counts[0] < FEW_UNITS else ""
-
-
 def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add performance by group for every grader and column, against the majority of humans.
 
@@ -342,7 +337,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                 if units.any():
                     tables[part] = units, view.sums(cells * units[:, None]).reshape(-1, q, q)
             for part, (units, table) in tables.items():
-                about["note"], out = _few_units_note(view.count(units)), view.on(coded.part(part))
+                about["note"], out = few_units_note(view.count(units)), view.on(coded.part(part))
                 out.add(BALANCED, c.balanced_accuracy(table), units, reason=NO_UNITS, **about)
             for part, (units, table) in tables.items() if len(tables) > 1 else ():
                 rest = c.balanced_accuracy(whole - table)

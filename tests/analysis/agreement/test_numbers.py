@@ -266,10 +266,7 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
     )
     assert found == pytest.approx(expected, abs=1e-12)
     # The form by which verdicts are bounded gives the same.
-    sums = (
-        overlap.sums_with_rater(codes[:, -1]).sum(axis=0),
-        overlap.sums_among().sum(axis=0),
-    )
+    sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
     assert [float(kappas_of(each, apart)[0]) for each in sums] == pytest.approx(expected, abs=1e-12)
 
 
@@ -286,10 +283,7 @@ def test_a_third_label_on_disagreement_counts_as_any_of_the_differing_pairs():
     resamples = Resamples(np.ones(80), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"))
     expected = by_hand(coded, np.arange(80), 1.0 - np.eye(3), tie_breaks=True)
-    sums = (
-        overlap.sums_with_rater(codes[:, -1]).sum(axis=0),
-        overlap.sums_among().sum(axis=0),
-    )
+    sums = overlap.sums_with_rater(codes[:, -1]).sum(axis=0), overlap.sums_among().sum(axis=0)
     found = [float(kappas_of(each, 1.0 - np.eye(3))[0]) for each in sums]
     assert found == pytest.approx(expected, abs=1e-12)
     plain = by_hand(coded, np.arange(80), 1.0 - np.eye(3))
