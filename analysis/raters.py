@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.numbers import AGREEMENT
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, measurement_of
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, one_version
@@ -172,10 +171,7 @@ class People:
     @cached_property
     def weights(self) -> Array:
         """Agreement weights (categories, categories) of the kappa that decides."""
-        view = self.view
-        if view.is_number:
-            return AGREEMENT
-        return c.agreement_weights(view.q, "identity" if view.level == "nominal" else view.ordered)
+        return measurement_of(self.view).agreement_weights
 
     def against_others(self, rater: str) -> AgainstOthers | None:
         """Compare the rater with the others; None where they share no unit."""

@@ -9,10 +9,10 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Chance, Deciding, Interval, kind_of, widened
+from evenhand.analysis.bootstrap.intervals import Chance, Deciding, Interval, widened
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
-from evenhand.analysis.statistics import Note, Remark, Remarks, join_notes, says, text_of
+from evenhand.analysis.statistics import Note, Remark, Remarks, entry_for, join_notes, says, text_of
 from evenhand.analysis.types import DataFrame
 
 BASELINES = ("baseline:constant", "baseline:random")
@@ -123,15 +123,16 @@ class ResultRows:
             raise ValueError(f"two results rows share the key {key}")
         # The kappa of a baseline, or of a rater who only uses one category, is always 0.
         alone = rater_b in BASELINES or says(join_notes(note), "constant_rater")
-        if not (alone and kind_of(statistic) == "coefficient"):
+        kind = entry_for(statistic).kind
+        if not (alone and kind == "coefficient"):
             chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
             apart = 0.0 if chance is None else chance.disagreement(statistic)
             clusters = int(counts[1] / self.heaviest)  # as if all had the largest weight
-            interval = widened(interval, clusters, kind_of(statistic), apart)
+            interval = widened(interval, clusters, kind, apart)
             # Where resamples have too few labels of the rarer kind to be trusted (see
             # benchmarks/results/coverage-small.md). Verdicts check this themselves.
             rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
-            of_chance = kind_of(statistic) in ("coefficient", "difference")
+            of_chance = kind in ("coefficient", "difference")
             decides = deciding is not None and not math.isnan(deciding.alpha)
             if rarer < FEW_RARER and of_chance and not decides and not math.isnan(interval.low):
                 few = Remark("few_rarer", (rarer,))

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval, Reach, kind_of, share_interval
+from evenhand.analysis.bootstrap.intervals import Interval, Reach, share_interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import Parts
 from evenhand.analysis.labels.encoding import Readings
@@ -17,7 +17,7 @@ from evenhand.analysis.labels.matrix import Coded, LabelMatrix, UnitFacts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.statistics import Note, Reason, Remark
+from evenhand.analysis.statistics import Note, Reason, Remark, entry_for
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask, Numbers
 
 Counts = tuple[int, int]
@@ -119,7 +119,7 @@ class Writer:
         if isinstance(figure, np.ndarray):
             drawn, why = self.resamples, reason or "no_variation"
             interval = drawn.interval(figure, counts[1], reason=why, undefined=undefined)
-            if kind_of(statistic) == "share":
+            if entry_for(statistic).kind == "share":
                 interval = share_interval(interval, figure[1:], *counts, reach)
         elif isinstance(figure, Interval):
             interval = figure

@@ -29,7 +29,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.people.disagreements import ALPHA as AGREEMENT
-from evenhand.analysis.people.disagreements import DIFFERENCE, LEAST, add_trial_rows, moved
+from evenhand.analysis.people.disagreements import DIFFERENCE, MIN_TRIAL, add_trial_rows, moved
 from evenhand.analysis.request import Request, TriedWording
 from evenhand.analysis.results import ResultRows
 from evenhand.study.settings.analysis import AnalysisSettings
@@ -204,7 +204,7 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
     wrong = [
         n / each.runs
         for cell, each in found.items()
-        if not cell.gain and cell.pairs // 2 >= LEAST
+        if not cell.gain and cell.pairs // 2 >= MIN_TRIAL
         for n in (each.better, each.worse)
     ]
     passed = sum(share <= bound for share in wrong)
@@ -222,7 +222,7 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             f"and each passes up to {bound:.1%}: nominally {ALPHA:.1%}, and two Monte Carlo "
             f"standard errors above. {passed} of {len(wrong)} pass; the worst is "
             f"{max(wrong, default=0):.3f}. "
-            f"With fewer than {LEAST} pairs under a wording nothing is decided.",
+            f"With fewer than {MIN_TRIAL} pairs under a wording nothing is decided.",
             "",
             "| generator | share of the first option | gain | pairs | better | worse | mean "
             "difference |",

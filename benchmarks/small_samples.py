@@ -25,8 +25,9 @@ from benchmarks.coverage import (
     true_values,
 )
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.bootstrap.intervals import Chance, kind_of, widened
+from evenhand.analysis.bootstrap.intervals import Chance, widened
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.statistics import entry_for
 
 OUT = RESULTS / "coverage-small.md"
 SEED = 20231206
@@ -73,7 +74,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Ta
         drawn = Resamples(np.ones(cell.pairs), resamples, rng)
         chances = _chances(codes)
         for statistic, values in replicates(codes, drawn, clusters).items():
-            kind, apart = kind_of(ROWS[statistic]), chances[statistic]
+            kind, apart = entry_for(ROWS[statistic]).kind, chances[statistic]
             found = widened(drawn.interval(values, cell.pairs), cell.pairs, kind, apart)
             given = not np.isnan(found.low)
             tally = tallies.setdefault(Key(cell, statistic), Tally())

@@ -43,6 +43,8 @@ from evenhand.analysis.statistics import Reason
 from evenhand.analysis.types import Array, Codes, Column, Mask, Numbers
 
 Weights = Literal["identity", "linear", "quadratic"]
+PairStatistic = Callable[[Array], Array]
+"""A statistic (...) of two raters from their tables (..., q, q), or of numbers (..., cells)."""
 Chance = Callable[[Array, Array], Array]
 """Agreement by chance (...) from mean shares of the categories (..., q) and agreement weights
 (q, q)."""
@@ -122,9 +124,10 @@ def cohen_kappa(
     >>> round(result.estimate, 3), round(result.low, 2), result.n_clusters
     (0.7, 0.0, 10)
     """
-    matrix, given = agreement_weights(len(categories), weights), (categories, clusters, bootstrap)
-    by_weights = partial(kappas, weights=matrix), matrix
-    result, table = _agreement_of_two((first, second), *given, *by_weights)
+    matrix = agreement_weights(len(categories), weights)
+    labels, statistic = (first, second), partial(kappas, weights=matrix)
+    options = categories, clusters, bootstrap
+    result, table = _agreement_of_two(labels, *options, statistic, matrix)
     se, se_null = _kappa_errors(table, matrix)
     return replace(result, se=se, se_null=se_null)
 
@@ -146,8 +149,9 @@ def scott_pi(
     >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
     0.314
     """
-    given, statistic = (categories, clusters, bootstrap), partial(corrected, chance=scott_chance)
-    return _agreement_of_two((first, second), *given, statistic, np.eye(len(categories)))[0]
+    labels, statistic = (first, second), partial(corrected, chance=scott_chance)
+    options = categories, clusters, bootstrap
+    return _agreement_of_two(labels, *options, statistic, np.eye(len(categories)))[0]
 
 
 def fleiss_kappa(
@@ -275,13 +279,14 @@ def krippendorff_alpha(
     """
     values, q = category_values(categories, level), len(categories)
     group = _Group.of(labels, categories, clusters, bootstrap)
-    together = group.sums(coincidences(group.counts).reshape(len(group.counts), -1))
-    together = together.reshape(-1, q, q)
-    apart = np.subtract.outer(values, values) ** 2
-    metric = 1.0 - apart / max(float(apart.max()), 1.0)
-    matrix = np.eye(q) if level == "nominal" else metric
-    shares = together[0].sum(axis=0) / max(float(together[0].sum()), 1.0)
-    return group.agreement(alpha(together, level, values), apart=1.0 - shares @ matrix @ shares)
+    unit_pairs = coincidences(group.counts).reshape(len(group.counts), -1)
+    matrices = group.sums(unit_pairs).reshape(-1, q, q)
+    squares = np.subtract.outer(values, values) ** 2
+    metric = 1.0 - squares / max(float(squares.max()), 1.0)
+    weights = np.eye(q) if level == "nominal" else metric
+    shares = matrices[0].sum(axis=0) / max(float(matrices[0].sum()), 1.0)
+    disagreement = 1.0 - shares @ weights @ shares
+    return group.agreement(alpha(matrices, level, values), chance_disagreement=disagreement)
 
 
 def observed_agreement(
@@ -301,7 +306,7 @@ def observed_agreement(
     """
     group = _Group.of(labels, categories, clusters, bootstrap)
     agreed = agreeing_shares(group.counts, np.eye(len(categories)))
-    return group.agreement(ratio(*group.sums(agreed, group.several).T))
+    return group.agreement(ratio(*group.sums(agreed, group.pairable).T))
 
 
 def specific_agreement(
@@ -321,16 +326,16 @@ def specific_agreement(
     >>> first = [1] * 90 + [0] * 10
     >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
     >>> result = specific_agreement(list(zip(first, second)), categories=[1, 0])
-    >>> [round(each.estimate, 3) for each in result.values()]
+    >>> [round(agreement.estimate, 3) for agreement in result.values()]
     [0.914, 0.4]
     """
     group = _Group.of(labels, categories, clusters, bootstrap)
-    others = np.maximum(group.counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
-    sums = group.sums(group.counts * (group.counts - 1.0), group.counts * others)
-    result = ratio(*np.split(sums, 2, axis=1))
-    used = (group.counts > 0) & group.several[:, None]
+    n_others = np.maximum(group.counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
+    sums = group.sums(group.counts * (group.counts - 1.0), group.counts * n_others)
+    values = ratio(*np.split(sums, 2, axis=1))
+    is_used = (group.counts > 0) & group.pairable[:, None]
     return {
-        category: group.agreement(result[:, k], used[:, k], "category_not_used")
+        category: group.agreement(values[:, k], is_used[:, k], "category_not_used")
         for k, category in enumerate(categories)
     }
 
@@ -371,20 +376,21 @@ def intra_rater(
     >>> result.agreement, result.kappa
     (0.75, 0.5)
     """
-    codes, q = encode_labels(readings, categories), range(len(categories))
+    codes, code_range = encode_labels(readings, categories), range(len(categories))
     columns = codes.T.astype(object)
     columns[columns < 0] = None
-    pairs, agreed = {}, []
+    pairs, agreements = {}, []
     for a, b in combinations(range(len(columns)), 2):
-        two = columns[a], columns[b]
-        agreed.append(float(observed(confusion_matrix(*two, categories=q))))
+        labels = columns[a], columns[b]
+        agreements.append(float(observed(confusion_matrix(*labels, categories=code_range))))
         pairs[a, b] = cohen_kappa(
-            *two, categories=q, weights=weights, clusters=clusters, bootstrap=bootstrap
+            *labels, categories=code_range, weights=weights, clusters=clusters, bootstrap=bootstrap
         )
-    return IntraRater(_mean(agreed), _mean([kappa.estimate for kappa in pairs.values()]), pairs)
+    estimates = [kappa.estimate for kappa in pairs.values()]
+    return IntraRater(_mean_of_defined(agreements), _mean_of_defined(estimates), pairs)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean_of_defined(values: Sequence[float]) -> float:
     defined = [value for value in values if not np.isnan(value)]
     return float(np.mean(defined)) if defined else np.nan
 
@@ -392,18 +398,16 @@ def _mean(values: Sequence[float]) -> float:
 def _tables_of_two(
     first: Any, second: Any, categories: Column[Hashable], clusters: Column[Hashable] | None = None
 ) -> Codes:
-    """Return two raters' table of counts in each cluster, (clusters, q, q); without clusters one
-    of all units.
-    """
+    """Return two raters' tables (clusters, q, q) of counts; one table if there are no clusters."""
     rows, columns = (encode_column(labels, categories) for labels in (first, second))
     same_length(rows, columns)
     cluster = np.zeros_like(rows, np.intp)
     if clusters is not None:
         cluster = cluster_codes(clusters, len(rows))
     # The first row and column are for missing labels: cheaper than selecting the units with both.
-    n, wide = int(cluster.max()) + 1, len(categories) + 1
-    cells = (cluster * wide + rows + 1) * wide + columns + 1
-    counts = np.bincount(cells, minlength=n * wide * wide).reshape(n, wide, wide)
+    n, width = int(cluster.max()) + 1, len(categories) + 1
+    cells = (cluster * width + rows + 1) * width + columns + 1
+    counts = np.bincount(cells, minlength=n * width * width).reshape(n, width, width)
     return counts[:, 1:, 1:]
 
 
@@ -421,20 +425,21 @@ def _agreement_of_two(
 ) -> tuple[Agreement, Array]:
     """Return a statistic of tables (..., q, q) that uses agreement weights (q, q), with its
     interval, and the table (q, q) of all units. Without clusters, units with the same two labels
-    are one cluster, which occurs as often.
+    are resampled as one cluster that occurs as often as there are such units.
     """
     tables = _tables_of_two(*labels, categories, clusters)
-    times = np.ones(len(tables), dtype=np.intp)
+    frequency = np.ones(len(tables), dtype=np.intp)
     if clusters is None and tables.any():
         counts, shape = tables.ravel(), tables.shape[1:]
         used = np.flatnonzero(counts)
         tables = np.eye(counts.size, dtype=np.intp)[used].reshape(-1, *shape)
-        times = counts[used]
-    table = np.tensordot(times, tables, axes=1).astype(float)
+        frequency = counts[used]
+    table = np.tensordot(frequency, tables, axes=1).astype(float)
     n = int(table.sum())
     if not n:
         return _no_pairable_units(), table
-    resamples, n_clusters = (bootstrap or Bootstrap()).draw(times), int(times @ tables.any((1, 2)))
+    n_clusters = int(frequency @ tables.any((1, 2)))
+    resamples = (bootstrap or Bootstrap()).draw(frequency)
     result = resamples.interval(statistic(resamples.totals(tables)), n_clusters)
     shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
     result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
@@ -446,8 +451,8 @@ class _Group:
     """Labels of a group of raters as counts of the categories (rows, q), with the cluster of each
     row, (rows,), and the resamples of these.
 
-    Without clusters, units with equal counts share one row, a cluster that occurs as often, so that
-    a million units cost no more than their few hundred patterns.
+    Without clusters, units with equal counts share one row, a cluster that occurs as often as there
+    are such units: a million units cost no more than their few hundred patterns.
     """
 
     counts: Array
@@ -464,14 +469,14 @@ class _Group:
     ) -> _Group:
         codes, draw = encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
         if clusters is None:
-            counts, times = count_patterns(codes, len(categories))
-            return cls(counts, np.arange(len(times)), draw(times))
+            counts, frequency = count_patterns(codes, len(categories))
+            return cls(counts, np.arange(len(frequency)), draw(frequency))
         cluster = cluster_codes(clusters, len(codes))
-        each_once = np.ones(int(cluster.max()) + 1)
-        return cls(count_labels(codes, len(categories)), cluster, draw(each_once))
+        frequency = np.ones(int(cluster.max()) + 1, dtype=np.intp)
+        return cls(count_labels(codes, len(categories)), cluster, draw(frequency))
 
     @property
-    def several(self) -> Mask:
+    def pairable(self) -> Mask:
         """True for the rows with two labels or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2)
 
@@ -485,35 +490,35 @@ class _Group:
         labels = self.counts.sum(axis=1, keepdims=True)
         agreed = agreeing_shares(self.counts, matrix)
         unit_shares = self.counts / np.maximum(labels, 1.0)
-        sums = self.sums(self.several, agreed, labels > 0, unit_shares)
+        sums = self.sums(self.pairable, agreed, labels > 0, unit_shares)
         shares = ratio(sums[:, 3:], sums[:, 2:3])
         expected = chance(shares, matrix)
         values = chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
-        return self.agreement(values, apart=1.0 - float(expected[0]))
+        return self.agreement(values, chance_disagreement=1.0 - float(expected[0]))
 
     def agreement(
         self,
         values: Array,
         chosen: Mask | None = None,
         reason: Reason = "no_variation",
-        apart: float | None = None,
+        chance_disagreement: float | None = None,
     ) -> Agreement:
         """Return estimate and interval from replicates (resamples,), over the rows `chosen`.
 
-        Without `chosen` these are the rows with several labels. `reason` explains an undefined
-        estimate. `apart` is the disagreement that a coefficient expects by chance; without it the
-        statistic is a share.
+        Without `chosen` these are the `pairable` rows. `reason` explains an undefined estimate.
+        `chance_disagreement` is the disagreement that a coefficient expects by chance; without it
+        the statistic is a share.
         """
-        if not self.several.any():
+        if not self.pairable.any():
             return _no_pairable_units()
-        held = self.several if chosen is None else chosen
-        n, n_clusters = self.resamples.count(self.clusters, held)
+        rows = self.pairable if chosen is None else chosen
+        n, n_clusters = self.resamples.count(self.clusters, rows)
         result = self.resamples.interval(values, n_clusters, reason=reason)
-        if apart is None:
+        if chance_disagreement is None:
             result = share_interval(result, values[1:], n, n_clusters)
             result = widened(result, n_clusters, "share")
         else:
-            result = widened(result, n_clusters, "coefficient", apart)
+            result = widened(result, n_clusters, "coefficient", chance_disagreement)
         return Agreement(**vars(result), n=n, n_clusters=n_clusters)
 
 
@@ -569,7 +574,7 @@ def marginals(tables: Array) -> tuple[Array, Array]:
 
 
 def observed(tables: Array, weights: Array | None = None) -> Array:
-    """Share of units on which two raters agree, weighted where weights (q, q) are given."""
+    """Share (...) of units on which two raters agree, from tables (..., q, q), or weighted."""
     if weights is None:
         agreed = np.trace(tables, axis1=-2, axis2=-1)
     else:  # the last axes first, as they lie in memory: along contiguous memory
@@ -579,7 +584,7 @@ def observed(tables: Array, weights: Array | None = None) -> Array:
 
 
 def kappas(tables: Array, weights: Array | None = None) -> Array:
-    """Cohen's kappa, or weighted kappa (Cohen 1960, 1968).
+    """Cohen's kappa (...) from tables (..., q, q), or weighted kappa (Cohen 1960, 1968).
 
     The same 85% agreement under imbalance (Feinstein & Cicchetti 1990, two tables):
 
@@ -594,8 +599,8 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
 
 
 def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Array:
-    """Observed agreement corrected for chance, to which the raters' mean marginal leads: Scott's pi
-    (1955), Gwet's AC1, with weights (q, q) his AC2 (2014, chapter 4), Brennan & Prediger (1981).
+    """Agreement (...) corrected for the agreement by chance of the raters' mean marginals: Scott's
+    pi (1955), Gwet's AC1, with weights (q, q) his AC2 (2014, ch. 4), Brennan & Prediger (1981).
 
     >>> table = np.array([[80.0, 10], [5, 5]])
     >>> [round(float(corrected(table, by)), 3) for by in (scott_chance, gwet_chance)]
@@ -608,15 +613,15 @@ def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Ar
 
 
 def balanced_accuracy(tables: Array) -> Array:
-    """The mean, over categories that the first rater uses, of the share that the second repeats.
-    Tables (..., q, q); NaN where the first rater uses none (Brodersen et al. 2010).
+    """Mean (...), over the categories that the first rater uses, of the share of them that the
+    second repeats, from tables (..., q, q) (Brodersen et al. 2010); NaN for an empty table.
 
     >>> balanced_accuracy(np.array([[8.0, 2], [0, 1]])).item()
     0.9
     """
-    of = tables.sum(axis=-1)
-    hits = np.diagonal(tables, axis1=-2, axis2=-1)
-    return ratio(np.nansum(ratio(hits, of), axis=-1), (of > 0).sum(axis=-1))
+    n_labels = tables.sum(axis=-1)
+    n_repeated = np.diagonal(tables, axis1=-2, axis2=-1)
+    return ratio(np.nansum(ratio(n_repeated, n_labels), axis=-1), (n_labels > 0).sum(axis=-1))
 
 
 def prevalence_index(tables: Array) -> Array:
@@ -629,7 +634,8 @@ def prevalence_index(tables: Array) -> Array:
 
 
 def bias_index(tables: Array) -> Array:
-    """First rater's share of the first category minus the second's (Byrt, Bishop & Carlin 1993).
+    """Return the first rater's share of the first category minus the second rater's, from 2 x 2
+    tables (Byrt, Bishop & Carlin 1993).
 
     >>> bias_index(np.array([[80.0, 10], [5, 5]])).item()
     0.05
@@ -638,8 +644,8 @@ def bias_index(tables: Array) -> Array:
 
 
 def mean_differences(tables: Array, values: Sequence[float]) -> Array:
-    """The second rater's labels minus the first's, the mean (...) of tables (..., q, q) of labels
-    that stand for these `values` (q,).
+    """Mean (...) of the second rater's labels minus the first's, from tables (..., q, q) of
+    categories with these `values` (q,).
 
     >>> mean_differences(np.array([[2.0, 1], [0, 1]]), [1, 2]).item()
     0.25
@@ -684,7 +690,7 @@ def uniform_chance(shares: Array, weights: Array) -> Array:
 def alpha(
     coincidences: Array, level: str = "nominal", values: Sequence[float] | None = None
 ) -> Array:
-    """Krippendorff's alpha, 1 - D_o / D_e, from coincidence matrices (..., q, q). `level` is
+    """Krippendorff's alpha (...), 1 - D_o / D_e, from coincidence matrices (..., q, q). `level` is
     "nominal", "ordinal" or "interval", the last with the categories' `values`. Source: Krippendorff
     2011, section E. His example A: two raters, ten units, labels 0 and 1.
 
@@ -693,32 +699,32 @@ def alpha(
     """
     totals = coincidences.sum(-1)
     within, expected = np.zeros((2, *totals.shape[:-1]))
-    at: Array | None = None  # nominal categories are equally far from each other
+    positions: Array | None = None  # nominal categories are equally far from each other
     if level == "ordinal":
         # His distance between c and k sums the frequencies from c to k, less half of those two (eq.
         # 8), which is the difference of the categories' mid-ranks.
-        at = np.cumsum(totals, axis=-1) - totals / 2.0
+        positions = np.cumsum(totals, axis=-1) - totals / 2.0
     elif level != "nominal":
         if values is None or len(values) != totals.shape[-1]:
             raise ValueError("the interval metric needs the categories' values")
-        at = np.asarray(values, dtype=float)
+        positions = np.asarray(values, dtype=float)
     for i, j in combinations(range(totals.shape[-1]), 2):
-        apart = 1.0 if at is None else (at[..., i] - at[..., j]) ** 2
-        within += (coincidences[..., i, j] + coincidences[..., j, i]) * apart
-        expected += 2.0 * totals[..., i] * totals[..., j] * apart
+        distance = 1.0 if positions is None else (positions[..., i] - positions[..., j]) ** 2
+        within += (coincidences[..., i, j] + coincidences[..., j, i]) * distance
+        expected += 2.0 * totals[..., i] * totals[..., j] * distance
     return alpha_of(within, expected, totals)
 
 
-def alpha_with(coincidences: Array, apart: Array) -> Array:
-    """Krippendorff's alpha from coincidence matrices (..., q, q) with given squared distances
-    `apart` (q, q) between categories.
+def alpha_with(coincidences: Array, distances: Array) -> Array:
+    """Krippendorff's alpha (...) from coincidence matrices (..., q, q) and squared `distances`
+    (q, q) between categories.
 
     >>> alpha_with(np.array([[10.0, 4.0], [4.0, 2.0]]), 1 - np.eye(2)).round(3).item()
     0.095
     """
     totals = coincidences.sum(-1)
-    expected = ((totals @ apart) * totals).sum(-1)
-    return alpha_of((coincidences * apart).sum((-2, -1)), expected, totals)
+    expected = ((totals @ distances) * totals).sum(-1)
+    return alpha_of((coincidences * distances).sum((-2, -1)), expected, totals)
 
 
 def alpha_of(within: Array, expected: Array, totals: Array) -> Array:
@@ -762,7 +768,7 @@ def label_counts(coded: Coded, members: Sequence[int]) -> Array:
 
 
 def majority_codes(counts: Array) -> Codes:
-    """Most frequent category (units,) from label counts (units, q); -1 for no label or a tie.
+    """Return the most frequent category (units,) from label counts (units, q); -1 if none or tied.
 
     >>> majority_codes(np.array([[2, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])).tolist()
     [0, -1, -1, 2]
@@ -771,34 +777,35 @@ def majority_codes(counts: Array) -> Codes:
 
 
 def median_codes(counts: Array) -> Codes:
-    """Median label (units,) from label counts (units, q), the lower one of two; -1 for none."""
+    """Return the median (lower) label (units,) from label counts (units, q); -1 for none."""
     half = (counts.sum(axis=1, keepdims=True) + 1.0) // 2
     reached = (counts.cumsum(axis=1) >= half).argmax(axis=1)
     return np.where(counts.any(axis=1), reached, -1)
 
 
 def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
-    """Labels (units,) that a grader could have given but did not, by how many people chose each
-    (units, q): the categories after the one that most people chose, in turn; of ordered ones
-    people's median, its neighbours (`step` away), and both ends of the scale, where gross errors
-    lie.
+    """Return codes (units,) that a grader could have given, from people's label counts (units, q).
+
+    They are every category in turn, beginning with the one that most people chose; of `ordered`
+    categories people's median, its neighbours (`step` away), and both ends of the scale, where
+    gross errors lie.
     """
     q = counts.shape[1]
     if not ordered:
-        most = counts.argmax(axis=1)
-        return [(most + away) % q for away in range(q)]
-    usual = np.maximum(median_codes(counts), 0)
-    return [np.clip(usual + away, 0, q - 1) for away in (-q, -step, 0, step, q)]
+        plurality = counts.argmax(axis=1)
+        return [(plurality + distance) % q for distance in range(q)]
+    median = np.maximum(median_codes(counts), 0)
+    return [np.clip(median + distance, 0, q - 1) for distance in (-q, -step, 0, step, q)]
 
 
 def is_tied(counts: Array) -> Mask:
     """True where two or more categories share the highest count, (units,)."""
-    most = counts.max(axis=1, keepdims=True)
-    return np.asarray(((counts == most).sum(axis=1) > 1) & (most[:, 0] > 0))
+    highest = counts.max(axis=1, keepdims=True)
+    return np.asarray(((counts == highest).sum(axis=1) > 1) & (highest[:, 0] > 0))
 
 
 def category_shares(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Shares of the categories (rows, q), each labelled unit counting once (Gwet 2014, ch. 5)."""
+    """Return category shares (rows, q); each labelled unit counts once (Gwet 2014, ch. 5)."""
     labels = counts.sum(axis=1, keepdims=True)
     sums = resamples.sums(coded.clusters, labels > 0, counts / np.maximum(labels, 1.0))
     return ratio(sums[:, 1:], sums[:, :1])
@@ -821,5 +828,5 @@ def coincidences(counts: Array) -> Array:
 
 
 def one_over(number: Numbers) -> Array:
-    """1 / number; 0 where it is not positive."""
+    """Return 1 / number; 0 where it is not positive."""
     return np.where(number > 0, 1.0 / np.maximum(number, 1), 0.0)

@@ -6,16 +6,14 @@ are used and which are confused with each other.
 *Sets of options*, of which none, one or several apply: Krippendorff's alpha with MASI's distance
 between sets (Passonneau 2006): 1 - J M, with J the share of the options chosen by either that both
 chose (Jaccard's), and M = 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap,
-and 0 where they have nothing in common. Two empty sets are equal; an empty one has nothing in
-common with any other.
+and 0 where they have nothing in common. Two empty sets are equal.
 
-*Stability* of a rater's labels, from draw to draw, and when a question is worded differently.
-Repeats are several draws of one unit in one order; everything else in the analysis first combines
-them into one label (`analysis.labels.encoding`). The same question is put to a subject in several
-wordings, as several paraphrases, or several times; and a grader may be asked under several wordings
-of a rubric. Variants of one question are treated as raters of one unit: stability is Fleiss' kappa
-across them, reported with the mean standard deviation (Feng, Park, Liu & Tsvetkov 2023, appendix
-D). Intervals come from resampling the clusters, each of which must hold all variants of a question.
+*Stability* of a rater's labels, from draw to draw of one unit in one order, and when a question is
+worded differently. The same question is put to a subject in several wordings, or several times; and
+a grader may be asked under several wordings of a rubric. Variants of one question are treated as
+raters of one unit: stability is Fleiss' kappa across them, reported with the mean standard
+deviation (Feng, Park, Liu & Tsvetkov 2023, appendix D). Intervals come from resampling the
+clusters, each of which must hold all variants of a question.
 """
 
 from __future__ import annotations
@@ -33,12 +31,11 @@ from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     KappaMeans,
     MeanOverTables,
-    alpha_levels,
     data_table,
     deciding_kappa,
     listed_raters,
     mean_over_pairs,
-    pair_statistics,
+    measurement_of,
     pairs_that_meet,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
@@ -61,27 +58,26 @@ def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
 
 
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Panel of coefficients from label counts (units, q): replicates (rows,) by name.
+    """Return coefficients of a group from label counts (units, q): replicates (rows,) by name.
 
     Observed agreement is the mean over units with at least two labels of the share of agreeing
     pairs of labels. `fleiss_kappa` is its form for unequal numbers of raters (Gwet 2014, ch. 5),
-    which with equal numbers is Fleiss 1971.
+    which with equal numbers is Fleiss 1971. Numbers have Krippendorff's alpha alone.
     """
     if coded.is_number:
-        sides, q = coded.sides, coded.width
-        of_category = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
+        sides, q = coded.sides, coded.sides.shape[1]
+        squares = (sides[:, :, None] * sides[:, None, :]).reshape(-1, q * q)
         sums, weight = counts @ sides, c.one_over(counts.sum(axis=1) - 1.0)
-        pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ of_category
-        together = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
-        return {"krippendorff_alpha_interval": c.alpha_with(together, 1.0 - AGREEMENT)}
+        pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - counts @ squares
+        coincidences = resamples.sums(coded.clusters, pairs * weight[:, None]).reshape(-1, q, q)
+        return {"krippendorff_alpha_interval": c.alpha_with(coincidences, 1.0 - AGREEMENT)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
-    labels = counts.sum(axis=1)
     agreeing = c.agreeing_shares(counts, identity), c.agreeing_shares(counts, quadratic)
-    sums = resamples.sums(coded.clusters, labels >= 2, *agreeing)
+    sums = resamples.sums(coded.clusters, counts.sum(axis=1) >= 2, *agreeing)
     agreed, weighted = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
     shares = c.category_shares(counts, coded, resamples)
     pairs = c.coincidences(counts).reshape(len(counts), -1)
-    together = resamples.sums(coded.clusters, pairs).reshape(-1, coded.q, coded.q)
+    coincidences = resamples.sums(coded.clusters, pairs).reshape(-1, coded.q, coded.q)
 
     panel = {
         "observed_agreement": agreed,
@@ -90,10 +86,9 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
         "brennan_prediger": c.chance_corrected(agreed, c.uniform_chance(shares, identity)),
     }
     if coded.level != "nominal":
-        by_chance = c.gwet_chance(shares, quadratic)
-        panel["gwet_ac2"] = c.chance_corrected(weighted, by_chance)
-    for level in alpha_levels(coded):
-        panel[f"krippendorff_alpha_{level}"] = c.alpha(together, level, coded.values)
+        panel["gwet_ac2"] = c.chance_corrected(weighted, c.gwet_chance(shares, quadratic))
+    for level in measurement_of(coded).alpha_levels:
+        panel[f"krippendorff_alpha_{level}"] = c.alpha(coincidences, level, coded.values)
     if coded.is_binary:
         panel["prevalence_index"] = shares[:, 0] - shares[:, 1]
     return panel
@@ -123,12 +118,12 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
 
 def add_prevalence_rows(view: View) -> None:
     """Add the share of each category, for every group and, where raters are listed, each rater."""
-    coded, who = view.coded, groups(view.coded)
-    listed = len(coded.raters) <= MAX_LISTED_RATERS
-    single = range(len(coded.raters)) if listed else coded.members("model")
-    who |= {coded.raters[rater]: (rater,) for rater in single}
+    coded, raters_by_name = view.coded, groups(view.coded)
+    is_listed = len(coded.raters) <= MAX_LISTED_RATERS
+    single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
+    raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
     categories = coded.categories[:1] if coded.is_binary else coded.categories
-    for name, members in who.items():
+    for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         units = view.count(counts.sum(axis=1) > 0)
         shares = c.category_shares(counts, coded, view.resamples)
@@ -143,9 +138,10 @@ def add_category_rows(view: View) -> None:
     coded, resamples = view.coded, view.resamples
     humans = coded.members("human")
     for grader in coded.members("model") if humans else ():
-        of_humans = [data_table(coded, human, grader, resamples) for human in humans]
-        met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-        _add_confusion(view, np.sum(of_humans, axis=0), met, ("humans", coded.raters[grader]))
+        human_tables = [data_table(coded, human, grader, resamples) for human in humans]
+        both = coded.labelled_by_any(humans) & coded.labelled[:, grader]
+        names = ("humans", coded.raters[grader])
+        _add_confusion(view, np.sum(human_tables, axis=0), both, names)
     for a, b in pairs_that_meet(coded, listed_raters(coded)):
         both = coded.labelled[:, a] & coded.labelled[:, b]
         names = (coded.raters[a], coded.raters[b])
@@ -153,6 +149,7 @@ def add_category_rows(view: View) -> None:
 
 
 def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]) -> None:
+    """Add a row for each cell of a table (q, q) of two raters, who share the units `both`."""
     (a, b), units, categories = raters, view.count(both), view.coded.categories
     for first, row in zip(categories, table, strict=True):
         for second, count in zip(categories, row, strict=True):
@@ -161,79 +158,77 @@ def _add_confusion(view: View, table: Array, both: Mask, raters: tuple[str, str]
 
 
 def jaccard_distances(sets: Mask) -> Array:
-    """Distances (n, n) between sets (n, options).
+    """Return Jaccard's distances (n, n) between sets (n, options), from 0 to 1.
 
     >>> jaccard_distances(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)).tolist()
     [[0.0, 0.5, 1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 0.0]]
     """
-    return np.asarray(1.0 - _in_common(sets))
+    return np.asarray(1.0 - _jaccard_similarities(sets))
 
 
 def masi_distances(sets: Mask) -> Array:
-    """Distances (n, n) between sets (n, options); Passonneau (2006).
+    """Return MASI's distances (n, n) between sets (n, options), from 0 to 1 (Passonneau 2006).
 
-    >>> two = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1]], dtype=bool)
-    >>> masi_distances(two).round(3).tolist()
+    >>> sets = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1]], dtype=bool)
+    >>> masi_distances(sets).round(3).tolist()
     [[0.0, 0.667, 0.889], [0.667, 0.0, 0.667], [0.889, 0.667, 0.0]]
     """
-    number = sets.astype(float)
-    both, size = number @ number.T, number.sum(axis=1)
-    holds = (both == size[:, None]) | (both == size)
-    equal = (both == size[:, None]) & (both == size)
-    alike = np.select([equal, holds & (both > 0), both > 0], [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
-    return np.asarray(1.0 - _in_common(sets) * alike)
+    common = sets.astype(float) @ sets.T
+    is_subset = common == sets.sum(axis=1)[:, None]
+    kinds = [is_subset & is_subset.T, (is_subset | is_subset.T) & (common > 0), common > 0]
+    monotonicity = np.select(kinds, [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
+    return np.asarray(1.0 - _jaccard_similarities(sets) * monotonicity)
 
 
-def _in_common(sets: Mask) -> Array:
-    number = sets.astype(float)
-    both, size = number @ number.T, number.sum(axis=1)
-    either = size[:, None] + size - both
-    return np.asarray(np.where(either > 0, both / np.maximum(either, 1.0), 1.0))
+def _jaccard_similarities(sets: Mask) -> Array:
+    """Return the shares (n, n) of the options in either of two sets that are in both."""
+    common, size = sets.astype(float) @ sets.T, sets.sum(axis=1)
+    union = size[:, None] + size - common
+    return np.asarray(np.where(union > 0, common / np.maximum(union, 1.0), 1.0))
 
 
 ALPHA = "krippendorff_alpha_masi"
 
 
 def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]:
-    """Return the sets of options as labels, and which options each holds (sets, options). `options`
-    are the answers to each option on the same units by the same raters, code 0 for yes; where one
-    is missing, so is the set.
+    """Return the sets of options as labels, and which options each holds (sets, options).
+
+    `options` are the answers to each option on the same units by the same raters, code 0 for yes,
+    and `keys` the options' names. Where the answer to one option is missing, so is the set.
     """
     answers = np.stack([option.codes for option in options], axis=-1)
-    complete = (answers >= 0).all(axis=-1)
-    sets, which = np.unique(answers[complete] == 0, axis=0, return_inverse=True)
-    first = options[0]
-    codes = np.full(first.codes.shape, -1, dtype=code_type(max(len(sets), 128)))
-    codes[complete] = which.reshape(-1)
-    names = [set_label(np.array(keys)[chosen].tolist(), keys) or NONE for chosen in sets]
-    coded = Coded(
-        raters=first.raters,
-        kinds=first.kinds,
+    is_complete = (answers >= 0).all(axis=-1)
+    sets, set_codes = np.unique(answers[is_complete] == 0, axis=0, return_inverse=True)
+    codes = np.full(options[0].codes.shape, -1, dtype=code_type(max(len(sets), 128)))
+    codes[is_complete] = set_codes.reshape(-1)
+    names = [set_label(np.array(keys)[is_held].tolist(), keys) or NONE for is_held in sets]
+    coded = replace(
+        options[0],
         codes=codes,
-        clusters=first.clusters,
         categories=tuple(names),
-        values=tuple(float(at) for at in range(len(sets))),
+        values=tuple(map(float, range(len(sets)))),
         level="nominal",
         subset="all",
-        copies=first.copies,
+        tie_breaks=False,
     )
     return coded, sets
 
 
 def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Alpha (rows,) and `observed_agreement`, the share of pairs of labels on a unit that are the
-    same set, by name, from label counts (units, sets).
+    """Return alpha (rows,) and `observed_agreement`, the share of pairs of labels on a unit that
+    are the same set, by name, from label counts (units, sets).
     """
-    labels = counts.sum(axis=1)
-    several = labels >= 2
-    counts = counts * several[:, None]
-    others = np.where(several, labels - 1.0, 1.0)
-    apart = masi_distances(sets)
-    within = ((counts @ apart) * counts).sum(axis=1) / others
-    alike = (counts * (counts - 1.0)).sum(axis=1) / others
-    sums = resamples.sums(coded.clusters, several, ratio(alike, labels * several), within, counts)
+    n_labels = counts.sum(axis=1)
+    pairable = n_labels >= 2
+    counts = counts * pairable[:, None]
+    others = np.where(pairable, n_labels - 1.0, 1.0)
+    distances = masi_distances(sets)
+    within = ((counts @ distances) * counts).sum(axis=1) / others
+    same_set = (counts * (counts - 1.0)).sum(axis=1) / others
+    features = pairable, ratio(same_set, n_labels * pairable), within, counts
+    sums = resamples.sums(coded.clusters, *features)
     totals = sums[:, 3:]
-    expected = ((totals @ apart) * totals).sum(axis=1)
+    expected = ((totals @ distances) * totals).sum(axis=1)
     return {
         "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
         ALPHA: c.alpha_of(sums[:, 2], expected, totals),
@@ -247,33 +242,33 @@ def add_set_rows(view: View, sets: Mask) -> None:
     """
     coded, resamples = view.coded, view.resamples
 
-    def found(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
+    def alphas_of(members: Sequence[int]) -> tuple[dict[str, Array], Mask]:
         counts = c.label_counts(coded, members)
         return set_alphas(counts, sets, coded, resamples), counts.sum(axis=1) >= 2
 
     for a, b in pairs_that_meet(coded, listed_raters(coded)):
-        values, units = found([a, b])
-        for name, drawn in values.items():
-            view.add(name, drawn, units, a=coded.raters[a], b=coded.raters[b])
+        alphas, units = alphas_of([a, b])
+        for name, values in alphas.items():
+            view.add(name, values, units, a=coded.raters[a], b=coded.raters[b])
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         pairs = [pair for human in people for pair in pairs_that_meet(coded, (human, grader))]
         means = {name: MeanOverTables(len(resamples)) for name in ("observed_agreement", ALPHA)}
         units = np.zeros(len(coded.codes), dtype=bool)
         for pair in pairs:
-            values, both = found(pair)
+            alphas, both = alphas_of(pair)
             units |= both
             sizes = view.sums(both)
-            for name, drawn in values.items():
-                means[name].add(drawn[:, None], sizes)
+            for name, values in alphas.items():
+                means[name].add(values[:, None], sizes)
         for name, mean in means.items() if pairs else ():
-            who = About(a="humans", b=coded.raters[grader], note=mean.note)
-            view.add(name, mean.values, units, undefined=mean.undefined, **who)
+            raters = About(a="humans", b=coded.raters[grader], note=mean.note)
+            view.add(name, mean.values, units, undefined=mean.undefined, **raters)
     for group, members in groups(coded).items():
-        values, units = found(members)
-        why = "no_variation" if units.any() else "no_pairable_units"
-        for name, drawn in values.items():
-            view.add(name, drawn, units, a=group, reason=why)
+        alphas, units = alphas_of(members)
+        reason = "no_variation" if units.any() else "no_pairable_units"
+        for name, values in alphas.items():
+            view.add(name, values, units, a=group, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -287,8 +282,9 @@ class Majority:
 def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
     """Return the most frequent label of every unit of labels (units, raters); ties are declared.
 
-    >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
-    >>> found.labels, found.tied.tolist()
+    >>> labels = [["a", "a", "b"], ["a", "b", None], [None, "b", None]]
+    >>> result = majority(labels, categories="ab")
+    >>> result.labels, result.tied.tolist()
     (('a', None, 'b'), [False, True, False])
     """
     counts = count_labels(encode_labels(labels, categories), len(categories))
@@ -299,34 +295,35 @@ def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
     )
 
 
-_BETWEEN = "\x1f"
+_SEPARATOR = "\x1f"
 """Separator of a unit's id and its order; no id contains it."""
 
 
 def repeats_of(
-    ratings: DataFrame, scale: Scale, units: DataFrame | None = None, cluster: str = "pair"
+    ratings: DataFrame, scale: Scale, units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
     """Return each repeating rater's draws, laid out as if every draw were a separate rater.
+
     `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
     the rater read more than once; it belongs to the unit's cluster.
     """
     import pandas as pd
 
     draws = ratings.groupby(["rater_id", "unit_id", "order"], sort=False)["draw"]
-    again = ratings[draws.transform("size") > 1]
+    repeated = ratings[draws.transform("size") > 1]
     matrices = {}
-    for rater, repeats in again.groupby("rater_id", sort=True):
+    for rater, repeats in repeated.groupby("rater_id", sort=True):
         name = str(rater)
-        reading = repeats["unit_id"] + _BETWEEN + repeats["order"]
-        as_raters = repeats.assign(rater_id=repeats["draw"].astype(str), unit_id=reading, order="")
+        ids = repeats["unit_id"] + _SEPARATOR + repeats["order"]
+        as_raters = repeats.assign(rater_id=repeats["draw"].astype(str), unit_id=ids, order="")
         facts = UnitFacts(repeats["unit_id"].tolist(), units)
         clusters = facts.clusters(cluster)
-        columns = {"cluster_id": [clusters.values[at] for at in clusters.codes]}
+        columns = {"cluster_id": [clusters.values[code] for code in clusters.codes]}
         if (weight := facts.weights(clusters)) is not None:
             columns[WEIGHT] = weight[clusters.codes].tolist()
-        table = pd.DataFrame({"unit_id": reading.tolist(), **columns}).drop_duplicates()
-        own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
-        matrices[name] = encode(combine_readings(as_raters, own_scale), own_scale, table)
+        table = pd.DataFrame({"unit_id": ids.tolist(), **columns}).drop_duplicates()
+        rater_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
+        matrices[name] = encode(combine_readings(as_raters, rater_scale), rater_scale, table)
     return matrices
 
 
@@ -338,29 +335,32 @@ def add_repeat_rows(view: RatedView) -> None:
         return
     request, scale = view.request, view.labels.scale
     matrices = repeats_of(view.ratings, scale, request.units, request.settings.cluster)
-    for name, of_draws in _views(view, matrices):
-        draws = of_draws.coded
-        panel, kappa = pair_statistics(draws), deciding_kappa(draws)
+    for name, draw_view in _rater_views(view, matrices):
+        draws = draw_view.coded
+        panel, kappa = measurement_of(draws).statistics(), deciding_kappa(draws)
         pairs = list(combinations(range(len(draws.raters)), 2))
-        units = of_draws.count(draws.labelled.sum(axis=1) >= 2)
-        why = "no_variation" if units[0] else "no_pairable_units"
-        wanted = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
+        units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
+        reason = "no_variation" if units[0] else "no_pairable_units"
+        shown = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         kind = "unweighted kappa" if kappa == "cohen_kappa" else f"{draws.ordered} kappa"
-        for of, mean in mean_over_pairs(draws, pairs, of_draws.resamples, wanted).items():
+        for key, mean in mean_over_pairs(draws, pairs, draw_view.resamples, shown).items():
             over = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
-            statistic, about = "intra_rater_kappa", join_notes(kind, over)
-            if of == "observed_agreement":
-                statistic, about = "intra_rater_agreement", join_notes(over)
-            lost, add = mean.undefined, of_draws.add
-            add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
+            statistic, note = "intra_rater_kappa", join_notes(kind, over)
+            if key == "observed_agreement":
+                statistic, note = "intra_rater_agreement", join_notes(over)
+            about = About(a=name, note=note)
+            values, undefined = mean.values, mean.undefined
+            draw_view.add(statistic, values, units, undefined=undefined, reason=reason, **about)
 
 
-def _views(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> Iterator[tuple[str, View]]:
-    """Yield each rater with each view of their labels."""
+def _rater_views(
+    view: RatedView, matrices: Mapping[str, LabelMatrix]
+) -> Iterator[tuple[str, View]]:
+    """Yield each rater's name with each view of their labels."""
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
-        shared = view.request.resampled(frequency, folded.weight)
-        yield from ((name, View.of(view.rows, coded, shared)) for coded in folded.views)
+        resamples = view.request.resampled(frequency, folded.weight)
+        yield from ((name, View.of(view.rows, coded, resamples)) for coded in folded.views)
 
 
 STABILITY = "stability_fleiss_kappa"
@@ -374,43 +374,37 @@ def add_stability_rows(view: RubricView) -> None:
     """Add the stability of subjects' answers from variant to variant, as each rater labels them.
 
     `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
-    or "humans" for the majority of people; `at` is the column that varies, while all other
-    `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
-    "subject=NAME".
+    or "humans" for people's majority (of numbers their median); `at` is the column that varies,
+    while the other columns of variants, the subject, the side and the cluster stay the same;
+    `subset` is "all" or "subject=NAME".
     """
     coded, labels = view.coded, view.labels
     columns = labels.columns(view.request.settings.variants)
-    readers = {coded.raters[model]: coded.codes[:, model] for model in coded.members("model")}
+    codes_by_rater = {
+        coded.raters[model]: coded.codes[:, model] for model in coded.members("model")
+    }
     if humans := coded.members("human"):
-        counts = c.label_counts(coded, humans)  # the majority, of numbers the median
-        usual = c.median_codes(counts) if coded.is_number else c.majority_codes(counts)
-        readers = {HUMANS: usual.astype(coded.codes.dtype), **readers}
-    for (reader, codes), column in product(readers.items(), columns):
-        fixed = [other for other in columns if other.name != column.name]
-        wide, clusters, subject = _by_variant(labels, codes, column, fixed)
+        counts = c.label_counts(coded, humans)
+        people_codes = c.median_codes(counts) if coded.is_number else c.majority_codes(counts)
+        codes_by_rater = {HUMANS: people_codes.astype(coded.codes.dtype), **codes_by_rater}
+    for (rater, codes), column in product(codes_by_rater.items(), columns):
+        other_columns = [other for other in columns if other.name != column.name]
+        variant_codes, clusters, subject = _by_variant(labels, codes, column, other_columns)
         parts = {coded.subset: np.ones(len(subject), dtype=bool)}
         if len(labels.subjects) > 1:
             for code, name in enumerate(labels.subjects):
                 parts[coded.part(f"subject={name}")] = subject == code
         kinds = ("variant",) * len(column.values)
+        variants = replace(coded, raters=column.values, kinds=kinds)
         for subset, inside in parts.items():
-            variants = replace(
-                coded,
-                raters=column.values,
-                kinds=kinds,
-                codes=wide[inside],
-                clusters=clusters[inside],
-                subset=subset,
-            )
-            given = View.of(view.rows, variants, view.resamples)
-            _add_rows(given, labels.scale, reader, column.name)
+            part_codes, part_clusters = variant_codes[inside], clusters[inside]
+            part = replace(variants, codes=part_codes, clusters=part_clusters, subset=subset)
+            part_view = View.of(view.rows, part, view.resamples)
+            _add_stability_of_rater(part_view, labels.scale, rater, column.name)
 
 
 def reworded(
-    ratings: DataFrame,
-    family: Sequence[Scale],
-    units: DataFrame | None = None,
-    cluster: str = "pair",
+    ratings: DataFrame, family: Sequence[Scale], units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
     """Return each rater's labels under a rubric's wordings, each wording as a separate rater.
     `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
@@ -424,50 +418,49 @@ def reworded(
                 "give both the same option keys"
             )
     matrices = {}
-    for rater, given in ratings.groupby("rater_id", sort=True):
-        if given["rubric"].nunique() < 2:
+    for rater, rater_ratings in ratings.groupby("rater_id", sort=True):
+        if rater_ratings["rubric"].nunique() < 2:
             continue
         name = str(rater)
         scale = replace(base, threshold=base.threshold_for(name), thresholds={})
-        as_raters = given.assign(rater_id=given["rubric"])
+        as_raters = rater_ratings.assign(rater_id=rater_ratings["rubric"])
         matrices[name] = encode(combine_readings(as_raters, scale), scale, units, cluster)
     return matrices
 
 
 def add_rewording_rows(view: RatedView, matrices: Mapping[str, LabelMatrix]) -> None:
     """Add a rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
-    for name, of_rater in _views(view, matrices):
-        _add_rows(of_rater, matrices[name].scale, name, REWORDED)
+    for name, rater_view in _rater_views(view, matrices):
+        _add_stability_of_rater(rater_view, matrices[name].scale, name, REWORDED)
 
 
 def _by_variant(
-    labels: LabelMatrix, codes: Labels, column: UnitColumn, fixed: Sequence[UnitColumn]
+    labels: LabelMatrix, codes: Labels, column: UnitColumn, other_columns: Sequence[UnitColumn]
 ) -> tuple[Labels, Codes, Codes]:
-    """Return labels (questions, variants) of one reader, with each question's cluster and subject.
+    """Return labels (questions, variants) of one rater, with each question's cluster and subject.
     A question is one cluster, subject, side and value of the other columns. Where several units are
     the same variant of one question, the first one counts.
     """
-    labelled = np.flatnonzero((column.codes >= 0) & (codes >= 0))
-    question = np.column_stack(
-        [labels.clusters, labels.subject, labels.side, *(other.codes for other in fixed)]
-    )[labelled]
-    distinct, at = np.unique(question, axis=0, return_inverse=True)
-    wide = np.full((len(distinct), len(column.values)), -1, dtype=codes.dtype)
-    backwards = np.arange(len(labelled))[::-1]
-    wide[at.reshape(-1)[backwards], column.codes[labelled][backwards]] = codes[labelled][backwards]
-    return wide, distinct[:, 0].astype(np.intp), distinct[:, 1].astype(np.intp)
+    labelled = np.flatnonzero((column.codes >= 0) & (codes >= 0))[::-1]  # the first is written last
+    keys = [labels.clusters, labels.subject, labels.side, *(other.codes for other in other_columns)]
+    distinct, question = np.unique(np.column_stack(keys)[labelled], axis=0, return_inverse=True)
+    variant_codes = np.full((len(distinct), len(column.values)), -1, dtype=codes.dtype)
+    variant_codes[question.reshape(-1), column.codes[labelled]] = codes[labelled]
+    return variant_codes, distinct[:, 0].astype(np.intp), distinct[:, 1].astype(np.intp)
 
 
-def _add_rows(view: View, scale: Scale, reader: str, at: str) -> None:
+def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> None:
+    """Add the stability of a rater's labels; the raters of the `view` are variants."""
     coded = view.coded
     counts = c.label_counts(coded, range(len(coded.raters)))
-    several = counts.sum(axis=1) >= 2
-    if not several.any():
+    pairable = counts.sum(axis=1) >= 2
+    if not pairable.any():
         return
-    variants = int((coded.labelled & several[:, None]).any(axis=0).sum())
-    if not coded.is_number:
-        kappa = group_panel(counts * several[:, None], coded, view.resamples)["fleiss_kappa"]
-        view.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
+    n_variants = int((coded.labelled & pairable[:, None]).any(axis=0).sum())
+    panel = group_panel(counts * pairable[:, None], coded, view.resamples)
+    if "fleiss_kappa" in panel:
+        note = f"across {n_variants} variants"
+        view.add(STABILITY, panel["fleiss_kappa"], pairable, a=rater, at=at, note=note)
     if not (coded.is_binary or scale.level != "nominal" or scale.unclear):
         return  # no order
     # Standard deviation (divisor n - 1) of each question's values.
@@ -479,4 +472,4 @@ def _add_rows(view: View, scale: Scale, reader: str, at: str) -> None:
     mean = np.nansum(numbers, axis=1) / np.maximum(n, 1)
     squares = np.nansum((numbers - mean[:, None]) ** 2, axis=1)
     spread = view.share(np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2)
-    view.add(SPREAD, spread, several, a=reader, at=at)
+    view.add(SPREAD, spread, pairable, a=rater, at=at)

@@ -1,21 +1,24 @@
 """Agreement of two raters, and its mean over many pairs of raters.
 
-Where not everybody labels everything, every unit counts once. A unit with m labels spreads its
-weight evenly over its m (m - 1) / 2 pairs of labels, and over its m pairs of one of them with
-another rater's. Each two raters have a weighted table of such pairs.
-Raters who labelled fewer than half of the units share tables, in which margins are alike, as in
-Krippendorff's alpha (2004). A statistic is the mean over tables, each counting by the weight that
-it holds. Where everybody labels everything that is the plain mean over pairs of raters
-(Light 1971); in a crowd, where no two share many units, all pairs of labels are in one table.
+`CategoryMeasurement` counts and compares labels that are categories, `NumberMeasurement`
+(`analysis.agreement.numbers`) labels that are numbers. `pair_tables` gives the tables of pairs of
+raters, `Overlap` those of a set of raters, and `KappaMeans` the mean kappa over them.
 
-A mean over pairs of raters in which each pair has its own units compares raters on different units:
-where a third person labels only what two disagree on, pairs with the third hold nothing else.
+Where not everybody labels everything, every unit counts once: a unit with m labels spreads its
+weight evenly over its m (m - 1) / 2 pairs of labels, and over its m pairs of one of them with
+another rater's label. Raters who labelled at least half of the units have a weighted table for each
+two of them; the others share tables, in which both margins are the same, as in Krippendorff's alpha
+(2004). A statistic is the mean over tables by the weight that each holds: where everybody labels
+everything the plain mean over pairs of raters (Light 1971); in a crowd, where no two raters share
+many units, that of one table of all pairs of labels. A mean over pairs with units of their own
+would compare raters on different units: where a third person labels only what two disagree on,
+pairs with the third hold nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -24,18 +27,18 @@ from typing import TypeVar
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement import numbers
-from evenhand.analysis.agreement.coefficients import label_counts, one_over
-from evenhand.analysis.agreement.numbers import number_sums
+from evenhand.analysis.agreement.coefficients import PairStatistic, label_counts, one_over
+from evenhand.analysis.agreement.numbers import NumberMeasurement
 from evenhand.analysis.bootstrap.bounds import table_sums
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.statistics import Remark, Remarks, entry_for, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
-from evenhand.analysis.writer import View
+from evenhand.analysis.writer import About, View
 
-PairStatistic = Callable[[Array], Array]
 Pairs = Sequence[tuple[int, int]]
+PairStatistics = Mapping[str, PairStatistic]
+T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
 """Above this many raters, pairs with a human have pooled rows only."""
@@ -43,68 +46,115 @@ MIN_SHARED_UNITS = 30
 """On fewer units a grader is not compared with people."""
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
 """The kappas that verdicts may use."""
+OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
+"""Statistics of two raters that a group has as a mean over its tables."""
 CHUNK_CELLS = 1_000_000
-"""Numbers in memory at once, about."""
+"""Approximate number of cells of tables in memory at once."""
+OWN_TABLE_SHARE = 0.5
+"""Raters who labelled at least this share of the units have tables of their own."""
+MAX_INDIVIDUAL = 150
+"""With more such raters all share one table: their number of pairs grows with its square, and the
+mean over so many pairs is that of the pooled table but for the third decimal."""
+_LARGEST_SCALE = 5040
 
 
-def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
-    """Return the panel for one pair of raters, by name: functions of tables (..., q, q), of numbers
-    (..., cells).
+class CategoryMeasurement:
+    """Counts and statistics of two raters' labels that are categories.
+
+    A table of two raters (..., q, q) has the first rater's categories in rows and the second's in
+    columns. `NumberMeasurement` has the same methods for labels that are numbers.
     """
-    if coded.is_number:
-        return _number_statistics(coded)
-    linear, quadratic = (c.agreement_weights(coded.q, kind) for kind in ("linear", "quadratic"))
-    panel: dict[str, PairStatistic] = {"observed_agreement": c.observed, "cohen_kappa": c.kappas}
-    if coded.level != "nominal":
-        panel["weighted_kappa_linear"] = partial(c.kappas, weights=linear)
-        panel["weighted_kappa_quadratic"] = partial(c.kappas, weights=quadratic)
-    panel["scott_pi"] = partial(c.corrected, chance=c.scott_chance)
-    panel["gwet_ac1"] = partial(c.corrected, chance=c.gwet_chance)
-    if coded.level != "nominal":
-        panel["gwet_ac2"] = partial(c.corrected, chance=c.gwet_chance, weights=quadratic)
-    panel["brennan_prediger"] = partial(c.corrected, chance=c.uniform_chance)
-    panel |= {
-        f"krippendorff_alpha_{level}": partial(_alpha_of_two, level=level, values=coded.values)
-        for level in alpha_levels(coded)
-    }
-    if coded.level != "nominal":
-        panel["mean_difference"] = partial(c.mean_differences, values=coded.values)
-        panel["spearman"] = c.rank_correlations
-    if coded.is_binary:
-        panel |= {"prevalence_index": c.prevalence_index, "bias_index": c.bias_index}
-    return panel
+
+    def __init__(self, coded: Coded) -> None:
+        self.coded = coded
+        self.shape: tuple[int, ...] = (coded.q, coded.q)
+        self.n_cells = coded.q**2
+
+    def statistics(self) -> dict[str, PairStatistic]:
+        """Return the panel for one pair of raters, by name: functions of tables (..., q, q)."""
+        coded = self.coded
+        panel: dict[str, PairStatistic] = {
+            "observed_agreement": c.observed,
+            "cohen_kappa": c.kappas,
+        }
+        quadratic = c.agreement_weights(coded.q, "quadratic")
+        if coded.level != "nominal":
+            linear = c.agreement_weights(coded.q, "linear")
+            panel["weighted_kappa_linear"] = partial(c.kappas, weights=linear)
+            panel["weighted_kappa_quadratic"] = partial(c.kappas, weights=quadratic)
+        panel["scott_pi"] = partial(c.corrected, chance=c.scott_chance)
+        panel["gwet_ac1"] = partial(c.corrected, chance=c.gwet_chance)
+        if coded.level != "nominal":
+            panel["gwet_ac2"] = partial(c.corrected, chance=c.gwet_chance, weights=quadratic)
+        panel["brennan_prediger"] = partial(c.corrected, chance=c.uniform_chance)
+        panel |= {
+            f"krippendorff_alpha_{level}": partial(_pair_alpha, level=level, values=coded.values)
+            for level in self.alpha_levels
+        }
+        if coded.level != "nominal":
+            panel["mean_difference"] = partial(c.mean_differences, values=coded.values)
+            panel["spearman"] = c.rank_correlations
+        if coded.is_binary:
+            panel |= {"prevalence_index": c.prevalence_index, "bias_index": c.bias_index}
+        return panel
+
+    @property
+    def alpha_levels(self) -> tuple[str, ...]:
+        """Levels of alpha: nominal always, the metric ones for ordered categories. On an ordinal
+        scale the interval metric assumes equal steps, as quadratic weights do.
+        """
+        nominal = self.coded.level == "nominal"
+        return ("nominal",) if nominal else ("nominal", "ordinal", "interval")
+
+    @property
+    def agreement_weights(self) -> Array:
+        """Agreement weights (q, q) of the kappa that verdicts use."""
+        kind = "identity" if self.coded.level == "nominal" else self.coded.ordered
+        return c.agreement_weights(self.coded.q, kind)
+
+    @property
+    def distances(self) -> Array:
+        """Distances (q, q) of categories in the kappa that verdicts use, from 0 to 1."""
+        return 1.0 - self.agreement_weights
+
+    def cluster_tables(
+        self, cluster: Codes, first: Integers, second: Integers, mass: Numbers, weight: Array | None
+    ) -> Numbers:
+        """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters.
+
+        `first` and `second` (units, pairs) are their codes, -1 missing, weighted by `weight`
+        (units, pairs), 1 each where it is None. `cluster` (units,) is each unit's, and `mass`
+        (clusters,) how much each cluster counts in the data.
+        """
+        q, n_pairs = self.coded.q, first.shape[1]
+        missing_cell = len(mass) * q * q * n_pairs
+        cell = (cluster.astype(np.intp) * q)[:, None] + first
+        cell = (cell * q + second) * n_pairs + np.arange(n_pairs)
+        cell = np.where((first >= 0) & (second >= 0), cell, missing_cell).ravel()
+        weights = None if weight is None else weight.ravel()
+        counts = np.bincount(cell, weights, minlength=missing_cell + 1)
+        return counts[:-1].reshape(len(mass), q * q, n_pairs)
+
+    def expected_cells(self, features: Numbers, shares: Array) -> Array:
+        """Return sums (clusters, cells, tables) as they would be if the second rater chose the
+        categories with probabilities `shares` (q,), whatever the unit.
+        """
+        n, _, tables = features.shape
+        first = features.reshape(n, self.coded.q, self.coded.q, tables).sum(axis=2)
+        return np.asarray((first[:, :, None] * shares[:, None]).reshape(features.shape))
+
+    def square_tables(self, tables: Array) -> Array:
+        """Return tables (..., q, q) whose cells add up to the weight of the labels: as they are."""
+        return tables
+
+    def kappa_sums(self, tables: Array) -> Array:
+        """Return what kappa depends on, (..., 2 + 2q), as `bounds.table_sums` does."""
+        return table_sums(tables, self.distances)
 
 
-def _number_statistics(coded: Coded) -> dict[str, PairStatistic]:
-    """The panel for numbers: functions of tables (..., cells)."""
-    span, apart = float(np.ptp(coded.values)), 1.0 - numbers.AGREEMENT
-
-    of_moments: dict[str, PairStatistic] = {
-        "weighted_kappa_quadratic": partial(c.kappas, weights=numbers.AGREEMENT),
-        "krippendorff_alpha_interval": lambda moments: c.alpha_with(
-            moments + np.swapaxes(moments, -1, -2), apart
-        ),
-        "icc_a1": lambda moments: numbers.squares_of_two(moments).agreement,
-        "icc_c1": lambda moments: numbers.squares_of_two(moments).consistency,
-        "mean_difference": partial(numbers.mean_difference, span=span),
-        "rms_difference": partial(numbers.root_mean_square_difference, span=span),
-    }
-
-    def on_tables(statistic: PairStatistic) -> PairStatistic:
-        return lambda tables: statistic(numbers.moments(tables))
-
-    linear: PairStatistic = partial(numbers.linear_kappa, values=coded.grid[1])
-    panel = {name: on_tables(statistic) for name, statistic in of_moments.items()}
-    return {"weighted_kappa_linear": linear, **panel, "spearman": numbers.rank_correlation}
-
-
-def alpha_levels(coded: Coded) -> tuple[str, ...]:
-    """Return the levels of alpha: nominal always, the metric ones for ordered categories. On an
-    ordinal scale the interval metric assumes equal steps, as quadratic weights do.
-    """
-    if coded.is_number:
-        return ("interval",)
-    return ("nominal",) if coded.level == "nominal" else ("nominal", "ordinal", "interval")
+def measurement_of(coded: Coded) -> CategoryMeasurement | NumberMeasurement:
+    """Return how labels of this view are counted and compared."""
+    return NumberMeasurement(coded) if coded.is_number else CategoryMeasurement(coded)
 
 
 def deciding_kappa(coded: Coded) -> str:
@@ -114,85 +164,30 @@ def deciding_kappa(coded: Coded) -> str:
     return "cohen_kappa" if coded.level == "nominal" else f"weighted_kappa_{coded.ordered}"
 
 
-def distances(coded: Coded) -> Array:
-    """Distances of labels in the kappa that verdicts use, between categories (q, q) or between
-    points of the grid of numbers: 1 - agreement weights, from 0 to 1.
-    """
-    if not coded.is_number:
-        kind = "identity" if coded.level == "nominal" else coded.ordered
-        return 1.0 - c.agreement_weights(coded.q, kind)
-    at = coded.grid[1]
-    apart: Array = np.abs(at[:, None] - at)
-    return apart**2 if coded.ordered == "quadratic" else apart
-
-
 def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
-    """Tables (rows, pairs, q, q) of the pairs' shared units in every resample; of numbers (rows,
-    pairs, cells). Callers keep `pairs` short enough for memory.
+    """Return tables (rows, pairs, q, q) of the pairs' shared units in every resample; of numbers
+    (rows, pairs, cells). Callers keep `pairs` short enough for memory.
     """
+    measurement = measurement_of(coded)
     # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
-    exact = np.float64 if coded.is_number else np.float32
-    features = np.empty((resamples.n_types, coded.cells, len(pairs)), dtype=exact)
+    features = np.empty((resamples.n_types, measurement.n_cells, len(pairs)))
     step = max(1, CHUNK_CELLS // max(1, len(coded.codes)))
     for start in range(0, len(pairs), step):
-        some = slice(start, start + step)
-        first, second = (coded.codes[:, list(raters)] for raters in zip(*pairs[some], strict=True))
-        features[:, :, some] = cluster_tables(coded, coded.clusters, first, second, resamples.mass)
-    return as_tables(coded, resamples.totals(features))
+        chunk = slice(start, start + step)
+        first, second = (coded.codes[:, list(side)] for side in zip(*pairs[chunk], strict=True))
+        sides = first, second, resamples.mass, None
+        features[:, :, chunk] = measurement.cluster_tables(coded.clusters, *sides)
+    return _as_tables(measurement.shape, resamples.totals(features))
 
 
-def as_tables(coded: Coded, totals: Array) -> Array:
-    """Return sums (rows, cells, tables) as tables (rows, tables, q, q); of numbers
-    (rows, tables, cells).
-    """
+def _as_tables(shape: tuple[int, ...], totals: Numbers) -> Array:
+    """Return sums (rows, cells, tables) as tables of this shape, (rows, tables, *shape)."""
     rows, _, tables = totals.shape
-    shape = (rows, coded.cells, tables) if coded.is_number else (rows, coded.q, coded.q, tables)
-    return np.asarray(np.moveaxis(totals.reshape(shape), -1, 1))
-
-
-def cluster_tables(
-    coded: Coded,
-    clusters: Codes,
-    first: Integers,
-    second: Integers,
-    mass: Numbers,
-    weight: Array | None = None,
-) -> Numbers:
-    """The cells (clusters, cells, pairs) of each cluster's tables of two raters' codes
-    (units, pairs), -1 missing, weighted by `weight` (units, pairs); `clusters` (units,) are the
-    units', and `mass` (clusters,) is how much each counts in the data.
-    """
-    both, q, pairs = (first >= 0) & (second >= 0), coded.q, first.shape[1]
-    n_clusters = len(mass)
-    if coded.is_number:
-        tables = []
-        for k, held in enumerate(both.T):
-            sides = first[held, k].astype(np.intp), second[held, k].astype(np.intp)
-            weights = None if weight is None else weight[held, k]
-            tables.append(numbers.cluster_cells(coded, clusters[held], *sides, weights, mass))
-        return np.stack(tables, axis=-1) if tables else np.zeros((n_clusters, coded.cells, 0))
-    left_out = n_clusters * q * q * pairs
-    cell = (clusters.astype(np.intp) * q)[:, None] + first
-    cell = (cell * q + second) * pairs + np.arange(pairs)
-    cell = np.where(both, cell, left_out).ravel()
-    weights = None if weight is None else weight.ravel()
-    counts = np.bincount(cell, weights, minlength=left_out + 1)
-    return counts[:-1].reshape(n_clusters, q * q, pairs)
-
-
-def expected_cells(coded: Coded, features: Numbers, share: Array) -> Array:
-    """Return sums (clusters, cells, tables) as they would be if the second rater chose the
-    categories with probabilities `share` (q,), whatever the unit.
-    """
-    n, _, tables = features.shape
-    if not coded.is_number:
-        first = features.reshape(n, coded.q, coded.q, tables).sum(axis=2)
-        return np.asarray((first[:, :, None] * share[:, None]).reshape(features.shape))
-    return numbers.expected_cells(coded, features, share)
+    return np.asarray(np.moveaxis(totals.reshape(rows, *shape, tables), -1, 1))
 
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
-    """The contingency table (q, q) of two raters in the data alone."""
+    """Return the contingency table (q, q) of two raters in the data, without resamples."""
     both = coded.labelled[:, a] & coded.labelled[:, b]
     cell = coded.codes[both, a].astype(np.intp) * coded.q + coded.codes[both, b]
     weights = resamples.frequency[coded.clusters[both]]
@@ -201,19 +196,17 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
 
 
 def listed_raters(coded: Coded) -> tuple[int, ...]:
-    """Raters whose pairs have rows of their own. All raters where they are few; else the graders,
-    which are few even where humans are many.
+    """Return the raters whose pairs have rows of their own: all where they are few, else the
+    graders, which are few even where humans are many.
     """
-    for listed in (tuple(range(len(coded.raters))), coded.members("model")):
-        if len(listed) <= MAX_LISTED_RATERS:
-            return listed
-    return ()
+    groups = tuple(range(len(coded.raters))), coded.members("model")
+    return next((raters for raters in groups if len(raters) <= MAX_LISTED_RATERS), ())
 
 
 def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
     """Return the pairs of raters that share units."""
-    held = coded.labelled
-    return [(a, b) for a, b in combinations(raters, 2) if (held[:, a] & held[:, b]).any()]
+    labelled = coded.labelled
+    return [(a, b) for a, b in combinations(raters, 2) if (labelled[:, a] & labelled[:, b]).any()]
 
 
 class MeanOverTables:
@@ -223,20 +216,22 @@ class MeanOverTables:
     """
 
     def __init__(self, rows: int, *, pooled: bool = False) -> None:
-        self._total, self._size, self._defined = np.zeros((3, rows))
+        self._total, self._size, self._n_defined = np.zeros((3, rows))
         self.n_undefined, self.pooled = 0, pooled
 
     def add(self, values: Array, sizes: Array | None = None) -> None:
-        """Add replicates (rows, tables) of more tables."""
+        """Add replicates (rows, tables) of more tables, with the `sizes` (rows, tables) by which
+        they count, 1 each where it is None.
+        """
         is_defined = ~np.isnan(values[0])
-        empty = False if sizes is None else sizes[0] == 0
-        self.n_undefined += int((~is_defined & ~np.asarray(empty)).sum())
-        defined = values[:, is_defined]
-        held = ~np.isnan(defined)
-        size = held * (1.0 if sizes is None else sizes[:, is_defined])
-        self._total += np.where(held, defined * size, 0.0).sum(axis=1)
+        is_empty = False if sizes is None else sizes[0] == 0
+        self.n_undefined += int((~is_defined & ~np.asarray(is_empty)).sum())
+        replicates = values[:, is_defined]
+        has_value = ~np.isnan(replicates)
+        size = has_value * (1.0 if sizes is None else sizes[:, is_defined])
+        self._total += np.where(has_value, replicates * size, 0.0).sum(axis=1)
         self._size += size.sum(axis=1)
-        self._defined += held.sum(axis=1)
+        self._n_defined += has_value.sum(axis=1)
 
     @property
     def values(self) -> Array:
@@ -245,19 +240,17 @@ class MeanOverTables:
 
     @property
     def undefined(self) -> float:
-        """Share of the tables' resampled values that were undefined, and so missing from the mean
-        of a resample.
-        """
-        wanted = self._defined[0] * (len(self._defined) - 1)
-        return 1.0 - float(self._defined[1:].sum() / wanted) if wanted else 0.0
+        """Share of the tables' resampled values that were undefined and left out."""
+        expected = self._n_defined[0] * (len(self._n_defined) - 1)
+        return 1.0 - float(self._n_defined[1:].sum() / expected) if expected else 0.0
 
     @property
     def n_tables(self) -> int:
         """Number of tables that the mean is over."""
-        return int(self._defined[0])
+        return int(self._n_defined[0])
 
     @property
-    def over(self) -> str:
+    def pairs_in_words(self) -> str:
         """The number of pairs of raters that the mean is over, in words."""
         if self.pooled or not self.n_tables:
             return ""
@@ -267,221 +260,195 @@ class MeanOverTables:
     @property
     def note(self) -> Remarks:
         """Remarks on the tables that the mean is over and those for which it is undefined."""
-        every, lost = self.n_undefined + self.n_tables, ""
+        n_tables, undefined = self.n_undefined + self.n_tables, ""
         if self.n_undefined:
-            lost = f"undefined for {self.n_undefined} of {every} pairs of raters"
-        return join_notes(Remark("pooled_pairs") if self.pooled else "", self.over, lost)
+            undefined = f"undefined for {self.n_undefined} of {n_tables} pairs of raters"
+        pooled = Remark("pooled_pairs") if self.pooled else ""
+        return join_notes(pooled, self.pairs_in_words, undefined)
 
 
 def mean_over_pairs(
-    coded: Coded, pairs: Pairs, resamples: Resamples, statistics: Mapping[str, PairStatistic]
+    coded: Coded, pairs: Pairs, resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
     """Return the plain mean of each statistic over pairs of raters, in every resample."""
     means = {name: MeanOverTables(len(resamples)) for name in statistics}
-    for _, tables in table_chunks(coded, pairs, resamples):
+    for _, tables in _table_chunks(coded, pairs, resamples):
         for name, statistic in statistics.items():
             means[name].add(statistic(tables))
     return means
 
 
-def table_chunks(coded: Coded, pairs: Pairs, resamples: Resamples) -> Iterator[tuple[Pairs, Array]]:
+def _table_chunks(
+    coded: Coded, pairs: Pairs, resamples: Resamples
+) -> Iterator[tuple[Pairs, Array]]:
     """Yield `pair_tables` of some pairs at a time, so that memory stays bounded."""
-    for chunk in _some(coded, pairs, max(len(resamples), resamples.n_types)):
+    n_cells = measurement_of(coded).n_cells
+    for chunk in _chunks(pairs, n_cells, max(len(resamples), resamples.n_types)):
         yield chunk, pair_tables(coded, chunk, resamples)
 
 
-def _some(coded: Coded, tables: Sequence[T], rows: int) -> Iterator[Sequence[T]]:
-    """Yield some tables at a time, so that `rows` of their cells fit in memory."""
-    step = max(1, CHUNK_CELLS // (coded.cells * max(rows, 1)))
-    for start in range(0, len(tables), step):
-        yield tables[start : start + step]
+def _chunks(items: Sequence[T], n_cells: int, rows: int) -> Iterator[Sequence[T]]:
+    """Yield some items at a time, so that `rows` tables of each item fit in memory."""
+    step = max(1, CHUNK_CELLS // (n_cells * max(rows, 1)))
+    for start in range(0, len(items), step):
+        yield items[start : start + step]
 
 
-def _alpha_of_two(tables: Array, level: str, values: tuple[float, ...]) -> Array:
-    """Alpha of two raters: every shared unit adds its two labels once in each order."""
+def _pair_alpha(tables: Array, level: str, values: tuple[float, ...]) -> Array:
+    """Alpha (...) of two raters: every shared unit adds its two labels once in each order."""
     return c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
-
-
-def add_pair_rows(view: View, prefix: str = "") -> None:
-    """Add rows for every pair of listed raters that share units. `prefix` goes before the
-    statistics' names, for labels of something other than single units.
-    """
-    coded, raters = view.coded, view.coded.raters
-    pairs, statistics = pairs_that_meet(coded, listed_raters(coded)), pair_statistics(coded)
-    for chunk, tables in table_chunks(coded, pairs, view.resamples):
-        first = numbers.moments(tables[0]) if coded.is_number else tables[0]
-        # One of the two used a single category throughout.
-        constant = np.any([(first.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2)], axis=0)
-        both = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
-        for name, statistic in chosen(statistics, prefix).items():
-            values = statistic(tables)
-            flagged = constant & entry_for(name).own_margins & ~np.isnan(values[0])
-            for k, (a, b) in enumerate(chunk):
-                note = Remark("constant_rater") if flagged[k] else ""
-                view.add(prefix + name, values[:, k], both[k], a=raters[a], b=raters[b], note=note)
-
-
-def chosen(
-    statistics: dict[str, PairStatistic], prefix: str, names: Sequence[str] = ()
-) -> dict[str, PairStatistic]:
-    """Return the statistics in `names`, or all; with a prefix only agreement and kappa. A prefix
-    marks the overall verdicts of a study, for which these two are enough.
-    """
-    wanted = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
-    return {name: statistics[name] for name in wanted if name in statistics}
-
-
-T = TypeVar("T")
-
-OWN_SHARE = 0.5
-"""Raters who labelled at least this share of the units have tables of their own."""
-MOST_APART = 150
-"""With more such raters all share one table: their number of pairs grows with its square, and the
-mean over so many pairs is that of the pooled table but for the third decimal."""
-OVER_PAIRS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic", "scott_pi")
-"""Statistics of two raters that a group has as a mean over its tables."""
-
-_LARGEST_SCALE = 5040
 
 
 @dataclass(frozen=True)
 class Overlap:
     """Labels of several `raters` (columns) on some `units` (units,), and who shares a table.
 
-    `apart` are the raters with tables of their own, `together` those who share one. `mass`
-    (clusters,) is how much each cluster counts in the data. `scales` are
-    factors on the weights of labels and of pairs: such that they are whole numbers, of which sums
-    are faster.
+    `individual` are the raters with tables of their own, `pooled` those who share one. `mass`
+    (clusters,) is how much each cluster counts in the data. `label_scale` and `pair_scale` multiply
+    the weights of labels and of pairs so that they are whole numbers, whose sums are faster.
     """
 
     coded: Coded
     raters: tuple[int, ...]
     units: Mask
-    apart: tuple[int, ...]
-    together: tuple[int, ...]
+    individual: tuple[int, ...]
+    pooled: tuple[int, ...]
     mass: Numbers
-    scales: tuple[float, float] = (1.0, 1.0)
+    label_scale: float = 1.0
+    pair_scale: float = 1.0
 
     @classmethod
     def of(
         cls, coded: Coded, resamples: Resamples, raters: Sequence[int], units: Mask | None = None
     ) -> Overlap:
         """Return the overlap of raters on units, or on all that one of them labelled."""
-        unit, rater = np.nonzero(coded.labelled[:, list(raters)])
+        unit, column = np.nonzero(coded.labelled[:, list(raters)])
         if units is not None:
-            unit, rater = unit[units[unit]], rater[units[unit]]
+            unit, column = unit[units[unit]], column[units[unit]]
         inside = np.zeros(len(coded.codes), dtype=bool)
         inside[unit] = True
-        mass = resamples.mass[coded.clusters].astype(float)
-        held = np.bincount(rater, mass[unit], minlength=len(raters))
-        much = held >= OWN_SHARE * mass[inside].sum()
-        if much.sum() > MOST_APART:
-            much[:] = False
-        if ((held > 0) & ~much).sum() == 1:  # nobody to share a table with
-            much = held > 0
-        some = [who for who, n in zip(raters, held, strict=True) if n > 0]
-        apart = tuple(who for who, alone in zip(raters, much, strict=True) if alone and who in some)
-        shared = tuple(who for who in some if who not in set(apart))
-        numbers = np.unique(np.bincount(unit)[inside[: unit.max(initial=-1) + 1]])
-        scales = _whole(numbers), _whole(numbers * (numbers - 1) // 2)
-        return cls(coded, (*apart, *shared), inside, apart, shared, resamples.mass, scales)
+        unit_mass = resamples.mass[coded.clusters].astype(float)
+        rater_mass = np.bincount(column, unit_mass[unit], minlength=len(raters))
+        has_labels = rater_mass > 0
+        has_own_table = rater_mass >= OWN_TABLE_SHARE * unit_mass[inside].sum()
+        if has_own_table.sum() > MAX_INDIVIDUAL:
+            has_own_table[:] = False
+        if (has_labels & ~has_own_table).sum() == 1:  # nobody to share a table with
+            has_own_table = has_labels
+        ids = np.asarray(raters, dtype=np.intp)
+        individual = tuple(ids[has_labels & has_own_table].tolist())
+        pooled = tuple(ids[has_labels & ~has_own_table].tolist())
+        n_labels = np.unique(np.bincount(unit)[inside[: unit.max(initial=-1) + 1]])
+        scales = _scale_to_whole(n_labels), _scale_to_whole(n_labels * (n_labels - 1) // 2)
+        raters = (*individual, *pooled)
+        return cls(coded, raters, inside, individual, pooled, resamples.mass, *scales)
 
-    def with_rater(self, codes: Integers, rows: int = 1) -> Iterator[Numbers]:
-        """Yield the tables of the raters with another one, whose `codes` (units,) these are:
-        (clusters, cells, tables), some tables at a time, so that `rows` of them fit in memory.
+    def tables_with_rater(self, codes: Integers, rows: int = 1) -> Iterator[Numbers]:
+        """Yield the tables (clusters, cells, tables) of the raters with another one, who gave these
+        `codes` (units,): some tables at a time, so that `rows` of them fit in memory.
         """
         coded, units = self.coded, np.arange(len(self.units))
-        given = np.where(self.units, codes, -1).astype(np.intp)
-        for some in _some(coded, self.apart, max(len(self.mass), rows)):
-            own = coded.codes[:, list(some)].astype(np.intp)
-            other = np.broadcast_to(given[:, None], own.shape)
-            weight = self._weigh_labels(units, own)
-            yield cluster_tables(coded, coded.clusters, own, other, self.mass, weight)
-        if self.together:
-            unit, own = self._entries
-            yield self._one_table(unit, own, given[unit], self._weigh_labels(unit, own))
+        other_codes = np.where(self.units, codes, -1).astype(np.intp)[:, None]
+        n_cells, rows = self._measurement.n_cells, max(len(self.mass), rows)
+        for chunk in _chunks(self.individual, n_cells, rows):
+            rater_codes = coded.codes[:, list(chunk)].astype(np.intp)
+            other = np.broadcast_to(other_codes, rater_codes.shape)
+            weight = self._label_weights(units, rater_codes)
+            yield self._cluster_tables(units, rater_codes, other, weight)
+        if self.pooled:
+            unit, pooled_codes = self._pooled_labels
+            weight = self._label_weights(unit, pooled_codes)
+            yield self._cluster_tables(unit, pooled_codes, other_codes[unit], weight)
 
-    def among(self, rows: int = 1) -> Iterator[Numbers]:
-        """Yield the tables of the raters with one another, as `with_rater` does."""
+    def tables_among(self, rows: int = 1) -> Iterator[Numbers]:
+        """Yield the tables of the raters with one another, as `tables_with_rater` does."""
         coded, units = self.coded, np.arange(len(self.units))
-        inside = np.where(self.units[:, None], coded.codes, -1)
-        for some in _some(coded, list(combinations(self.apart, 2)), max(len(self.mass), rows)):
+        inside_codes = np.where(self.units[:, None], coded.codes, -1)
+        pairs, rows = list(combinations(self.individual, 2)), max(len(self.mass), rows)
+        for chunk in _chunks(pairs, self._measurement.n_cells, rows):
             first, second = (
-                inside[:, list(side)].astype(np.intp) for side in zip(*some, strict=True)
+                inside_codes[:, list(side)].astype(np.intp) for side in zip(*chunk, strict=True)
             )
-            weight = self._weigh_pairs(units, first, second)
-            yield cluster_tables(coded, coded.clusters, first, second, self.mass, weight)
-        if not self.together:
+            weight = self._pair_weights(units, first, second)
+            yield self._cluster_tables(units, first, second, weight)
+        if not self.pooled:
             return
-        unit, code = self._entries
-        for rater in self.apart:
-            codes = inside[unit, rater].astype(np.intp)
-            yield self._one_table(unit, codes, code, self._weigh_pairs(unit, codes, code))
-        shared = np.zeros((len(self.mass), coded.cells, 1))
-        for i, j in entry_pairs(unit):
-            weight = self._weigh_pairs(unit[i], code[i], code[j])
-            half = np.ones(len(i)) / 2.0 if weight is None else weight / 2.0
-            for first, second in ((code[i], code[j]), (code[j], code[i])):
-                shared += self._one_table(unit[i], first, second, half)
+        unit, codes = self._pooled_labels
+        for rater in self.individual:
+            rater_codes = inside_codes[unit, rater].astype(np.intp)[:, None]
+            weight = self._pair_weights(unit, rater_codes, codes)
+            yield self._cluster_tables(unit, rater_codes, codes, weight)
+        shared = np.zeros((len(self.mass), self._measurement.n_cells, 1))
+        for i, j in label_pairs(unit):
+            weight = self._pair_weights(unit[i], codes[i], codes[j])
+            half = np.full(codes[i].shape, 0.5) if weight is None else weight / 2.0
+            for first, second in ((codes[i], codes[j]), (codes[j], codes[i])):
+                shared += self._cluster_tables(unit[i], first, second, half)
         yield shared
 
-    def _one_table(self, unit: Codes, first: Codes, second: Codes, weight: Array | None) -> Numbers:
-        """Sums (clusters, cells, 1) over pairs of labels, given with their units."""
-        clusters, sides = self.coded.clusters[unit], (first[:, None], second[:, None])
-        return cluster_tables(
-            self.coded, clusters, *sides, self.mass, None if weight is None else weight[:, None]
-        )
+    def _cluster_tables(
+        self, unit: Codes, first: Codes, second: Codes, weight: Array | None
+    ) -> Numbers:
+        """Return the tables of labels with units (n,), and codes and weights (n, tables)."""
+        clusters = self.coded.clusters[unit]
+        return self._measurement.cluster_tables(clusters, first, second, self.mass, weight)
 
-    def _weigh_labels(self, unit: Codes, codes: Codes) -> Array | None:
-        """Weight of labels with these units and codes; None where all count alike."""
-        of_unit = self.scales[0] * one_over(self.number)
-        weight: Array = np.broadcast_to(_across(of_unit[unit], codes), codes.shape)
-        if not self.coded.tie_breaks:
-            return None if self._is_even else weight
-        # Any two labels that differ may have come first: only they count.
-        alike = self._counts[_across(unit, codes), codes]
-        others = _across(self.number[unit], codes) - alike
-        whole = weight * _across(self.number[unit], codes)
-        share = others / np.maximum(2.0 * _across(self._differing[unit], codes), 1.0)
-        return np.where(_across(self.number[unit] > 2, codes), whole * share, weight)
+    def _label_weights(self, unit: Codes, codes: Codes) -> Array | None:
+        """Return the weights of labels with these units (n,) and codes (n, raters); None where all
+        are 1.
 
-    def _weigh_pairs(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
-        """Weight of pairs of labels with these units and codes; None where all count alike."""
-        of_unit = self.scales[1] * one_over(self.number * (self.number - 1) // 2)
-        weight: Array = np.broadcast_to(_across(of_unit[unit], first), first.shape)
+        A label of a unit with m of them weighs 1 / m. Where the third label was given because the
+        first two differ (`tie_breaks`), only the first two count, but which they were is not known:
+        each of the unit's D differing pairs is as likely. A label is in d of these, with d the
+        number of labels that differ from it, so that it weighs d / (2 D).
+        """
+        per_label = (self.label_scale * one_over(self.n_labels))[unit][:, None]
+        weight: Array = np.broadcast_to(per_label, codes.shape)
         if not self.coded.tie_breaks:
-            return None if self._is_even else weight
-        n = _across(self.number[unit], first)
-        whole = weight * (n * (n - 1) / 2.0)
-        share = (first != second) / np.maximum(_across(self._differing[unit], first), 1.0)
-        return np.where(n > 2, whole * share, weight)
+            return None if self._has_unit_weights else weight
+        n_labels, n_differing = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
+        differing = n_labels - self._label_counts[unit[:, None], codes]
+        share = differing / np.maximum(2.0 * n_differing, 1.0)
+        return np.where(n_labels > 2, weight * n_labels * share, weight)
+
+    def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
+        """Return the weights of pairs of labels with these units (n,) and codes (n, pairs); None
+        where all are 1.
+
+        A pair of a unit with m labels weighs 2 / (m (m - 1)). Where third labels were given because
+        the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
+        """
+        per_pair = (self.pair_scale * one_over(self.n_labels * (self.n_labels - 1) // 2))[unit]
+        weight: Array = np.broadcast_to(per_pair[:, None], first.shape)
+        if not self.coded.tie_breaks:
+            return None if self._has_unit_weights else weight
+        n_labels, n_differing = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
+        share = (first != second) / np.maximum(n_differing, 1.0)
+        whole_unit = weight * (n_labels * (n_labels - 1) / 2.0)
+        return np.where(n_labels > 2, whole_unit * share, weight)
 
     def sums_with_rater(self, codes: Integers) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with another rater's `codes`
         (units,), by which kappa is bounded (`analysis.bootstrap.bounds.table_sums`).
         """
-        return self._sums(self.with_rater(codes)) / self.scales[0]
+        return self._kappa_sums(self.tables_with_rater(codes)) / self.label_scale
 
     def sums_among(self) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
-        of each two apart, of each apart with those together, of those together.
+        of each two individual raters, of each with the pooled ones, of the pooled ones.
         """
-        return self._sums(self.among()) / self.scales[1]
+        return self._kappa_sums(self.tables_among()) / self.pair_scale
 
-    def _sums(self, chunks: Iterator[Numbers]) -> Array:
-        """Sums (clusters, tables, 2 + 2q) of tables, given as (clusters, cells, tables)."""
-        coded, apart = self.coded, distances(self.coded)
-        sums = [np.zeros((len(self.mass), 0, 2 + 2 * len(apart)))]
+    def _kappa_sums(self, chunks: Iterator[Numbers]) -> Array:
+        """Return the sums (clusters, tables, 2 + 2q) of tables (clusters, cells, tables)."""
+        measurement = self._measurement
+        sums = [np.zeros((len(self.mass), 0, 2 + 2 * len(measurement.distances)))]
         for features in chunks:
-            cells = np.moveaxis(features, -1, 1).astype(float)
-            if coded.is_number:
-                sums.append(number_sums(coded, cells))
-            else:
-                tables = cells.reshape(*cells.shape[:2], coded.q, coded.q)
-                sums.append(table_sums(tables, apart))
+            tables = _as_tables(measurement.shape, features).astype(float)
+            sums.append(measurement.kappa_sums(tables))
         return np.concatenate(sums, axis=1)
 
-    def only(self, chosen: Codes) -> Overlap:
+    def on_units(self, chosen: Codes) -> Overlap:
         """Return the overlap on some of the units (positions), each a cluster of its own."""
         codes, clusters = self.coded.codes[chosen], np.arange(len(chosen))
         coded = replace(self.coded, codes=codes, clusters=clusters)
@@ -489,57 +456,59 @@ class Overlap:
         return replace(self, coded=coded, units=self.units[chosen], mass=mass)
 
     def without(self, rater: int) -> Overlap:
-        """Return the overlap without a rater's labels, on units that then have enough."""
+        """Return the overlap without a rater's labels, on the units that keep two labels, or one
+        where units with a single label count.
+        """
         codes = self.coded.codes.copy()
         codes[:, rater] = -1
-        rest = replace(self, coded=replace(self.coded, codes=codes))
-        least = min(int(self.number[self.units].min(initial=2)), 2)
-        return replace(rest, units=self.units & (rest.number >= least))
+        others = replace(self, coded=replace(self.coded, codes=codes))
+        min_labels = min(int(self.n_labels[self.units].min(initial=2)), 2)
+        return replace(others, units=self.units & (others.n_labels >= min_labels))
 
     @cached_property
-    def number(self) -> Codes:
+    def n_labels(self) -> Codes:
         """Number of the raters who labelled each unit, (units,); 0 outside."""
-        held = self.coded.labelled[:, list(self.raters)]
-        return np.where(self.units, held.sum(axis=1), 0).astype(np.intp)
+        labelled = self.coded.labelled[:, list(self.raters)]
+        return np.where(self.units, labelled.sum(axis=1), 0).astype(np.intp)
 
     @cached_property
-    def _is_even(self) -> bool:
+    def _measurement(self) -> CategoryMeasurement | NumberMeasurement:
+        return measurement_of(self.coded)
+
+    @cached_property
+    def _has_unit_weights(self) -> bool:
         """True where every label and every pair has the weight 1."""
-        number = np.unique(self.number[self.units])
-        pairs = np.maximum(number * (number - 1) // 2, 1)
-        return len(number) == 1 and self.scales == (number[0], pairs[0])
+        n_labels = np.unique(self.n_labels[self.units])
+        n_pairs = np.maximum(n_labels * (n_labels - 1) // 2, 1)
+        scales = (self.label_scale, self.pair_scale)
+        return len(n_labels) == 1 and scales == (n_labels[0], n_pairs[0])
 
     @cached_property
-    def _entries(self) -> tuple[Codes, Codes]:
-        """Unit and code of each label of those who share a table, by unit."""
-        columns = np.asarray(self.together, dtype=np.intp)
+    def _pooled_labels(self) -> tuple[Codes, Codes]:
+        """Units (labels,) and codes (labels, 1) of the pooled raters' labels, in order of units."""
+        columns = np.asarray(self.pooled, dtype=np.intp)
         unit, rater = np.nonzero(self.coded.labelled[:, columns] & self.units[:, None])
-        return unit, self.coded.codes[unit, columns[rater]].astype(np.intp)
+        return unit, self.coded.codes[unit, columns[rater]].astype(np.intp)[:, None]
 
     @cached_property
-    def _counts(self) -> Array:
+    def _label_counts(self) -> Array:
         """Number of the raters who chose each category, (units, q)."""
         return label_counts(self.coded, self.raters)
 
     @cached_property
-    def _differing(self) -> Array:
+    def _n_differing_pairs(self) -> Array:
         """Number of pairs of labels that differ, (units,)."""
-        return np.asarray((self.number**2 - (self._counts**2).sum(axis=1)) / 2.0)
+        return np.asarray((self.n_labels**2 - (self._label_counts**2).sum(axis=1)) / 2.0)
 
 
-def _across(values: Numbers, codes: Codes) -> Numbers:
-    """Values (units,) in the shape of codes (units,) or (units, raters)."""
-    return values if codes.ndim == 1 else values[:, None]
-
-
-def _whole(numbers: Codes) -> float:
-    """A factor that makes one over each of these numbers whole, or 1 where it would be large."""
-    common = math.lcm(*numbers[numbers > 0].tolist())
+def _scale_to_whole(divisors: Codes) -> float:
+    """Return a factor that makes 1 over each of the `divisors` whole; 1 where it would be large."""
+    common = math.lcm(*divisors[divisors > 0].tolist())
     return float(common) if common <= _LARGEST_SCALE else 1.0
 
 
-def entry_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the positions of all pairs of entries of one unit; `unit` ascends."""
+def label_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
+    """Yield the positions of all pairs of labels of one unit; `unit` (labels,) ascends."""
     step = 1
     while True:
         first = np.flatnonzero(unit[step:] == unit[:-step]) if step < len(unit) else unit[:0]
@@ -559,9 +528,9 @@ class KappaMeans:
         self, coded: Coded, resamples: Resamples, names: Sequence[str] = OVER_PAIRS
     ) -> None:
         self.coded, self.resamples = coded, resamples
-        panel = pair_statistics(coded)
+        panel = measurement_of(coded).statistics()
         self._statistics = {name: panel[name] for name in names if name in panel}
-        self._known: dict[tuple[tuple[int, ...], bytes], dict[str, MeanOverTables]] = {}
+        self._means_among: dict[tuple[tuple[int, ...], bytes], dict[str, MeanOverTables]] = {}
 
     def with_rater(
         self, raters: Sequence[int], grader: int, units: Mask
@@ -571,86 +540,111 @@ class KappaMeans:
         return means_with(overlap, self.coded.codes[:, grader], self.resamples, self._statistics)
 
     def among(self, raters: Sequence[int], units: Mask | None = None) -> dict[str, MeanOverTables]:
-        """Return the means over raters with one another, by name."""
-        held = self.coded.labelled[:, list(raters)].sum(axis=1) >= 2
-        units = held if units is None else held & units
+        """Return the means over raters with one another, by name, on `units` (units,) or all."""
+        pairable = self.coded.labelled[:, list(raters)].sum(axis=1) >= 2
+        units = pairable if units is None else pairable & units
         key = tuple(raters), units.tobytes()
-        if key not in self._known:
+        if key not in self._means_among:
             overlap = Overlap.of(self.coded, self.resamples, raters, units)
-            chunks = overlap.among(len(self.resamples))
-            self._known[key] = means_of(overlap, chunks, self.resamples, self._statistics)
-        return self._known[key]
+            chunks = overlap.tables_among(len(self.resamples))
+            self._means_among[key] = means_of(overlap, chunks, self.resamples, self._statistics)
+        return self._means_among[key]
 
 
 def means_with(
-    overlap: Overlap, codes: Integers, resamples: Resamples, statistics: Mapping[str, PairStatistic]
+    overlap: Overlap, codes: Integers, resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
     """Return the mean of each statistic over raters with another one, who gave these `codes`
     (units,), in every resample.
     """
-    chunks = overlap.with_rater(codes, len(resamples))
+    chunks = overlap.tables_with_rater(codes, len(resamples))
     return means_of(overlap, chunks, resamples, statistics)
 
 
 def means_of(
-    overlap: Overlap,
-    chunks: Iterator[Numbers],
-    resamples: Resamples,
-    statistics: Mapping[str, PairStatistic],
+    overlap: Overlap, chunks: Iterator[Numbers], resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
     """Return the mean of each statistic over tables, given as sums (clusters, cells, tables), some
     at a time, in every resample.
     """
-    pooled = bool(overlap.together)
+    measurement, pooled = measurement_of(overlap.coded), bool(overlap.pooled)
     means = {name: MeanOverTables(len(resamples), pooled=pooled) for name in statistics}
     for features in chunks:
-        tables = as_tables(overlap.coded, resamples.totals(features))
-        sizes = (numbers.moments(tables) if overlap.coded.is_number else tables).sum((-2, -1))
+        tables = _as_tables(measurement.shape, resamples.totals(features))
+        sizes = measurement.square_tables(tables).sum((-2, -1))
         for name, statistic in statistics.items():
             means[name].add(statistic(tables), sizes)
     return means
 
 
 def compared_units(
-    coded: Coded, resamples: Resamples, people: Sequence[int], grader: int, least: int = 2
+    coded: Coded, resamples: Resamples, people: Sequence[int], grader: int, min_people: int = 2
 ) -> tuple[Mask, bool]:
     """Return the units (units,) on which a grader is compared with people, and whether it can be
     compared with people's agreement there.
 
     They have the grader's label and two people's, so that both are computed on the same units;
-    where there are fewer than 30 of them, or with `least` = 1, one person's is enough.
+    where there are fewer than 30 of them, or with `min_people` = 1, one person's is enough.
     """
-    number = np.where(coded.labelled[:, grader], coded.labelled[:, list(people)].sum(axis=1), 0)
-    if least == 2:
-        twice = np.asarray(number >= 2)
-        if resamples.count(coded.clusters, twice)[0] >= MIN_SHARED_UNITS:
-            return twice, True
-    return np.asarray(number >= 1), False
+    n_people = np.where(coded.labelled[:, grader], coded.labelled[:, list(people)].sum(axis=1), 0)
+    if min_people == 2:
+        has_two = np.asarray(n_people >= 2)
+        if resamples.count(coded.clusters, has_two)[0] >= MIN_SHARED_UNITS:
+            return has_two, True
+    return np.asarray(n_people >= 1), False
+
+
+def add_pair_rows(view: View, prefix: str = "") -> None:
+    """Add rows for every pair of listed raters that share units. `prefix` goes before the
+    statistics' names, for labels of something other than single units.
+    """
+    coded, raters, measurement = view.coded, view.coded.raters, measurement_of(view.coded)
+    statistics = _chosen_statistics(measurement.statistics(), prefix)
+    pairs = pairs_that_meet(coded, listed_raters(coded))
+    for chunk, tables in _table_chunks(coded, pairs, view.resamples):
+        in_data = measurement.square_tables(tables[0])
+        # One of the two used a single category throughout.
+        is_constant = np.any([(in_data.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2)], axis=0)
+        counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
+        for name, statistic in statistics.items():
+            values = statistic(tables)
+            has_remark = is_constant & entry_for(name).own_margins & ~np.isnan(values[0])
+            for k, (a, b) in enumerate(chunk):
+                note = Remark("constant_rater") if has_remark[k] else ""
+                who = About(a=raters[a], b=raters[b], note=note)
+                view.add(prefix + name, values[:, k], counts[k], **who)
+
+
+def _chosen_statistics(
+    statistics: PairStatistics, prefix: str, names: Sequence[str] = ()
+) -> dict[str, PairStatistic]:
+    """Return the statistics in `names`, or all; with a prefix only agreement and kappa. A prefix
+    marks the overall verdicts of a study, for which these two are enough.
+    """
+    chosen = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
+    return {name: statistics[name] for name in chosen if name in statistics}
 
 
 def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> None:
-    """Add rows of each grader with humans: means over the humans. Only the statistics in `names`,
-    if any are given.
-    """
+    """Add rows of each grader with humans, means over these: all statistics, or `names`."""
     coded, resamples = view.coded, view.resamples
-    statistics = chosen(pair_statistics(coded), prefix, names)
+    statistics = _chosen_statistics(measurement_of(coded).statistics(), prefix, names)
     for grader in coded.members("model"):
         people = coded.people_beside(grader)
         units, _ = compared_units(coded, resamples, people, grader)
         if not units.any():
             continue
         counts, codes = view.count(units), coded.codes[:, grader]
-        used = np.unique(codes[units])
+        is_constant = len(np.unique(codes[units])) == 1
         overlap = Overlap.of(coded, resamples, people, units)
-        few = f"fewer than {MIN_SHARED_UNITS} items" if counts[0] < MIN_SHARED_UNITS else ""
         for name, mean in means_with(overlap, codes, resamples, statistics).items():
-            constant = len(used) == 1 and entry_for(name).own_margins
-            view.add(
-                prefix + name,
-                mean.values,
-                counts,
-                undefined=mean.undefined,
-                a="humans",
-                b=coded.raters[grader],
-                note=join_notes(Remark("constant_rater") if constant else "", mean.note, few),
-            )
+            has_remark = is_constant and entry_for(name).own_margins
+            remark = Remark("constant_rater") if has_remark else ""
+            note = join_notes(remark, mean.note, few_units_note(counts))
+            about = About(a="humans", b=coded.raters[grader], note=note)
+            view.add(prefix + name, mean.values, counts, undefined=mean.undefined, **about)
+
+
+def few_units_note(counts: tuple[int, int]) -> str:
+    """Return a note on fewer than 30 units, from `counts` (units, clusters)."""
+    return f"fewer than {MIN_SHARED_UNITS} items" if counts[0] < MIN_SHARED_UNITS else ""

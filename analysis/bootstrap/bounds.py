@@ -1,44 +1,36 @@
-"""Bounds for verdicts: from each cluster's contribution to an estimate, or taken at the null.
+"""Bounds for verdicts: from clusters' influence on an estimate, or by a test at the null value.
 
 A verdict is wrong as often as its one-sided bound misses, and bootstrap quantiles miss too often in
-small or unbalanced samples, where an estimate's spread and skewness are tied to its value. By
-`reach` a bound is a t bound on the clusters' influence, with the skewness taken out by Hall's
-monotone cubic transformation (Hall 1992, section 3) and with the degrees of freedom that the
-influence's kurtosis leaves (the variance's own variance, matched as Satterthwaite does). Nothing is
-drawn, so that bounds far out in the tail cost no more. `python -m benchmarks.decisions` shows how
-often verdicts by the bounds here are wrong, and how often right.
+small or unbalanced samples, where an estimate's spread and skewness are tied to its value.
+`python -m benchmarks.decisions` shows how often verdicts by the bounds here are wrong.
 
-Influence is the jackknife's: what the estimate loses without a cluster, times the other clusters.
+*t bounds* (`reach`) use the influence of the jackknife: what the estimate loses without a cluster,
+times the number of the others. Skewness is taken out by Hall's monotone cubic transformation (Hall
+1992, section 3); the degrees of freedom are those that the influence's kurtosis leaves (the
+variance of the variance, matched as by Satterthwaite 1946).
 
-Looking again after labelling more is another chance to be wrong (alpha spending). The default plan
-is two looks at equal levels: one at the labels as they are, one after as many more as the first
-advised. As the second look includes the labels of the first, both go wrong together more often than
-independent looks, and each may spend more than half of the error (Pocock 1977; Lan & DeMets 1983).
-The number of labels at the second look is not known at the first: four times as many are allowed
-for. A tenth of the error is kept for further looks, of which each may spend half of what is left.
+*Levels of interim analyses* (`level_of_look`, alpha spending). The default plan is two looks at
+equal levels: one at the labels as they are, one after as many more as the first advised. As the
+second look includes the labels of the first, both go wrong together more often than independent
+looks, and each may spend more than half of the error (Pocock 1977; Lan & DeMets 1983). At the
+second look up to four times as many labels are allowed for. A tenth of the error is kept for
+further looks, of which each may spend half of what is left. A study that declares its looks shares
+the whole error evenly among them, at equal steps, and has none beyond.
 
-A study that declares its looks shares the whole error evenly among them, at equal steps, and has
-none beyond.
-
-By `lower_bound` a bound asks: could the data come from a grader at the margin? An interval about an
-estimate ignores errors that have not occurred yet: where a grader was right on every unit its
-estimate has no variance, and where one human slipped once it has nearly none. A score test uses the
-variance that the estimate would have *if the bound's value were true* (Wilson 1927 for a share;
-Tango 1998 and Farrington & Manning 1990 for differences at a margin). There the errors that the
-value implies are included with their weight.
-
-The sample is seen as weights on a support: the clusters that were observed and, with half a cluster
-between them, the same clusters with other labels by the grader. The weights are moved along the
-least favourable family, exponential tilting by the statistic's influence (Efron 1981; DiCiccio &
-Romano 1990), in steps small enough for a statistic that is not linear. At each value on the way
-the distance to the estimate is held against its standard deviation there: by Student's quantile,
-with the skewness taken out by Cornish & Fisher's first term (Hall 1992, section 2.2). A bound is
-the first value that the data clearly contradict, so that "the lower bound is above the margin"
-is the test of a grader at the margin.
-
-Degrees of freedom are those that the standard deviation at the null has: where errors are of one
-kind only it follows from their share, and none are lost; else n / (kurtosis - 1 - skewness^2) pairs
-of them, no more than the effective number of clusters less one.
+*Score bounds* (`lower_bound`) ask: could the data come from a grader at the margin? An interval
+about an estimate ignores errors that have not occurred yet: where a grader was right on every unit
+its estimate has no variance. A score test uses the variance that the estimate would have *if the
+bound's value were true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for
+differences at a margin). The sample is seen as weights on a support: the observed clusters and,
+with half a cluster between them, the same clusters with other labels by the grader. The weights are
+moved along the least favourable family, exponential tilting by the statistic's influence (Efron
+1981; DiCiccio & Romano 1990), in steps small enough for a statistic that is not linear. At each
+value on the way the distance to the estimate is compared with its standard deviation there, by
+Student's quantile with the skewness taken out by Cornish & Fisher's first term (Hall 1992, section
+2.2). The bound is the first value that the data clearly contradict. The degrees of freedom are
+those of the standard deviation at the null, n / (kurtosis - 1 - skewness^2) pairs of them, no more
+than the effective number of clusters less one; none are lost where errors are of one kind only, for
+then the standard deviation follows from their share.
 """
 
 from __future__ import annotations
@@ -67,14 +59,14 @@ def influence(values: Array) -> Array:
     >>> influence(np.array([2.0, 2.5, 2.0, 1.5])).tolist()
     [-1.0, 0.0, 1.0]
     """
-    left_out = values[1:]
-    return np.asarray((len(left_out) - 1) * (left_out.mean(axis=0) - left_out))
+    jackknife = values[1:]
+    return np.asarray((len(jackknife) - 1) * (jackknife.mean(axis=0) - jackknife))
 
 
 def reach(contributions: Array, alpha: float = ALPHA) -> float:
-    """Distance from an estimate down to its lower bound; of the negative, up to its upper bound.
-    `contributions` (clusters,) are the clusters' influence. NaN where nothing varies, for then they
-    give no information on further clusters.
+    """Return the distance from an estimate down to its lower bound; for the negative of the
+    influence, that up to its upper bound. `contributions` (clusters,) are the clusters' influence.
+    NaN where nothing varies, for then they give no information on further clusters.
 
     >>> round(reach(np.array([-1.0, 1.0] * 50)), 3)
     0.199
@@ -93,12 +85,12 @@ def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
     squared = scaled * scaled
     skew, kurtosis = (squared * scaled).mean(axis=0), (squared * squared).mean(axis=0)
     freedom = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), 1.0, n - 1.0)
-    normal: Array = stdtrit(freedom, 1.0 - alpha) / math.sqrt(n)
-    # Hall's transformation inverted: the skewed ratios.
-    flat = np.abs(skew) < 1e-9
-    lean = np.where(flat, 1.0, skew)
-    inside = 1.0 + lean * (normal - lean / (6.0 * n))
-    return np.asarray(spread * np.where(flat, normal, 3.0 / lean * (np.cbrt(inside) - 1.0)))
+    t: Array = stdtrit(freedom, 1.0 - alpha) / math.sqrt(n)
+    # The inverse of Hall's transformation, in standard deviations; t where there is no skewness.
+    is_symmetric = np.abs(skew) < 1e-9
+    safe_skew = np.where(is_symmetric, 1.0, skew)
+    cubed = 1.0 + safe_skew * (t - safe_skew / (6.0 * n))
+    return np.asarray(spread * np.where(is_symmetric, t, 3.0 / safe_skew * (np.cbrt(cubed) - 1.0)))
 
 
 def standard_error(contributions: Array) -> float:
@@ -113,11 +105,10 @@ def reach_over_people(
     clusters: float,
     alpha: float = ALPHA,
 ) -> Array:
-    """Widen the reach of bounds (estimates,) from these raters to raters like these.
+    """Widen the reach of bounds (estimates,) from these raters to a population of raters.
 
-    `reached` is the reach for these raters, on `clusters` effective clusters.
-
-    `people_variance` is the estimate's variance over raters. The variances over clusters and over
+    `reached` is the reach for these `people` raters, on `clusters` effective clusters, and
+    `people_variance` the estimate's variance over raters. The variances over clusters and over
     raters add up (no interaction is subtracted, which errs on the safe side), with Satterthwaite's
     (1946) degrees of freedom for their sum.
 
@@ -125,22 +116,24 @@ def reach_over_people(
     [0.2, 0.328]
     """
     quantile = stdtrit(max(clusters - 1.0, 1.0), 1.0 - alpha)
-    units = np.maximum((reached / quantile) ** 2, 1e-18)
-    both = units + people_variance
-    freedom = both**2 / (units**2 / max(clusters - 1.0, 1.0) + people_variance**2 / (people - 1))
-    wider: Array = np.sqrt(both / units) * stdtrit(freedom, 1.0 - alpha) / quantile
-    return np.asarray(reached * wider)
+    cluster_variance = np.maximum((reached / quantile) ** 2, 1e-18)
+    total = cluster_variance + people_variance
+    by_source = cluster_variance**2 / max(clusters - 1.0, 1.0), people_variance**2 / (people - 1)
+    freedom = total**2 / (by_source[0] + by_source[1])
+    factor: Array = np.sqrt(total / cluster_variance) * stdtrit(freedom, 1.0 - alpha) / quantile
+    return np.asarray(reached * factor)
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
-    """Level at which to bound each of several estimates so that all bounds hold but in `alpha`.
+    """Return the level at which to bound each of several estimates so that all bounds hold but in
+    `alpha` of samples.
 
     `contributions` (clusters, estimates) come from the same clusters: the more strongly the
     estimates are correlated, the less is lost. It is the max-t of their joint normal limit, by
     simulation with a fixed seed (Hothorn, Bretz & Westfall 2008).
 
-    >>> alike = np.array([[-1.0, -1.0], [1.0, 1.0]] * 20)
-    >>> 0.024 < simultaneous_level(alike) <= 0.025
+    >>> identical = np.array([[-1.0, -1.0], [1.0, 1.0]] * 20)
+    >>> 0.024 < simultaneous_level(identical) <= 0.025
     True
     """
     varying = contributions[:, contributions.std(axis=0) > 0]
@@ -152,8 +145,9 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
 
 
 def level_together(correlation: Array, alpha: float = ALPHA) -> float:
-    """Level at which to bound each of several jointly normal estimates. All bounds then hold but in
-    `alpha` of samples. `correlation` is (estimates, estimates). By simulation with a fixed seed.
+    """Return the level at which to bound each of several jointly normal estimates, so that all
+    bounds hold but in `alpha` of samples, from their `correlation` (estimates, estimates). By
+    simulation with a fixed seed.
 
     Two looks, the second at twice the labels (Pocock 1977, Table 1, has .0147 for two looks):
 
@@ -170,12 +164,12 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     return float(min(alpha, max(level, alpha / len(correlation))))
 
 
-USUAL = 2
-"""Looks at equal levels, where none are declared."""
+LOOKS = 2
+"""Number of looks at equal levels, where none are declared."""
 _GROWTH = 4.0
 """Ratio of the labels at the second look to those at the first that is allowed for."""
-_KEPT = 0.1
-"""The share of the error that is kept for looks beyond the usual ones."""
+_RESERVE = 0.1
+"""Share of the error that is kept for looks beyond the default ones."""
 
 
 @lru_cache(maxsize=256)
@@ -188,13 +182,13 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     >>> [round(level_of_look(look, declared=2), 3) for look in (1, 2, 3)]
     [0.015, 0.015, 0.0]
     """
-    return _level(look, declared, alpha, _nested)
+    return _level(look, declared, alpha, _nested_level)
 
 
 def level_of_reading(reading: int, declared: int = 0) -> float:
-    """Return the one-sided level of the `reading`, from 1, of labels kept for a proof; 0.0 where
-    none is left. As `level_of_look`, but readings may be of other graders and have nothing in
-    common, so that levels add up to the error (Bonferroni).
+    """Return the one-sided level of the `reading`, from 1, of held-out labels; 0.0 where none is
+    left. As `level_of_look`, but readings may be of other graders and have nothing in common, so
+    that levels add up to the error (Bonferroni).
 
     >>> [round(level_of_reading(reading), 5) for reading in (1, 2, 3, 4)]
     [0.01125, 0.01125, 0.00125, 0.00063]
@@ -204,20 +198,18 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
     return _level(reading, declared, ALPHA, lambda sizes, alpha: alpha / len(sizes))
 
 
-def _level(at: int, declared: int, alpha: float, shared: Callable[[Array, float], float]) -> float:
-    """Return the level of look or reading `at`; `shared` is that of each at samples of some sizes,
-    so that all together go wrong in `alpha` of studies.
-    """
-    if not at or 0 < declared < at:
+def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
+    """Return a look's level; `split` shares alpha among looks at samples of some sizes."""
+    if not look or 0 < declared < look:
         return 0.0
     if declared:
-        return shared(np.arange(1.0, declared + 1.0), alpha)
-    if at <= USUAL:
-        return shared(np.array([1.0, _GROWTH]), alpha * (1.0 - _KEPT))
-    return float(alpha * _KEPT * 0.5 ** (at - USUAL))
+        return split(np.arange(1.0, declared + 1.0), alpha)
+    if look <= LOOKS:
+        return split(np.array([1.0, _GROWTH]), alpha * (1.0 - _RESERVE))
+    return float(alpha * _RESERVE * 0.5 ** (look - LOOKS))
 
 
-def _nested(sizes: Array, alpha: float) -> float:
+def _nested_level(sizes: Array, alpha: float) -> float:
     """Return the level of each look at nested samples of these sizes."""
     if len(sizes) == 1:
         return alpha
@@ -232,7 +224,7 @@ _WHOLE = 0.15
 two counts is exceeded too often. Half an error (about half the skewness, in standard errors) would
 keep every such sample within the level, at the price of most of the power where raters agree nearly
 always; this value keeps the worst of them near it (`benchmarks.decisions`)."""
-_MOST_SKEWED, _LEAST_FREEDOM = -1.5, 4.0
+_MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
 """Beyond these the expansion does not hold. A value that implies so little error, less than half a
 cluster in all, is never contradicted, so that no bound is found there."""
 _TOO_SURE = 0.2
@@ -240,21 +232,21 @@ _TOO_SURE = 0.2
 differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
 _STEP = 0.25
 """Step of the null, in standard errors."""
-_MOST_STEPS = 80
-_MOST_TILT = 3.0
+_MAX_STEPS = 80
+_MAX_TILT = 3.0
 _TINY, _STUCK = 1e-12, 1e-4
 
 
 class Statistic(Protocol):
-    """A function of the weights of a support; `base` (..., support) are the weights of the data,
-    with those of labels not observed.
+    """A function of the weights of a support: the observed clusters, and the same clusters with
+    other labels. `base` (..., support) are the weights of the data.
     """
 
     @property
     def base(self) -> Array: ...
 
     def at(self, weights: Array) -> tuple[Array, Array]:
-        """Return its value (...) and each point's influence on it (..., support)."""
+        """Return the value (...) and the influence of each point of the support (..., support)."""
 
 
 @dataclass(frozen=True)
@@ -301,15 +293,15 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     """Return the mean kappa (...) of tables, each counting by its size, and its gradient
     (..., tables, 2 + 2q), from `sums` (..., tables, 2 + 2q) as `table_sums` gives them.
 
-    kappa is 1 - d S / (f' D s) with the size S, the summed distance d and the margins f and s. Of
-    two `groups` of as many tables, the mean of the second is subtracted. Tables without
-    disagreement expected by chance are left out; NaN where none is left.
+    kappa is 1 - d S / (f' D s) with the size S, the summed distance d, the distances D and the
+    margins f and s. Of two `groups` of as many tables, the mean of the second is subtracted. Tables
+    without disagreement expected by chance are left out; NaN where none is left.
     """
     q = len(distance)
-    size, apart = sums[..., 0], sums[..., 1]
+    size, d = sums[..., 0], sums[..., 1]
     first, second = sums[..., 2 : 2 + q], sums[..., 2 + q :]
-    of_first, of_second = second @ distance.T, first @ distance
-    chance = (first * of_first).sum(axis=-1)
+    chance_by_first, chance_by_second = second @ distance.T, first @ distance
+    chance = (first * chance_by_first).sum(axis=-1)
     is_defined = chance > _TINY * np.maximum(size, _TINY) ** 2
     if groups > 1:
         both = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
@@ -318,14 +310,15 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     e, s = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
     total = s.sum(axis=-1, keepdims=True) / groups
     total = np.where(total > 0, total, np.nan)
-    value: Array = (signs * (s - apart * s * s / e)).sum(axis=-1) / total[..., 0]
-    slope = np.zeros_like(sums)
-    of_size = signs * (1.0 - 2.0 * s * apart / e) - value[..., None] / groups
-    slope[..., 0] = np.where(is_defined, of_size, 0.0) / total
-    slope[..., 1] = -signs * s * s / e / total
-    pull = (signs * apart * s * s / e**2 / total)[..., None]
-    slope[..., 2 : 2 + q], slope[..., 2 + q :] = pull * of_first, pull * of_second
-    return value, slope
+    value: Array = (signs * (s - d * s * s / e)).sum(axis=-1) / total[..., 0]
+    gradient = np.zeros_like(sums)
+    by_size = signs * (1.0 - 2.0 * s * d / e) - value[..., None] / groups
+    gradient[..., 0] = np.where(is_defined, by_size, 0.0) / total
+    gradient[..., 1] = -signs * s * s / e / total
+    by_chance = (signs * d * s * s / e**2 / total)[..., None]
+    gradient[..., 2 : 2 + q] = by_chance * chance_by_first
+    gradient[..., 2 + q :] = by_chance * chance_by_second
+    return value, gradient
 
 
 def table_sums(tables: Array, distance: Array) -> Array:
@@ -333,28 +326,32 @@ def table_sums(tables: Array, distance: Array) -> Array:
     all that kappa with these distances (q, q) depends on.
     """
     first, second = tables.sum(axis=-1), tables.sum(axis=-2)
-    apart = (tables * distance).sum(axis=(-2, -1))
-    return np.concatenate([first.sum(-1)[..., None], apart[..., None], first, second], axis=-1)
+    size, summed = first.sum(-1), (tables * distance).sum(axis=(-2, -1))
+    return np.concatenate([size[..., None], summed[..., None], first, second], axis=-1)
 
 
 @dataclass(frozen=True)
 class Sample:
     """Estimate and precision of the data.
 
-    `estimate` (...) is the statistic's value, `clusters` their number, `worth` the number of equal
-    clusters that they are worth, and `stretch` (...) the ratio of the jackknife's standard
-    deviation to that of the influence, which ignores that the statistic is not linear.
+    `estimate` (...) is the statistic's value, `clusters` the number of clusters,
+    `effective_clusters` that of equal clusters with the same information, and `stretch` (...) the
+    ratio of the jackknife's standard deviation to that of the influence, which ignores that the
+    statistic is not linear.
     """
 
     estimate: Array
     clusters: float
-    worth: float
+    effective_clusters: float
     stretch: Array
 
 
 @dataclass(frozen=True)
 class _Null:
-    """Distribution of the estimate if the statistic has the value that it has under the weights."""
+    """Distribution of the estimate if the statistic has the value that it has under the weights.
+
+    `weights` and `influence` are (..., support), `value` and what is computed of them (...).
+    """
 
     weights: Array
     value: Array
@@ -363,33 +360,33 @@ class _Null:
 
     @cached_property
     def variance(self) -> Array:
+        """Variance of one cluster's influence."""
         return np.asarray((self.weights * self.influence**2).sum(axis=-1))
 
     @cached_property
     def standard_error(self) -> Array:
+        """Standard error of the estimate."""
         error: Array = np.sqrt(self.variance / self.sample.clusters) * self.sample.stretch
         return error
 
     def quantile(self, alpha: float) -> Array:
-        """Standard errors above the value that the estimate exceeds in `alpha` of samples."""
-        skewness, freedom, alike = self.shape()
+        """Return the standard errors that the estimate exceeds in `alpha` of samples."""
+        skewness, freedom, uniformity = self.shape()
         normal = -float(ndtri(alpha))
-        wider = stdtrit(freedom, 1.0 - alpha) / normal
-        return np.asarray(wider * (normal + _bent(np.array(normal), skewness, alike)))
+        t_factor = stdtrit(freedom, 1.0 - alpha) / normal
+        correction = _skewness_correction(np.array(normal), skewness, uniformity)
+        return np.asarray(t_factor * (normal + correction))
 
     @property
     def distance(self) -> Array:
         """Standard errors by which the estimate lies above the value."""
-        away: Array = (self.sample.estimate - self.value) / np.maximum(self.standard_error, _TINY)
-        return away
+        difference: Array = self.sample.estimate - self.value
+        return difference / np.maximum(self.standard_error, _TINY)
 
     def shape(self) -> tuple[Array, Array, Array]:
-        """Return skewness, degrees of freedom, and how far the errors are of one kind.
-
-        Skewness is the estimate's, the degrees of freedom those of its standard deviation.
-
-        The last is 1 where a cluster either errs or not, for then skewness and kurtosis determine
-        each other (Pearson's inequality), and less where it errs in many ways.
+        """Return the estimate's skewness, the degrees of freedom of its standard deviation, and the
+        uniformity of errors: 1 where a cluster either errs or not, for then skewness and kurtosis
+        determine each other (Pearson's inequality), and less where it errs in many ways.
         """
         variance, n = np.maximum(self.variance, _TINY), self.sample.clusters
         squared = self.influence * self.influence  # powers above the second are slow
@@ -397,27 +394,29 @@ class _Null:
         third = (part * self.influence).sum(axis=-1) / variance**1.5
         fourth = (part * squared).sum(axis=-1) / variance**2
         freedom = 2.0 * n / np.maximum(fourth - 1.0 - third**2, 1e-9)
-        most = max(self.sample.worth - 1.0, 1.0)
-        alike = (1.0 + third**2) / np.maximum(fourth, 1.0)
-        skewness = np.maximum(third / math.sqrt(n), _MOST_SKEWED)
-        return skewness, np.clip(freedom, min(_LEAST_FREEDOM, most), most), alike
+        max_freedom = max(self.sample.effective_clusters - 1.0, 1.0)
+        uniformity = (1.0 + third**2) / np.maximum(fourth, 1.0)
+        skewness = np.maximum(third / math.sqrt(n), _MIN_SKEWNESS)
+        freedom = np.clip(freedom, min(_MIN_FREEDOM, max_freedom), max_freedom)
+        return skewness, freedom, uniformity
 
     def moved(self, statistic: Statistic, distance: Array) -> _Null:
-        """Return the null at a value further off."""
+        """Return the null whose value is further by about `distance`, by exponential tilting."""
         tilt = distance / np.maximum(self.variance, _TINY)
-        grown = np.exp(np.clip(tilt[..., None] * self.influence, -_MOST_TILT, _MOST_TILT))
-        weights = self.weights * grown
+        factors = np.exp(np.clip(tilt[..., None] * self.influence, -_MAX_TILT, _MAX_TILT))
+        weights = self.weights * factors
         weights = weights / weights.sum(axis=-1, keepdims=True)
         return _Null(weights, *statistic.at(weights), self.sample)
 
 
-def _bent(normal: Array, skewness: Array, alike: Array) -> Array:
-    """Return the skewness correction of a quantile, and the margin for whole numbers of errors."""
-    whole = _WHOLE * np.maximum(-skewness, 0.0) * alike**2
+def _skewness_correction(normal: Array, skewness: Array, uniformity: Array) -> Array:
+    """Return Cornish & Fisher's skewness correction of a normal quantile, plus that by `_WHOLE`."""
+    whole = _WHOLE * np.maximum(-skewness, 0.0) * uniformity**2
     return np.asarray(skewness * (normal**2 - 1.0) / 6.0 + whole)
 
 
-def _begin(statistic: Statistic, sample: Sample) -> _Null:
+def _null_at_data(statistic: Statistic, sample: Sample) -> _Null:
+    """Return the null at the weights of the data."""
     weights = statistic.base / statistic.base.sum(axis=-1, keepdims=True)
     return _Null(weights, *statistic.at(weights), sample)
 
@@ -427,53 +426,54 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
     raters agree throughout, half of them yes: as many as one in ten may still be different, so that
     kappa may be as low as .79.
 
-    >>> same = np.zeros((2, 1, 2, 2)); same[0, 0, 0, 0] = same[1, 0, 1, 1] = 1.0
-    >>> other = same[:, :, :, ::-1]
-    >>> points, base = np.concatenate([same, other]), np.array([15.0, 15.0, 0.125, 0.125])
-    >>> apart = 1.0 - np.eye(2)
-    >>> kappa = Kappas(table_sums(points, apart), apart, np.zeros(4), base)
+    >>> agreeing = np.zeros((2, 1, 2, 2)); agreeing[0, 0, 0, 0] = agreeing[1, 0, 1, 1] = 1.0
+    >>> differing = agreeing[:, :, :, ::-1]
+    >>> points, base = np.concatenate([agreeing, differing]), np.array([15, 15, 0.125, 0.125])
+    >>> distance = 1.0 - np.eye(2)
+    >>> kappa = Kappas(table_sums(points, distance), distance, np.zeros(4), base)
     >>> sample = Sample(np.array(1.0), 30, 30, np.array(1.0))
     >>> round(float(lower_bound(kappa, sample, 0.025)), 2)
     0.79
     """
-    at = start = _begin(statistic, sample)
+    null = start = _null_at_data(statistic, sample)
     bound = np.full(np.shape(sample.estimate), np.nan)
-    before_value, before = sample.estimate, np.full(bound.shape, -2.0)
-    for _ in range(_MOST_STEPS):
-        beyond = at.distance - at.quantile(alpha)
-        crossed = np.isnan(bound) & (beyond > 0)
-        share = np.where(crossed, before / np.where(crossed, before - beyond, 1.0), 0.0)
-        bound = np.where(crossed, before_value + share * (at.value - before_value), bound)
-        if not (np.isnan(bound) & np.isfinite(at.value)).any():
+    previous_value, previous_excess = sample.estimate, np.full(bound.shape, -2.0)
+    for _ in range(_MAX_STEPS):
+        excess = null.distance - null.quantile(alpha)
+        is_crossed = np.isnan(bound) & (excess > 0)
+        gap = np.where(is_crossed, previous_excess - excess, 1.0)
+        share = np.where(is_crossed, previous_excess / gap, 0.0)
+        interpolated = previous_value + share * (null.value - previous_value)
+        bound = np.where(is_crossed, interpolated, bound)
+        if not (np.isnan(bound) & np.isfinite(null.value)).any():
             break
-        before_value, before = at.value, beyond
-        at = at.moved(statistic, -_STEP * at.standard_error)
+        previous_value, previous_excess = null.value, excess
+        null = null.moved(statistic, -_STEP * null.standard_error)
     # Either no labels lead any further, and the truth may lie as far as this; or nothing is ruled
     # out, as where the data themselves are at a saddle point, from which no step leads.
-    ended = np.minimum(at.value, sample.estimate)
-    reached = (at.standard_error < _STUCK) & (start.standard_error >= _STUCK)
-    ended = np.where(reached, ended, ended - 2.0)
-    return np.where(np.isnan(bound), ended, bound)
+    last = np.minimum(null.value, sample.estimate)
+    is_end = (null.standard_error < _STUCK) & (start.standard_error >= _STUCK)
+    return np.where(np.isnan(bound), np.where(is_end, last, last - 2.0), bound)
 
 
 def both_bounds(statistic: Kappas, sample: Sample, alpha: float) -> Array:
     """Return the lower and the upper bound (2, ...), each of which fails in `alpha` of samples."""
-    sides = np.array([1.0, -1.0]).reshape(2, *[1] * np.ndim(sample.estimate))
-    linear, estimate = sides[..., None] * statistic.linear, sides * sample.estimate
-    either = replace(statistic, sign=sides * statistic.sign, linear=linear)
-    return sides * lower_bound(either, replace(sample, estimate=estimate), alpha)
+    signs = np.array([1.0, -1.0]).reshape(2, *[1] * np.ndim(sample.estimate))
+    linear, estimate = signs[..., None] * statistic.linear, signs * sample.estimate
+    signed = replace(statistic, sign=signs * statistic.sign, linear=linear)
+    return signs * lower_bound(signed, replace(sample, estimate=estimate), alpha)
 
 
 def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
-    """Approximate probability (...) that the statistic is above a value, given the data. It is one
-    minus the level at which the value would be the lower bound.
+    """Return the approximate probability (...) that the statistic is above the value `null`, given
+    the data: one minus the level at which the value would be the lower bound.
     """
-    at = _begin(statistic, sample)
-    for left in range(24, 0, -1):
-        at = at.moved(statistic, (null - at.value) / left)
-    skewness, freedom, alike = at.shape()
-    bent = at.distance - _bent(at.distance, skewness, alike)
-    return np.asarray(stdtr(freedom, bent - _TOO_SURE))
+    at_null = _null_at_data(statistic, sample)
+    for steps_left in range(24, 0, -1):
+        at_null = at_null.moved(statistic, (null - at_null.value) / steps_left)
+    skewness, freedom, uniformity = at_null.shape()
+    distance = at_null.distance - _skewness_correction(at_null.distance, skewness, uniformity)
+    return np.asarray(stdtr(freedom, distance - _TOO_SURE))
 
 
 def first_contradicted(
@@ -484,11 +484,11 @@ def first_contradicted(
     falls from the estimate, which is (..., 1). The last value, where none is contradicted.
     """
     null = _Null(weights, value, influence, sample)
-    beyond = null.distance - null.quantile(alpha)
-    crossed = beyond > 0
-    after = np.where(crossed.any(axis=-1), crossed.argmax(axis=-1), -1)[..., None]
+    excess = null.distance - null.quantile(alpha)
+    is_crossed = excess > 0
+    after = np.where(is_crossed.any(axis=-1), is_crossed.argmax(axis=-1), -1)[..., None]
     before = np.where(after > 0, after - 1, after)
-    near, far = (np.take_along_axis(beyond, at, axis=-1)[..., 0] for at in (before, after))
-    first, last = (np.take_along_axis(value, at, axis=-1)[..., 0] for at in (before, after))
+    near, far = (np.take_along_axis(excess, step, axis=-1)[..., 0] for step in (before, after))
+    first, last = (np.take_along_axis(value, step, axis=-1)[..., 0] for step in (before, after))
     step = np.divide(near, near - far, out=np.zeros_like(near), where=near < far)
     return np.asarray(first + step * (last - first))

@@ -1,34 +1,24 @@
-"""95% intervals from the replicates of a statistic.
+"""95% intervals from the replicates of a statistic, and of shares from sums over clusters.
 
-They are percentile intervals: the 2.5% and 97.5% quantiles of the resamples (Efron 1979).
-
+`interval` gives percentile intervals: the 2.5% and 97.5% quantiles of the resamples (Efron 1979).
 Resamples of n clusters spread too little, by sqrt((n - 1) / n), and ignore Student's t: quantiles
 are therefore taken further out, so that the interval of a mean is as wide as Student's (Hesterberg
 2015, section 5.3). At 5 clusters the tail is 0.1% instead of 2.5%, at 250 it is 2.4%.
 
-The bootstrap fails where resamples do not vary: where all agree, or no unit is affirmative, every
-resample gives the same value, and its quantiles are one number. Yet n identical clusters rule out,
-at 97.5%, only that more than 1 - .025^(1/n) of all clusters differ from them: the bound of Clopper
-& Pearson (1934) for none of n. The interval lets a statistic move as far as that share of clusters,
-each at an end of the statistic's range, could move it. For a share this is Clopper and Pearson's
-interval. A kappa of 1 falls by that share over the disagreement expected by chance: 1 - share / (1
-- pe).
+`widened` applies where resamples do not vary, as where all raters agree. n identical clusters rule
+out, at 97.5%, only that more than 1 - .025^(1/n) of all clusters differ from them: the bound of
+Clopper & Pearson (1934) for none of n. The interval lets a statistic move as far as that share of
+clusters, each at an end of the statistic's range, could move it: a kappa of 1 falls by that share
+over the disagreement expected by chance, to 1 - share / (1 - pe).
 
-*The interval of a share of units* in clusters is the one that every share in the results has:
-Wilson's (1927) on the effective sample size, p (1 - p) over the variance that the clusters give p,
-with Student's t in place of the normal quantile (Korn & Graubard 1998). Few clusters may carry all
-of the rarer outcome, and then its variance is hardly known: the degrees of freedom are the
-effective number of clusters that carry it, (sum y)^2 / sum y^2, less one, and at least two.
-
-It is never beyond the score bound of the share (`analysis.bootstrap.bounds`), whose sample has half
-a cluster more, of nothing but the outcome or of none of it. With t on two degrees of freedom
-Wilson's interval is needlessly wide; a share of independent units has the score bound nearly
-always.
-
-Of the clusters the share, its variance, and the numbers of units and clusters are used, so that
-resamples serve as well as sums over clusters: `alike` makes equal clusters of two kinds with the
-same share and variance. Where nothing varies the bounds are Clopper & Pearson's (1934) for none of
-so many clusters.
+`share_interval` and `share_bounds` give every share of units in clusters Wilson's interval (1927)
+on the effective sample size, p (1 - p) over the variance that the clusters give p, with Student's t
+in place of the normal quantile (Korn & Graubard 1998). Few clusters may carry all of the rarer
+outcome, and then its variance is hardly known: the degrees of freedom are the effective number of
+clusters that carry it, (sum y)^2 / sum y^2, less one, and at least two. With so few degrees of
+freedom Wilson's interval is needlessly wide, so that it never goes beyond the score bound of the
+share (`analysis.bootstrap.bounds`). Both need the share, its variance, and the numbers of units and
+clusters alone: `two_kinds_of_clusters` makes equal clusters with the same share and variance.
 
 `python -m benchmarks.corrected_rates` shows how often the truth lies outside. Open: where rates
 rise with the size of very unequal clusters, it lies above too often.
@@ -65,7 +55,7 @@ MIN_CLUSTERS = 5
 """Fewer clusters than this give no interval: their resamples do not show the spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 
-_ROUNDING = _NO_WIDTH = 1e-12
+_NO_WIDTH = 1e-12
 _TAIL = (1.0 - LEVEL) / 2.0
 
 
@@ -74,11 +64,11 @@ class Deciding:
     """Level of the bounds that decide a verdict, and the margin that they are held against.
 
     `alpha` is their one-sided level at this `look` (0 where no look is left, NaN where there are
-    no bounds), `next_alpha` that at the next; they hold for so many `comparisons` at once. Kappa
+    no bounds), `next_alpha` that at the next; the bounds of all `comparisons` hold together. Kappa
     may lie below people's by the `margin`, NaN without one, which is `margin_share` of
-    people's own kappa, 0 if it is a number of its own. Where a bound is for people like these,
-    `people` is how many these are, and `from_people` the share of its variance that comes from the
-    choice of people. `bar` is the value that the figure itself must clear, NaN for none.
+    people's kappa, 0 where the margin is a fixed number. Where a bound is for a population of
+    people, `people` is how many labelled, and `from_people` the share of its variance that comes
+    from the choice of people. `bar` is the value that the figure itself must clear, NaN for none.
     """
 
     alpha: float = math.nan
@@ -136,7 +126,7 @@ class Interval:
         return cls(estimate, math.nan, math.nan, join_notes(note))
 
     def held(self, deciding: Deciding | None) -> Interval:
-        """Return it with how it decides."""
+        """Return the interval with the level and margin by which it decides."""
         return replace(self, deciding=deciding)
 
     @property
@@ -152,7 +142,7 @@ def interval(
     undefined: float | None = None,
     reason: Reason = "no_variation",
 ) -> Interval:
-    """Read estimate and 95% interval off replicates (rows,), row 0 the data.
+    """Return estimate and 95% interval from replicates (rows,), row 0 the data.
 
     `undefined` is the share of resampled values that were undefined, where `values` cannot show it
     (means over pairs of raters); `reason` explains an undefined estimate.
@@ -162,17 +152,17 @@ def interval(
         return Interval.undefined(reason)
     if n_clusters < MIN_CLUSTERS:
         return Interval.point(estimate, Remark("too_few_clusters"))
-    drawn = values[1:]
-    if len(drawn) == 0:
+    replicates = values[1:]
+    if len(replicates) == 0:
         return Interval.point(estimate, Remark("not_resampled"))
-    defined = drawn[~np.isnan(drawn)]
-    lost = max((len(drawn) - len(defined)) / len(drawn), undefined or 0.0)
+    defined = replicates[~np.isnan(replicates)]
+    lost = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
     code = "resamples_undefined"
     if lost > WARN_DEGENERATE:
         code = "most_resamples_undefined" if lost > MAX_DEGENERATE else "many_resamples_undefined"
     # A mean over pairs of raters loses parts of a resample: a part counts as one.
-    number = math.ceil(lost * len(drawn) - 1e-9)
-    remarks: Remarks = (Remark(code, (number, len(drawn))),) if lost else ()
+    number = math.ceil(lost * len(replicates) - 1e-9)
+    remarks: Remarks = (Remark(code, (number, len(replicates))),) if lost else ()
     if lost > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
     return Interval(estimate, *percentile_bounds(defined, expanded_tail(n_clusters)), remarks)
@@ -192,37 +182,27 @@ def expanded_tail(n_clusters: int) -> float:
 
 
 def percentile_bounds(drawn: Array, tail: float = _TAIL) -> tuple[float, float]:
-    """Return the quantiles of resampled values that leave `tail` beyond each: 2.5% unless given.
+    """Return the quantiles of resampled values (resamples,) that leave `tail` beyond each.
     Interpolated as by `np.quantile`, which takes four times as long.
 
     >>> [round(bound, 3) for bound in percentile_bounds(np.arange(101.0))]
     [2.5, 97.5]
     """
-    places = [share * (len(drawn) - 1) for share in (tail, 1.0 - tail)]
-    around = sorted({end for place in places for end in (math.floor(place), math.ceil(place))})
-    parted = np.partition(drawn, around)
+    positions = [share * (len(drawn) - 1) for share in (tail, 1.0 - tail)]
+    neighbours = [(math.floor(position), math.ceil(position)) for position in positions]
+    values = np.partition(drawn, sorted({*neighbours[0], *neighbours[1]}))
     low, high = (
-        float(parted[math.floor(place)])
-        + (place % 1.0) * float(parted[math.ceil(place)] - parted[math.floor(place)])
-        for place in places
+        float(values[below]) + (position % 1.0) * float(values[above] - values[below])
+        for position, (below, above) in zip(positions, neighbours, strict=True)
     )
     return low, high
 
 
-def kind_of(name: str) -> Kind | None:
-    """Return the kind of a statistic of results.csv, or None where its range is not known.
-
-    >>> kind_of("coverage"), kind_of("cohen_kappa"), kind_of("stability_sd")
-    ('share', 'coefficient', None)
-    """
-    return entry_for(name).kind
-
-
 @dataclass(frozen=True)
 class Chance:
-    """Disagreement that coefficients expect by chance. Computed from the categories' shares (q,) of
-    the humans' labels, and from the weights of the deciding kappa if they are `ordered`; `values`
-    are those of numbers.
+    """Disagreement that coefficients expect by chance, from the `shares` (q,) of the categories in
+    the humans' labels. `ordered` are the weights of the deciding kappa, None for labels without an
+    order, and `values` those of numbers.
     """
 
     shares: Array
@@ -234,24 +214,25 @@ class Chance:
         equal ones, which is the most that they ever take. Weights are the statistic's own, else
         those of the deciding kappa.
         """
+        entry = entry_for(name)
         if self.values:
-            at = np.asarray(self.values)
-            at = at / max(float(np.ptp(at)), 1e-300)
-            if (entry_for(name).weights or self.ordered) == "linear":
-                return float(self.shares @ np.abs(at[:, None] - at) @ self.shares)
-            return float(2.0 * self.shares @ (at - self.shares @ at) ** 2)
-        q, entry = len(self.shares), entry_for(name)
-        apart = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
+            x = np.asarray(self.values)
+            x = x / max(float(np.ptp(x)), 1e-300)
+            if (entry.weights or self.ordered) == "linear":
+                return float(self.shares @ np.abs(x[:, None] - x) @ self.shares)
+            return float(2.0 * self.shares @ (x - self.shares @ x) ** 2)
+        q = len(self.shares)
+        steps = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
         weights = entry.weights or (self.ordered or "identity")
-        apart = {"identity": np.sign(apart), "linear": apart, "quadratic": apart**2}[weights]
+        distance = {"identity": np.sign(steps), "linear": steps, "quadratic": steps**2}[weights]
         if entry.chance == "uniform":
-            return float(apart.mean())
-        return float(self.shares @ apart @ self.shares)
+            return float(distance.mean())
+        return float(self.shares @ distance @ self.shares)
 
 
 def unseen(n_clusters: float, tail: float = _TAIL) -> float:
-    """Return the largest share of clusters that may differ from all n observed ones, at 97.5%, or 1
-    less the `tail`.
+    """Return the largest share of all clusters that may differ from the observed ones, all of which
+    are alike, at the one-sided level 1 - `tail`.
 
     >>> round(unseen(60), 4)
     0.0596
@@ -259,57 +240,60 @@ def unseen(n_clusters: float, tail: float = _TAIL) -> float:
     return float(1.0 - tail ** (1.0 / n_clusters))
 
 
-def widened(given: Interval, n_clusters: int, kind: Kind | None, apart: float = 1.0) -> Interval:
-    """Widen an interval without width as far as the number of clusters allows; keep any other.
-    `apart` is the disagreement expected by chance, for coefficients and their differences. Where
-    the statistic's range is not known there is no interval.
+def widened(
+    interval: Interval, n_clusters: int, kind: Kind | None, chance_disagreement: float = 1.0
+) -> Interval:
+    """Widen an interval without width as far as the number of clusters allows; return any other
+    unchanged. `chance_disagreement` is that expected by chance, for coefficients and their
+    differences. Where the statistic's range is not known (`kind` None) there is no interval.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
     """
-    if kind == "place" or not given.high - given.low <= _NO_WIDTH:
-        return given
+    if kind == "place" or not interval.high - interval.low <= _NO_WIDTH:
+        return interval
     if kind is None or n_clusters < 1:
-        return Interval.point(given.estimate, (*given.remarks, Remark("no_resample_differs")))
-    at, share = given.estimate, unseen(n_clusters)
-    reach = 1.0 / apart if apart > 0 else math.inf
-    first, last = {
+        remarks = (*interval.remarks, Remark("no_resample_differs"))
+        return Interval.point(interval.estimate, remarks)
+    estimate, share = interval.estimate, unseen(n_clusters)
+    reach = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
+    lowest, highest = {
         "share": (0.0, 1.0),
         "unit": (0.0, 1.0),
         "signed": (-1.0, 1.0),
         "coefficient": (1.0 - reach, 1.0),
-        "difference": (at - reach, at + reach),
+        "difference": (estimate - reach, estimate + reach),
     }[kind]
     floor = 0.0 if kind in ("share", "unit") else -1.0
-    low, high = at - share * (at - first), at + share * (last - at)
-    low, high = max(low, min(floor, at)), min(high, max(1.0, at))
-    remarks = (*given.remarks, Remark("as_clusters_allow", (n_clusters,)))
-    return replace(given, low=low, high=high, remarks=remarks)
+    low, high = estimate - share * (estimate - lowest), estimate + share * (highest - estimate)
+    low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
+    remarks = (*interval.remarks, Remark("as_clusters_allow", (n_clusters,)))
+    return replace(interval, low=low, high=high, remarks=remarks)
 
 
 _NO_VARIANCE = 1e-12
-_LEAST_FREEDOM = 2.0
-_ENOUGH_CARRIERS = 30.0
+_MIN_FREEDOM = 2.0
+_MANY_CARRIERS = 30.0
 """With so many clusters that carry the rarer outcome, the score bound lies within Wilson's by at
 most a twenty-fifth of the interval, and is not computed."""
 _PATH = np.geomspace(0.02, 60.0, 32)
-"""Tilts of the sample, in standard errors to the first order, at which nulls are looked at."""
+"""Tilts of the sample at which nulls are tested, in standard errors to the first order."""
 
 
 def share_interval(
-    given: Interval, drawn: Array, n_units: int, n_clusters: int, reach: Reach | None = None
+    interval: Interval, drawn: Array, n_units: int, n_clusters: int, reach: Reach | None = None
 ) -> Interval:
-    """Return `given` with the bounds of a share, whose resampled values are `drawn`. Unchanged
-    where there is no interval, or where nothing varies (see `widened`). With a `reach` the share is
-    one that is corrected by prediction-powered inference.
+    """Return the interval with the bounds of a share, whose resampled values (resamples,) are
+    `drawn`; unchanged where it has no bounds, or where nothing varies (see `widened`). With a
+    `reach` the share is one that is corrected by prediction-powered inference.
     """
-    if math.isnan(given.low) or n_clusters < 2:
-        return given
+    if math.isnan(interval.low) or n_clusters < 2:
+        return interval
     variance = float(drawn[~np.isnan(drawn)].var()) * n_clusters / (n_clusters - 1)
     if variance < _NO_VARIANCE:
-        return given
-    low, high = bounds(given.estimate, variance, n_units, n_clusters, reach=reach)
-    return replace(given, low=min(low, given.estimate), high=max(high, given.estimate))
+        return interval
+    low, high = bounds(interval.estimate, variance, n_units, n_clusters, reach=reach)
+    return replace(interval, low=min(low, interval.estimate), high=max(high, interval.estimate))
 
 
 def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
@@ -317,7 +301,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
     (clusters,) are sums over clusters, weighted where clusters are. (NaN, NaN, NaN) where the whole
     is 0.
 
-    >>> [round(each, 4) for each in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
+    >>> [round(value, 4) for value in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
     [0.9667, 0.832, 0.9984]
     """
     part, whole = part[whole > 0], whole[whole > 0]
@@ -350,28 +334,28 @@ def bounds(
     reach: Reach | None = None,
 ) -> tuple[float, float]:
     """Return both bounds of a share, each of which fails in `alpha` of samples. `variance` is that
-    of the share between samples of clusters. A share of 0 or 1 that varies, as one may that is
-    corrected and moved back into its range, counts as one unit.
+    of the share between samples of clusters. A corrected share that is moved back to 0 or 1 still
+    varies: it is taken to lie one unit inside.
     """
     if variance < _NO_VARIANCE:
-        away = unseen(n_clusters, alpha)
-        return share - away * share, share + away * (1.0 - share)
-    near = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
-    size = near * (1.0 - near) / variance
+        different = unseen(n_clusters, alpha)
+        return share - different * share, share + different * (1.0 - share)
+    inner_share = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
+    size = inner_share * (1.0 - inner_share) / variance
     if reach is not None:
-        low, high = wilson(near, size, alpha, reach.carriers)
+        low, high = wilson(inner_share, size, alpha, reach.carriers)
         return max(low, share - reach.below), min(high, share + reach.above)
-    cases, times = alike(near, variance, n_clusters)
+    cases, times = two_kinds_of_clusters(inner_share, variance, n_clusters)
     sizes = np.ones(len(cases))
-    carry = carriers(cases, sizes, times)
-    low, high = wilson(near, size, alpha, carry)
-    if carry >= _ENOUGH_CARRIERS:
+    n_carriers = carriers(cases, sizes, times)
+    low, high = wilson(inner_share, size, alpha, n_carriers)
+    if n_carriers >= _MANY_CARRIERS:
         return low, high
-    first, last = ratio_bounds(cases, sizes, times, alpha)
-    return max(low, first), min(high, last)
+    score_low, score_high = ratio_bounds(cases, sizes, times, alpha)
+    return max(low, score_low), min(high, score_high)
 
 
-def alike(share: float, variance: float, n_clusters: float) -> tuple[Array, Array]:
+def two_kinds_of_clusters(share: float, variance: float, n_clusters: float) -> tuple[Array, Array]:
     """Return equal clusters of two kinds whose share has this variance.
 
     `cases` (2,) is the part of a cluster that has the outcome and `times` (2,) the number of such
@@ -380,21 +364,22 @@ def alike(share: float, variance: float, n_clusters: float) -> tuple[Array, Arra
 
     Five of fifty clusters have cases only; or clusters of ten units have one or two:
 
-    >>> [each.round(2).tolist() for each in alike(0.1, 0.09 / 49, 50)]
+    >>> [part.round(2).tolist() for part in two_kinds_of_clusters(0.1, 0.09 / 49, 50)]
     [[1.0, 0.0], [5.0, 45.0]]
-    >>> [each.round(2).tolist() for each in alike(0.1, 0.009 / 49, 50)]
+    >>> [part.round(2).tolist() for part in two_kinds_of_clusters(0.1, 0.009 / 49, 50)]
     [[0.24, 0.04], [15.29, 34.71]]
     """
-    spread = share * (1.0 - share)
-    square = variance * (n_clusters - 1.0)
-    if square > spread:
-        square, n_clusters = spread, 1.0 + spread / variance
-    deviation = math.sqrt(square)
-    skewness = (1.0 - 2.0 * share) * deviation / spread
-    above = (skewness + math.sqrt(skewness**2 + 4.0)) / 2.0
-    cases = np.array([share + deviation * above, share - deviation / above])
-    part = 1.0 / (1.0 + above**2)
-    return np.clip(cases, 0.0, 1.0), np.array([part, 1.0 - part]) * n_clusters
+    max_variance = share * (1.0 - share)
+    cluster_variance = variance * (n_clusters - 1.0)
+    if cluster_variance > max_variance:
+        cluster_variance, n_clusters = max_variance, 1.0 + max_variance / variance
+    deviation = math.sqrt(cluster_variance)
+    skewness = (1.0 - 2.0 * share) * deviation / max_variance
+    # Values at `upper` and -1 / `upper` deviations from the mean have this skewness.
+    upper = (skewness + math.sqrt(skewness**2 + 4.0)) / 2.0
+    cases = np.array([share + deviation * upper, share - deviation / upper])
+    weight = 1.0 / (1.0 + upper**2)
+    return np.clip(cases, 0.0, 1.0), np.array([weight, 1.0 - weight]) * n_clusters
 
 
 def wilson(
@@ -409,7 +394,7 @@ def wilson(
     >>> [round(bound, 4) for bound in (*wilson(81 / 263, 263), *wilson(0, 20))]
     [0.2553, 0.3662, 0.0, 0.1611]
     """
-    freedom = max(carriers - 1.0, _LEAST_FREEDOM)
+    freedom = max(carriers - 1.0, _MIN_FREEDOM)
     t = stdtrit(freedom, 1.0 - alpha) if math.isfinite(freedom) else ndtri(1.0 - alpha)
     t2 = float(t) ** 2
     middle = (share + t2 / (2.0 * n)) / (1.0 + t2 / n)
@@ -423,30 +408,29 @@ def ratio_bounds(
     """Return both score bounds of sum (cases - less) / sum sizes, each failing in `alpha` of
     samples.
 
-    `cases`, `sizes` and what is taken `less` are by kind of cluster (kinds,), of which there are
-    `times`. Between them half a cluster is added that has as many cases as units, or none. The
-    weights are tilted by the influence at the estimate in both directions, and the bounds are the
-    first nulls on the way that the data contradict.
+    `cases`, `sizes` and what is subtracted, `less`, are by kind of cluster (kinds,), of which there
+    are `times` (kinds,). Half a cluster is added that consists of cases or has none. The weights
+    are tilted by the influence at the estimate in both directions, and the bounds are the first
+    nulls on the way that the data contradict.
     """
     clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)
     share, mean = float(times @ numerator) / total, total / clusters
-    part = np.concatenate([numerator, 0.0 * sizes - less, sizes - less])
-    whole = np.tile(sizes, 3)
+    part, whole = np.concatenate([numerator, 0.0 * sizes - less, sizes - less]), np.tile(sizes, 3)
     base = np.concatenate([times, np.tile(times / clusters * PSEUDO / 2.0, 2)])
     influence = (part - share * whole) / mean
     error = math.sqrt(float(base @ influence**2) / float(base.sum()) / clusters)
-    towards = np.array([-1.0, 1.0])[:, None, None]
-    tilt = towards * (_PATH[:, None] / (error * clusters)) * influence
+    direction = np.array([-1.0, 1.0])[:, None, None]
+    tilt = direction * (_PATH[:, None] / (error * clusters)) * influence
     weights = base * np.exp(tilt - tilt.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     size = weights @ whole
     value = (weights @ part) / size
     influence = (part - value[..., None] * whole) / size[..., None]
-    sign, worth = -towards[..., 0], total**2 / float(times @ sizes**2)
+    sign, effective_clusters = -direction[..., 0], total**2 / float(times @ sizes**2)
     stretch = np.array(math.sqrt(clusters / (clusters - 1.0)))
-    sample = Sample(sign * share, clusters, worth, stretch)
-    ends = first_contradicted(weights, sign * value, -towards * influence, sample, alpha)
+    sample = Sample(sign * share, clusters, effective_clusters, stretch)
+    ends = first_contradicted(weights, sign * value, -direction * influence, sample, alpha)
     return float(ends[0]), -float(ends[1])
 
 
@@ -455,11 +439,11 @@ def carriers(cases: Array, sizes: Array, times: Array) -> float:
     by kind of cluster (kinds,), of which there are `times`. 0 where there is no case, or nothing
     else.
     """
-    number = []
+    numbers = []
     for values in (cases, sizes - cases, sizes):
         squares = float(times @ values**2)
-        number.append(float(times @ values) ** 2 / squares if squares > 0 else 0.0)
-    return min(number)
+        numbers.append(float(times @ values) ** 2 / squares if squares > 0 else 0.0)
+    return min(numbers)
 
 
 def powered_reach(
@@ -472,8 +456,9 @@ def powered_reach(
     standard error that lies in units without a label, `unlabelled`, is independent of them and adds
     in squares (Donner & Zou 2012).
     """
-    inside = float(times @ (cases - graded)) / float(times @ sizes)
+    labelled_part = float(times @ (cases - graded)) / float(times @ sizes)
     low, high = ratio_bounds(cases, sizes, times, less=graded)
-    rest = float(ndtri(1.0 - ALPHA)) * unlabelled
-    below, above = math.hypot(inside - low, rest), math.hypot(high - inside, rest)
+    unlabelled_reach = float(ndtri(1.0 - ALPHA)) * unlabelled
+    below = math.hypot(labelled_part - low, unlabelled_reach)
+    above = math.hypot(high - labelled_part, unlabelled_reach)
     return Reach(below, above, carriers(cases, sizes, times))

@@ -1,26 +1,21 @@
 """The bootstrap of clusters: one set of weights that every statistic of a rubric shares.
 
 A resample draws as many clusters as there are, with replacement, and is fully described by how
-often each cluster came up. Every statistic is a function of sums over clusters, so that resampling
-is one product *weights x per-cluster sums*, and differences between statistics are paired by
-construction. Where every unit is its own cluster this is the ordinary bootstrap of units.
+often each cluster was drawn. Every statistic is a function of sums over clusters, so that
+resampling is one product *weights x per-cluster sums* (`Resamples.totals`), and differences between
+statistics are paired. Row 0 of every result is the data themselves, and the jackknife's rows are
+the data without one cluster each: all go through the same code.
 
-Row 0 of everything is the data as they are: estimate and resamples go through the same code. The
-jackknife does, too: its rows are the data without one cluster each.
+`PatternResamples` resamples distinct rows of labels, with how often each occurs, so that a million
+labels cost what their few hundred patterns cost. A resample of clusters is determined by how often
+each pattern occurs in it: the clusters' weights times their counts of patterns, a product that is
+taken once, in exact whole numbers. The draws of clusters are the same, so the numbers are, too.
 
-*Patterns.* A bootstrap of units depends on nothing but distinct rows of labels and how often each
-occurs, so a million labels cost what their few hundred patterns cost. Rows are first encoded as
-whole numbers, which are counted in one pass, not sorted. A resample of clusters is determined by
-how often each pattern comes up in it: the clusters' weights times their counts of patterns. That
-product is taken once, in exact whole numbers, and every statistic is then a function of few
-patterns instead of many clusters. The draws of clusters are the same, so the numbers are, too.
-
-With more than a million clusters 2,000 resamples would take hours. Clusters are then dealt at
-random into 10,000 groups, by a hash of their names and the seed, and whole groups are resampled:
-the random groups of survey sampling (Wolter 2007, chapter 2). Sums over groups of independent
-clusters are independent, and their variance is that of all clusters; as they are no more than
-10,000 a standard error is off by .7% of itself, where 2,000 resamples have it off by 1.6% already.
-`python -m benchmarks.scale` compares the two.
+With more than a million clusters 2,000 resamples would take hours. Clusters are then assigned to
+10,000 random groups, by a hash of their names and the seed, and whole groups are resampled: the
+random groups of survey sampling (Wolter 2007, chapter 2). The variance of sums over groups of
+independent clusters is that of all clusters; with 10,000 groups a standard error is off by .7% of
+itself, where 2,000 resamples have it off by 1.6% already (`python -m benchmarks.scale`).
 """
 
 from __future__ import annotations
@@ -49,6 +44,7 @@ skewness adds up over groups, and 1,000 of them pin it down."""
 _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
+"""Weights up to this size are kept in memory."""
 _READY_CELLS = 5_000_000
 """Up to this many weights (rows x clusters; 20 MB, and 40 MB more for sums that are not whole
 numbers) are kept as floating point: converting them for every product takes longer than a small
@@ -96,11 +92,10 @@ class Resamples:
         self.weight = weight
         self.resamples = resamples
         starts = range(0, resamples, _BLOCK)
-        self._sizes = [min(_BLOCK, resamples - start) for start in starts]
-        *self._seeds, split = np.random.SeedSequence(int(rng.integers(2**63))).spawn(
-            len(self._sizes) + 1
-        )
-        self._left_out: Any = _jackknife_groups(self.frequency, split) if jackknife else None
+        self._block_sizes = [min(_BLOCK, resamples - start) for start in starts]
+        seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(len(self._block_sizes) + 1)
+        *self._seeds, group_seed = seeds
+        self._left_out: Any = _jackknife_groups(self.frequency, group_seed) if jackknife else None
         self._keep(None)
         if keep:
             self.hold()
@@ -129,24 +124,24 @@ class Resamples:
         unless clusters have sampling weights.
         """
         yield self.mass[None, :]
-        for block in range(len(self._sizes)):
-            drawn = self._block(block)
-            yield drawn if self.weight is None else drawn * self.weight
+        for block in range(len(self._block_sizes)):
+            counts = self._block(block)
+            yield counts if self.weight is None else counts * self.weight
 
     def only(self, clusters: Codes) -> Resamples:
         """Restrict the resamples to some clusters, so that a slice costs only its share of time."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
-        part._keep([self._block(block)[:, clusters] for block in range(len(self._sizes))])
+        part._keep([self._block(block)[:, clusters] for block in range(len(self._block_sizes))])
         if self._left_out is not None:
             part._left_out = self._left_out[:, clusters]
         return part
 
     def totals(self, features: Numbers) -> Array:
-        """Sum over clusters of features (clusters, ...) in every resample: (rows, ...). Rows are
-        last in memory: what is computed from a row's few cells, such as a table's marginals, then
-        runs along contiguous rows.
+        """Sum features (clusters, ...) over clusters in every resample: (rows, ...). Rows are last
+        in memory: what is computed from a row's few cells, such as a table's marginals, then runs
+        along contiguous rows.
         """
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
@@ -161,7 +156,7 @@ class Resamples:
 
         def fill(block: int) -> None:
             first = 1 + block * _BLOCK
-            rows = slice(first, first + self._sizes[block])
+            rows = slice(first, first + self._block_sizes[block])
             weights = self._block(block) if self._ready is None else self._ready[dtype][rows]
             out[rows] = _product(weights, sums)
 
@@ -187,12 +182,12 @@ class Resamples:
     def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
         """Sum features of units (units, k) over their clusters: (clusters, k)."""
         out = np.empty((self.n_types, units.shape[1]))
-        for column in range(units.shape[1]):
-            out[:, column] = np.bincount(clusters, weights=units[:, column], minlength=self.n_types)
+        for column, values in enumerate(units.T):
+            out[:, column] = np.bincount(clusters, values, self.n_types)
         return out
 
     def each_cluster(self, sums: Array) -> Array:
-        """Return sums over clusters (n_types, ...) with a row for each cluster in the data."""
+        """Return sums (n_types, ...) repeated for each cluster in the data, (clusters, ...)."""
         return np.repeat(sums, self.frequency, axis=0)
 
     def by_cluster(self, clusters: Codes, units: Numbers) -> Array:
@@ -201,11 +196,15 @@ class Resamples:
         return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
-        """Return sums over clusters (n_types, k) by kind of cluster, and how often each occurs."""
+        """Return sums over clusters whose signs can be flipped, (kinds, k), and how often each kind
+        of cluster occurs in the data, (kinds,).
+        """
         return sums, self.frequency
 
     def each_row(self, sums: Array) -> Array:
-        """Return sums over clusters (n_types, ...) with a row for each row of the jackknife."""
+        """Return sums over distinct clusters (n_types, ...) summed over the clusters that each row
+        of the jackknife leaves out, (jackknife rows, ...).
+        """
         flat = self._left_out @ sums.reshape(len(sums), -1)
         return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
 
@@ -234,15 +233,13 @@ class Resamples:
         return int(present @ self.frequency), int(self.frequency[present > 0].sum())
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return rows, the cluster of each, and how many units of the data it stands for.
-        `clusters` (units,) are those of all rows. A row that stands for several is a cluster alone.
+        """Return the positions of the rows, each row's cluster, and how many units of the data it
+        represents, from the rows' `clusters` (rows,).
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
     def _keep(self, blocks: list[Counts] | None) -> None:
-        """Hold the weights; those of few clusters as floating point too, (rows, clusters), by its
-        kind.
-        """
+        """Keep the weights in memory, and where they are few in floating point, by its type."""
         self._kept: list[Counts] | None = blocks
         self._ready: dict[type[np.floating[Any]], Any] | None = None
         if blocks is not None and self.resamples * self.n_types <= _READY_CELLS:
@@ -250,13 +247,14 @@ class Resamples:
             self._ready = {np.float32: counts}
 
     def _block(self, block: int) -> Counts:
+        """Return the weights (rows, clusters) of a block, from memory or drawn again."""
         return self._kept[block] if self._kept is not None else self._draw(block)
 
     def _each_block(self, work: Callable[[int], T], cost: int) -> list[T]:
         """Run `work` on every block, in threads where that pays off: numpy releases the lock. Each
         block has its own random stream, so the number of threads changes no result.
         """
-        blocks = range(len(self._sizes))
+        blocks = range(len(self._block_sizes))
         threads = min(os.cpu_count() or 1, len(blocks))
         if threads < 2 or cost * self.resamples < _WORTH_THREADS:
             return [work(block) for block in blocks]
@@ -266,10 +264,10 @@ class Resamples:
     def _draw(self, block: int) -> Counts:
         """Draw a block of multinomial counts; by single clusters if that is faster."""
         rng = np.random.default_rng(self._seeds[block])
-        size, total = self._sizes[block], int(self.frequency.sum())
+        size, total = self._block_sizes[block], int(self.frequency.sum())
         if total > _MULTINOMIAL_COST * self.n_types:
-            counts = rng.multinomial(total, self.frequency / total, size=size)
-            return counts.astype(np.min_scalar_type(total))
+            multinomial = rng.multinomial(total, self.frequency / total, size=size)
+            return multinomial.astype(np.min_scalar_type(total))
         types = np.repeat(np.arange(self.n_types), self.frequency) if total > self.n_types else None
         step = max(1, _DRAWN_TOGETHER // max(1, total))
         parts = []
@@ -280,8 +278,8 @@ class Resamples:
                 drawn = types[drawn]
             if rows > 1:
                 drawn += np.arange(rows)[:, None] * self.n_types
-            flat = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
-            parts.append(flat.astype(np.min_scalar_type(int(flat.max(initial=0)))))
+            counts = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
+            parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
 
 
@@ -340,8 +338,8 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters need no
     more: five raters on five categories have at most 126 patterns if nothing is missing.
 
-    >>> counts, times = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)
-    >>> counts.tolist(), times.tolist()
+    >>> counts, frequency = count_patterns(np.array([[0, 1, 0], [1, 0, 0], [1, 1, -1]]), 2)
+    >>> counts.tolist(), frequency.tolist()
     ([[2.0, 1.0], [0.0, 2.0]], [2, 1])
     """
     base = codes.shape[1] + 1
@@ -353,18 +351,19 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     for rater in range(codes.shape[1]):
         key += digit[np.ascontiguousarray(codes[:, rater])]
     if base**q <= _COUNTABLE:
-        every = np.bincount(key, minlength=1)
-        used = np.flatnonzero(every)
-        times = every[used]
+        counts = np.bincount(key, minlength=1)
+        used = np.flatnonzero(counts)
+        frequency = counts[used]
     else:
-        used, times = np.unique(key, return_counts=True)
-    return (used[:, None] // digit[:q] % base).astype(float), times
+        used, frequency = np.unique(key, return_counts=True)
+    return (used[:, None] // digit[:q] % base).astype(float), frequency
 
 
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
-    `cells` (clusters, patterns) counts each cluster's units of each pattern, and `members` those of
-    each unit that was `drawn`: the clusters, or groups of them.
+
+    `cells` (clusters, patterns) counts each cluster's units of each pattern. `drawn` are resamples
+    of clusters or of groups of them, and `members` (drawn, patterns) counts their units likewise.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -376,14 +375,13 @@ class PatternResamples(Resamples):
     def __init__(self, cells: Sparse, members: Sparse, drawn: Resamples) -> None:
         self._cells, self._members, self._drawn = cells, members, drawn
         self.frequency: Frequency = np.asarray(members.T @ drawn.frequency, dtype=np.int64)
-        self.weight, self.resamples, self._sizes = None, drawn.resamples, drawn._sizes
+        self.weight, self.resamples, self._block_sizes = None, drawn.resamples, drawn._block_sizes
         self._seeds = drawn._seeds
         left_out = drawn._left_out
         self._left_out = None if left_out is None else (left_out @ members).tocsr()
-        self._counted: dict[bytes, tuple[int, int]] = {}
-        few = self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= drawn.n_types
+        self._counts: dict[bytes, tuple[int, int]] = {}
         self._keep(None)
-        if few:
+        if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= drawn.n_types:
             self._keep(self._each_block(self._draw, drawn.n_types))
         else:
             drawn.hold()
@@ -403,11 +401,11 @@ class PatternResamples(Resamples):
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
         """Return the interval as in `Resamples`, with a remark if clusters were grouped."""
-        figure = super().interval(values, n_clusters, **options)
-        if not self.is_pooled or np.isnan(figure.low):
-            return figure
+        interval = super().interval(values, n_clusters, **options)
+        if not self.is_pooled or np.isnan(interval.low):
+            return interval
         pooled = Remark("pooled_clusters", (self._members.shape[0], self._cells.shape[0]))
-        return replace(figure, remarks=(*figure.remarks, pooled))
+        return replace(interval, remarks=(*interval.remarks, pooled))
 
     def each_cluster(self, sums: Array) -> Array:
         """Return sums over the patterns (patterns, k) for each cluster."""
@@ -415,8 +413,8 @@ class PatternResamples(Resamples):
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
         """Return sums over patterns (patterns, k) for each cluster, which occurs once."""
-        of_clusters = self.each_cluster(sums)
-        return of_clusters, np.ones(len(of_clusters), dtype=np.int64)
+        cluster_sums = self.each_cluster(sums)
+        return cluster_sums, np.ones(len(cluster_sums), dtype=np.int64)
 
     @property
     def clusters_in_row(self) -> float:
@@ -429,13 +427,13 @@ class PatternResamples(Resamples):
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """Count (units, clusters) in the data among the chosen patterns."""
-        wanted = np.zeros(self.n_types, dtype=np.int64)
-        wanted[clusters[chosen]] = 1
-        key = np.packbits(wanted.astype(bool)).tobytes()
-        if key not in self._counted:
-            held = self._cells @ wanted > 0
-            self._counted[key] = int(wanted @ self.frequency), int(held.sum())
-        return self._counted[key]
+        is_chosen = np.zeros(self.n_types, dtype=np.int64)
+        is_chosen[clusters[chosen]] = 1
+        key = np.packbits(is_chosen.astype(bool)).tobytes()
+        if key not in self._counts:
+            n_clusters = int((self._cells @ is_chosen > 0).sum())
+            self._counts[key] = int(is_chosen @ self.frequency), n_clusters
+        return self._counts[key]
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
         """Return the pattern of every unit in the data, its cluster, and ones."""
@@ -445,9 +443,9 @@ class PatternResamples(Resamples):
 
     def left_out(self, clusters: Codes) -> PatternResamples:
         """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
-        wanted = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
+        is_present = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
         cells, members = (
-            table[np.flatnonzero(table @ wanted > 0)] for table in (self._cells, self._members)
+            table[np.flatnonzero(table @ is_present > 0)] for table in (self._cells, self._members)
         )
         data = Resamples(np.ones(members.shape[0]), 0, np.random.default_rng(0), jackknife=True)
         return PatternResamples(cells, members, data)
@@ -477,23 +475,23 @@ def resamples_of_patterns(
     """Return resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
 
     `keys` (clusters,) are hashes of the clusters' names: with the seed they determine each
-    cluster's group where there are more than `many`. `draw` makes resamples of clusters, and need
-    not keep them.
+    cluster's group where there are more than `many`. `draw` makes resamples of clusters or groups
+    from the frequency of each, without keeping them.
     """
     from scipy.sparse import csr_array
 
     n, members = cells.shape[0], cells
     if n > many:  # sums over random groups
-        group = _mixed(keys ^ _mixed(np.array([seed], dtype=np.uint64))) % np.uint64(GROUPS)
+        group = _mixed_bits(keys ^ _mixed_bits(np.array([seed], dtype=np.uint64))) % np.uint64(
+            GROUPS
+        )
         entries = np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))
         members = (csr_array(entries, shape=(GROUPS, n)) @ cells).tocsr()
     return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)))
 
 
-def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Mix the bits of the keys: each output bit depends on all bits of a key. The finaliser of
-    SplitMix64 (Steele, Lea & Flood 2014).
-    """
+def _mixed_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Mix the bits of the keys by the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
     mixed = keys + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)

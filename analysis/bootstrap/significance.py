@@ -1,12 +1,11 @@
-"""Small tests and corrections that every analysis needs, without loading a large library for them.
+"""Significance tests and corrections for several tests, without loading a large library for them.
 
-Each gives the same result as statsmodels; the tests compare the two.
-
-Parts of a sample have a permutation test that is adjusted for all of them, studentised max-T: under
-the null hypothesis clusters could as well lie in other parts. The statistic of a part is its
-mean outcome minus that of the rest, in standard errors, so that parts may differ in spread (Chung &
-Romano 2013). The largest |t| of all parts in a permutation adjusts for their number (Westfall &
-Young 1993). A bootstrap cannot do this: a part without an error varies in no resample.
+The corrections and tests at the beginning give the same results as statsmodels; the tests compare
+the two. `max_t` tests parts of a sample by permutation, adjusted for all of them (studentised
+max-T): under the null hypothesis clusters could as well lie in other parts. The statistic of a part
+is its mean outcome minus that of the rest, in standard errors, so that parts may differ in spread
+(Chung & Romano 2013). The largest |t| of all parts in a permutation adjusts for their number
+(Westfall & Young 1993). A bootstrap cannot do this: a part without an error varies in no resample.
 """
 
 from __future__ import annotations
@@ -45,20 +44,20 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Array:
     [0.0015, 0.003, 0.0095]
     """
 
-    def steps(ascending: Array) -> Array:
+    def step_up(ascending: Array) -> Array:
         by_rank = ascending * len(ascending) / np.arange(1, len(ascending) + 1)
         return np.minimum.accumulate(by_rank[::-1])[::-1]
 
-    return _adjusted(p, steps)
+    return _adjusted(p, step_up)
 
 
-def _adjusted(p: npt.ArrayLike, steps: Callable[[Array], Array]) -> Array:
-    """Return p values after `steps` on those that are known, in ascending order; 1 at most."""
-    given = np.asarray(p, dtype=float)
-    tests = np.flatnonzero(~np.isnan(given))
-    order = tests[np.argsort(given[tests], kind="stable")]
-    adjusted = np.full(len(given), np.nan)
-    adjusted[order] = np.minimum(steps(given[order]), 1.0)
+def _adjusted(p: npt.ArrayLike, adjust: Callable[[Array], Array]) -> Array:
+    """Return p values after `adjust` of the defined ones in ascending order; at most 1."""
+    p = np.asarray(p, dtype=float)
+    tests = np.flatnonzero(~np.isnan(p))
+    order = tests[np.argsort(p[tests], kind="stable")]
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(adjust(p[order]), 1.0)
     return adjusted
 
 
@@ -68,9 +67,9 @@ def benjamini_yekutieli(p: npt.ArrayLike) -> Array:
     >>> benjamini_yekutieli([0.01, 0.04, 0.03]).round(3).tolist()
     [0.055, 0.073, 0.073]
     """
-    given = np.asarray(p, dtype=float)
-    penalty = float((1.0 / np.arange(1, np.sum(~np.isnan(given)) + 1)).sum())
-    return np.minimum(benjamini_hochberg(given * penalty), 1.0)
+    p = np.asarray(p, dtype=float)
+    penalty = float((1.0 / np.arange(1, np.sum(~np.isnan(p)) + 1)).sum())
+    return np.minimum(benjamini_hochberg(p * penalty), 1.0)
 
 
 def mcnemar_exact(b: int, c: int) -> float:
@@ -82,78 +81,78 @@ def mcnemar_exact(b: int, c: int) -> float:
     return min(1.0, 2.0 * float(bdtr(min(b, c), b + c, 0.5))) if b + c else 1.0
 
 
-def sign_flip(apart: npt.ArrayLike) -> float:
-    """Two-sided p as McNemar's, for units that depend on each other in clusters: exact, by flips.
+def sign_flip(differences: npt.ArrayLike) -> float:
+    """Return McNemar's two-sided p for units that depend on each other in clusters, by sign flips.
 
-    `apart` (clusters,) are whole numbers: a cluster's discordant units of one kind minus those of
-    the other. Under no difference each cluster could as well have come out the other way round;
-    all 2^clusters ways are counted, through the distribution of the sum. Where every cluster has
-    one discordant unit this is `mcnemar_exact`. Its square over the sum of the squares is the score
-    statistic of Obuchowski 1998, which no flip changes but by the sum.
+    `differences` (clusters,) are whole numbers: a cluster's discordant units of one kind minus
+    those of the other. Under no difference each cluster could as well have come out the other way
+    round; all 2^clusters ways are counted, through the distribution of the sum. Where every cluster
+    has one discordant unit this is `mcnemar_exact`. The squared sum over the sum of the squares is
+    the score statistic of Obuchowski (1998); flips change only its numerator.
 
     Five clusters, 2 + 1 + 1 + 1 - 1 = 4. Of 32 ways 4 give 4 and 1 gives 6; as many -4 and -6:
 
     >>> round(sign_flip([2, 1, 1, 1, -1]), 4)
     0.3125
     """
-    signed = np.asarray(apart, dtype=np.int64)
+    signed = np.asarray(differences, dtype=np.int64)
     sizes, times = np.unique(np.abs(signed[signed != 0]), return_counts=True)
     if len(sizes) < 2:
-        b, c = int((signed > 0).sum()), int((signed < 0).sum())
-        return mcnemar_exact(b, c)
-    share = _flipped_sums(sizes, times)
-    sums = np.abs(np.arange(len(share)) - len(share) // 2)
-    return min(1.0, float(share[sums >= abs(int(signed.sum()))].sum()))
+        return mcnemar_exact(int((signed > 0).sum()), int((signed < 0).sum()))
+    probability = _flipped_sums(sizes, times)
+    sums = np.abs(np.arange(len(probability)) - len(probability) // 2)
+    return min(1.0, float(probability[sums >= abs(int(signed.sum()))].sum()))
 
 
-def sign_flip_above(apart: npt.ArrayLike) -> float:
-    """P value of a one-sided sign-flip test: the share of flips with a sum as large as the data's.
+def sign_flip_above(differences: npt.ArrayLike) -> float:
+    """Return the p value of a one-sided sign-flip test: the share of flips with a sum as large as
+    the data's.
 
-    `apart` (clusters,) are each cluster's sums of paired differences. Whole numbers are enumerated
-    exactly; for others 9,999 flips are drawn with a fixed seed, and the data count as one of them
-    (Phipson & Smyth 2010).
+    `differences` (clusters,) are each cluster's sums of paired differences. Whole numbers are
+    enumerated exactly; for others 9,999 flips are drawn with a fixed seed, and the data count as
+    one of them (Phipson & Smyth 2010).
 
     >>> sign_flip_above([1, 1, 1, 0, 1]), sign_flip_above([0.5, 0.25, 0.75, 1.0]).__round__(2)
     (0.0625, 0.06)
     """
-    given = np.asarray(apart, dtype=float)
-    given = given[given != 0]
-    if not len(given):
+    signed = np.asarray(differences, dtype=float)
+    signed = signed[signed != 0]
+    if not len(signed):
         return 1.0
-    if np.array_equal(given, np.rint(given)):
-        sizes, times = np.unique(np.abs(given).astype(np.int64), return_counts=True)
-        share = _flipped_sums(sizes, times)
-        return float(min(1.0, share[len(share) // 2 + int(given.sum()) :].sum()))
-    signs = np.random.default_rng(_FLIPS).choice([-1.0, 1.0], (_FLIPS, len(given)))
-    return float((1 + (signs @ given >= given.sum() - 1e-12).sum()) / (1 + _FLIPS))
+    if np.array_equal(signed, np.rint(signed)):
+        sizes, times = np.unique(np.abs(signed).astype(np.int64), return_counts=True)
+        probability = _flipped_sums(sizes, times)
+        return float(min(1.0, probability[len(probability) // 2 + int(signed.sum()) :].sum()))
+    signs = np.random.default_rng(_FLIPS).choice([-1.0, 1.0], (_FLIPS, len(signed)))
+    return float((1 + (signs @ signed >= signed.sum() - 1e-12).sum()) / (1 + _FLIPS))
 
 
 def _flipped_sums(sizes: Codes, times: Codes) -> Array:
-    """Probability of each sum of randomly signed numbers, from the least sum to the largest.
-    `times` (n,) is how often each of the distinct `sizes` (n,) is among the numbers. Numbers of one
-    size are binomial; sizes are convolved.
+    """Return the probability of each sum of randomly signed numbers, from the lowest sum to the
+    highest. `times` (n,) is how often each of the distinct `sizes` (n,) is among the numbers.
+    Numbers of one size are binomial; sizes are convolved.
     """
-    share = np.ones(1)
+    probability = np.ones(1)
     for size, n in zip(sizes.tolist(), times.tolist(), strict=True):
         k = np.arange(n + 1)
         of_size = np.zeros(2 * size * n + 1)
         of_size[:: 2 * size] = np.exp(
             gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * np.log(2.0)
         )
-        share = np.convolve(share, of_size)
-    return share
+        probability = np.convolve(probability, of_size)
+    return probability
 
 
 def bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference: the share of resamples as far from the data as 0 is. `values`
-    (rows,) are the data first, then the resamples; NaN where a tenth of them or more is undefined.
-    Davison & Hinkley 1997, section 4.4: the centred resamples represent the null hypothesis.
+    """Return the two-sided p of no difference: the share of resamples as far from the data as 0 is.
+    `values` (rows,) are the data first, then the resamples; NaN where a tenth of them or more is
+    undefined. Davison & Hinkley 1997, section 4.4: centred resamples represent the null hypothesis.
     """
-    drawn = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
+    defined = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or len(defined) < 0.9 * (len(values) - 1) or len(defined) == 0:
         return np.nan
-    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
-    return float((1 + strayed.sum()) / (1 + len(drawn)))
+    is_as_far = np.abs(defined - values[0]) >= abs(values[0]) - 1e-12
+    return float((1 + is_as_far.sum()) / (1 + len(defined)))
 
 
 class Homogeneity(NamedTuple):
@@ -175,50 +174,52 @@ def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
 
     >>> eyes = [[1520, 266, 124, 66], [234, 1512, 432, 78]]
     >>> eyes += [[117, 362, 1772, 205], [36, 82, 179, 492]]
-    >>> found = stuart_maxwell(eyes)
-    >>> round(found.statistic, 2), found.degrees, round(found.p, 4)
+    >>> result = stuart_maxwell(eyes)
+    >>> round(result.statistic, 2), result.degrees, round(result.p, 4)
     (11.96, 3, 0.0075)
     """
     counts = np.asarray(table, dtype=float)
-    apart = counts - np.diag(np.diag(counts))
-    rows, columns = apart.sum(axis=1), apart.sum(axis=0)
-    return _homogeneity(rows - columns, np.diag(rows + columns) - apart - apart.T)
+    off_diagonal = counts - np.diag(np.diag(counts))
+    rows, columns = off_diagonal.sum(axis=1), off_diagonal.sum(axis=0)
+    covariance = np.diag(rows + columns) - off_diagonal - off_diagonal.T
+    return _homogeneity(rows - columns, covariance)
 
 
-def clustered_homogeneity(apart: npt.ArrayLike) -> Homogeneity:
+def clustered_homogeneity(differences: npt.ArrayLike) -> Homogeneity:
     """Test marginal homogeneity as Stuart and Maxwell, for units that depend within clusters.
 
-    `apart` (clusters, q) is each cluster's number of labels of each category by the first rater
-    minus that by the second. The covariance of their sum is that between clusters under the null
-    hypothesis, the sum of their outer products; Obuchowski (1998) has it for two categories. Where
-    every unit is its own cluster this is `stuart_maxwell`.
+    `differences` (clusters, q) is each cluster's number of labels of each category by the first
+    rater minus that by the second. The covariance of their sum is that between clusters under the
+    null hypothesis, the sum of their outer products; Obuchowski (1998) has it for two categories.
+    Where every unit is its own cluster this is `stuart_maxwell`.
 
     >>> clustered_homogeneity([[2, -2], [1, -1], [1, -1], [0, 0], [-1, 1]]).statistic.__round__(4)
     1.2857
     """
-    differences = np.asarray(apart, dtype=float)
+    differences = np.asarray(differences, dtype=float)
     return _homogeneity(differences.sum(axis=0), differences.T @ differences)
 
 
-def _homogeneity(gap: Array, covariance: Array) -> Homogeneity:
-    """Test by the score statistic that each category's difference `gap` (q,) has mean 0."""
-    if not gap.any():
+def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
+    """Test by the score statistic that each category's `difference` (q,) has mean 0."""
+    if not difference.any():
         return Homogeneity(0.0, 0, 1.0)
     used = np.flatnonzero(np.diag(covariance) > 0)[:-1]
-    gap, covariance = gap[used], covariance[np.ix_(used, used)]
+    difference, covariance = difference[used], covariance[np.ix_(used, used)]
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(used):
         return Homogeneity(np.nan, len(used), np.nan)
-    statistic = float(gap @ np.linalg.solve(covariance, gap))
+    statistic = float(difference @ np.linalg.solve(covariance, difference))
     return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
 
 
 PRIOR = 20.0
-"""A part's variance is drawn to the common one as if by so many more clusters."""
-_DRAWS, _FEWER, _MANY_UNITS = 999, 199, 20_000
+"""Number of clusters with the common variance by which a part's variance is shrunk to it."""
+_DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
 _TOLERANCE = 1e-9
 """Room for rounding: permutations whose |t| equals that of the data count as equally large."""
 _SUMS = 6
-"""Sums that `_t` needs: clusters, sizes, totals, squared totals, products, squared sizes."""
+"""Number of sums that `_t` needs: those of clusters, sizes, totals, squared totals, products of
+both, and squared sizes."""
 
 
 @dataclass(frozen=True)
@@ -259,51 +260,52 @@ def max_t(columns: Sequence[Parts]) -> list[MaxT]:
 
     >>> units, outcome = np.arange(80), np.ones((80, 1))
     >>> outcome[[0, 20, 40, 60, 61, 62, 63, 64]] = 0
-    >>> found = max_t([Parts(outcome, np.ones((80, 1)), units // 20, units, np.ones_like(units))])
-    >>> found[0].p.ravel().round(2).tolist(), found[0].adjusted.ravel().round(2).tolist()
+    >>> parts = Parts(outcome, np.ones((80, 1)), units // 20, units, np.ones_like(units))
+    >>> result = max_t([parts])[0]
+    >>> result.p.ravel().round(2).tolist(), result.adjusted.ravel().round(2).tolist()
     ([0.19, 0.21, 0.21, 0.02], [0.5, 0.5, 0.5, 0.07])
     """
-    draws = _FEWER if max((len(test.part) for test in columns), default=0) > _MANY_UNITS else _DRAWS
-    tested = [_values_of_t(test, draws) for test in columns]
-    largest = np.zeros(draws)
-    for _, drawn in tested:
-        largest = np.maximum(largest, drawn.max(axis=(1, 2), initial=0.0))
+    largest_column = max((len(column.part) for column in columns), default=0)
+    draws = _FEWER_DRAWS if largest_column > _MANY_UNITS else _DRAWS
+    values = [_values_of_t(column, draws) for column in columns]
+    largest_t = np.zeros(draws)
+    for _, permuted in values:
+        largest_t = np.maximum(largest_t, permuted.max(axis=(1, 2), initial=0.0))
 
-    def p(seen: Array, drawn: Array) -> Array:
-        as_large = (drawn >= seen - _TOLERANCE).sum(axis=0)
-        return np.where(np.isnan(seen), np.nan, (1 + as_large) / (1 + draws))
+    def p(observed: Array, permuted: Array) -> Array:
+        n_as_large = (permuted >= observed - _TOLERANCE).sum(axis=0)
+        return np.where(np.isnan(observed), np.nan, (1 + n_as_large) / (1 + draws))
 
-    return [MaxT(p(seen, drawn), p(seen, largest[:, None, None])) for seen, drawn in tested]
+    largest_t = largest_t[:, None, None]
+    return [MaxT(p(observed, permuted), p(observed, largest_t)) for observed, permuted in values]
 
 
 def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
     """Describe the p values of `max_t`, by column, part and test; "" where there is none."""
-    tested = max_t(columns)
-    tests = sum(int((~np.isnan(column.p)).sum()) for column in tested)
+    results = max_t(columns)
+    n_tests = sum(int((~np.isnan(result.p)).sum()) for result in results)
 
     def note(p: float, adjusted: float) -> str:
         if np.isnan(p):
             return ""
-        return f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {tests}"
+        return f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {n_tests}"
 
     return [
-        [[note(*both) for both in zip(*part, strict=True)] for part in zip(*column, strict=True)]
-        for column in tested
+        [[note(*both) for both in zip(*part, strict=True)] for part in zip(*result, strict=True)]
+        for result in results
     ]
 
 
-def _values_of_t(of: Parts, draws: int) -> tuple[Array, Array]:
-    """Return |t| in the data (parts, tests), and in permutations (draws, parts, tests): there 0
-    where it is undefined.
-    """
-    shape = int(of.part.max(initial=-1)) + 1, of.outcome.shape[1], _SUMS
-    if not (of.mass[of.part >= 0] > 0).any():
+def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
+    """Return |t| in the data (parts, tests), and in permutations (draws, parts, tests) or 0."""
+    shape = int(column.part.max(initial=-1)) + 1, column.outcome.shape[1], _SUMS
+    if not (column.mass[column.part >= 0] > 0).any():
         return np.full(shape[:2], np.nan), np.zeros((draws, *shape[:2]))
-    moved = _moved(of)
+    permuted = _permutation_rows(column)
     sums = np.zeros((1 + draws, *shape))
-    present = np.unique(moved.part)
-    for place, of_draw in enumerate(moved.sums(draws)):
-        sums[place, present] = of_draw.reshape(len(present), *shape[1:])
+    present = np.unique(permuted.part)
+    for draw, part_sums in enumerate(permuted.sums(draws)):
+        sums[draw, present] = part_sums.reshape(len(present), *shape[1:])
     t = _t(sums)
     return t[0], np.nan_to_num(t[1:])
 
@@ -322,14 +324,14 @@ def _t(sums: Array) -> Array:
     rest_mean = ratio(total.sum(axis=-2, keepdims=True) - total, rest)
     weighted = variance * size
     rest_variance = ratio(weighted.sum(axis=-2, keepdims=True) - weighted, rest)
-    apart = np.abs(ratio(total, size) - rest_mean)
+    difference = np.abs(ratio(total, size) - rest_mean)
     error = np.sqrt(ratio(variance, size) + ratio(rest_variance, rest))
-    return np.where(apart < _TOLERANCE, 0.0 * apart, ratio(apart, error))
+    return np.where(difference < _TOLERANCE, 0.0 * difference, ratio(difference, error))
 
 
 @dataclass(frozen=True)
-class _Moved:
-    """Rows that change places within blocks: features (moved, 6 tests), parts, blocks, times."""
+class _PermutationRows:
+    """Rows that are permuted within blocks: features (rows, 6 tests), the others (rows,)."""
 
     features: Array
     part: Codes
@@ -338,22 +340,23 @@ class _Moved:
 
     def sums(self, draws: int) -> Iterator[Array]:
         """Yield the present parts' sums (parts, 6 tests): of the data, then of permutations."""
-        rng, often = np.random.default_rng(_DRAWS), self.times
-        if often.max() > 1 and often.sum() > _MANY_UNITS:
+        rng = np.random.default_rng(_DRAWS)
+        if self.times.max() > 1 and self.times.sum() > _MANY_UNITS:
             yield from self._sums_of_tables(draws, rng)
             return
         features, part, block = (
-            np.repeat(values, often, axis=0) for values in (self.features, self.part, self.block)
+            np.repeat(values, self.times, axis=0)
+            for values in (self.features, self.part, self.block)
         )
-        order, alone = np.argsort(block, kind="stable"), np.ptp(block) == 0
-        slots = part[order]
-        by_part = np.argsort(slots, kind="stable")
-        starts = np.flatnonzero(np.diff(slots[by_part], prepend=-1))
+        order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
+        part = part[order]
+        by_part = np.argsort(part, kind="stable")
+        starts = np.flatnonzero(np.diff(part[by_part], prepend=-1))
         yield np.add.reduceat(features[order[by_part]], starts)
         for _ in range(draws):
-            lots = rng.random(len(order))
-            mixed = np.argsort(lots) if alone else np.lexsort((lots, block))
-            yield np.add.reduceat(features[mixed[by_part]], starts)
+            keys = rng.random(len(order))
+            permuted = np.argsort(keys) if is_one_block else np.lexsort((keys, block))
+            yield np.add.reduceat(features[permuted[by_part]], starts)
 
     def _sums_of_tables(self, draws: int, rng: np.random.Generator) -> Iterator[Array]:
         """Yield the sums as `sums` does, from random tables (kinds of rows, parts) with the margins
@@ -370,44 +373,47 @@ class _Moved:
             blocks.append((kinds, counts, table[rows].sum(axis=0).astype(np.int64)))
         for _ in range(draws):
             sums = np.zeros((table.shape[1], self.features.shape[1]))
-            for kinds, left, sizes in blocks:
-                for at, size in enumerate(sizes):
-                    taken = rng.multivariate_hypergeometric(left, size, method="marginals")
-                    sums[at] += taken @ kinds
-                    left = left - taken
+            for kinds, remaining, sizes in blocks:
+                for part_at, size in enumerate(sizes):
+                    drawn = rng.multivariate_hypergeometric(remaining, size, method="marginals")
+                    sums[part_at] += drawn @ kinds
+                    remaining = remaining - drawn
             yield sums
 
 
-def _moved(of: Parts) -> _Moved:
-    """Return what changes places: clusters, their pieces in each part, or units in clusters."""
-    rows = np.flatnonzero((of.part >= 0) & (of.mass > 0).any(axis=1))
-    # In an order of their own, for equal p values however rows are kept.
-    order = np.lexsort((*of.outcome[rows].T, of.part[rows], of.cluster[rows]))
+def _permutation_rows(column: Parts) -> _PermutationRows:
+    """Return what is permuted: clusters, their pieces in each part, or units in clusters."""
+    rows = np.flatnonzero((column.part >= 0) & (column.mass > 0).any(axis=1))
+    # Sorted by their contents, so that p values do not depend on the order of rows.
+    order = np.lexsort((*column.outcome[rows].T, column.part[rows], column.cluster[rows]))
     rows = rows[order]
-    mass, part, times = of.mass[rows], of.part[rows], of.times[rows]
-    outcome, block = np.where(mass > 0, of.outcome[rows], 0.0), np.zeros(len(part), dtype=np.intp)
-    kept, cluster = np.unique(of.cluster[rows], return_inverse=True)
-    count = int(part.max(initial=0)) + 1
-    pieces, first, piece = np.unique(cluster * count + part, return_index=True, return_inverse=True)
-    cut = np.bincount(pieces // count)[cluster] > 1
-    within = cut.any() and (2 * np.bincount(part, cut) >= np.bincount(part)).all()
+    mass, part, times = column.mass[rows], column.part[rows], column.times[rows]
+    outcome = np.where(mass > 0, column.outcome[rows], 0.0)
+    block = np.zeros(len(part), dtype=np.intp)
+    distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)
+    n_parts = int(part.max(initial=0)) + 1
+    key = cluster * n_parts + part
+    pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
+    is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
+    within = is_split.any() and (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
     if within:
-        mass, outcome, part, block = mass[cut], outcome[cut], part[cut], cluster[cut]
-        times = times[cut]
-    elif len(kept) == len(part) and of.stratum is not None:
-        block = of.stratum[rows]
+        mass, outcome, part = mass[is_split], outcome[is_split], part[is_split]
+        block, times = cluster[is_split], times[is_split]
+    elif len(distinct) == len(part) and column.stratum is not None:
+        block = column.stratum[rows]
     centre = block if within else np.zeros_like(block)
-    means = ratio(*(_sums(weights * times[:, None], centre) for weights in (mass * outcome, mass)))
+    weighted = mass * outcome, mass
+    means = ratio(*(_group_sums(values * times[:, None], centre) for values in weighted))
     size, total = mass, mass * (outcome - np.nan_to_num(means)[centre])
-    if not within and len(kept) < len(part):
-        size, total = _sums(size, piece), _sums(total, piece)
+    if not within and len(distinct) < len(part):
+        size, total = _group_sums(size, piece), _group_sums(total, piece)
         part, block, times = part[first], block[first], times[first]
-    each = size > 0, size, total, total**2, total * size, size**2
-    features = np.stack(each, axis=-1).reshape(len(size), -1).astype(float)
-    return _Moved(features, part, block, times)
+    sums = size > 0, size, total, total**2, total * size, size**2
+    features = np.stack(sums, axis=-1).reshape(len(size), -1).astype(float)
+    return _PermutationRows(features, part, block, times)
 
 
-def _sums(values: Array, groups: Codes) -> Array:
+def _group_sums(values: Array, groups: Codes) -> Array:
     """Sum values (units, tests) over groups: (groups, tests)."""
-    count = int(groups.max(initial=-1)) + 1
-    return np.column_stack([np.bincount(groups, column, count) for column in values.T])
+    n_groups = int(groups.max(initial=-1)) + 1
+    return np.column_stack([np.bincount(groups, column, n_groups) for column in values.T])

@@ -405,11 +405,6 @@ class Coded:
         steps = MOST_POINTS_OF_GRID - 1
         return np.rint(at * steps).astype(np.intp), np.arange(steps + 1) / steps
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of a table of two raters."""
-        return 11 + 2 * len(self.grid[1]) if self.is_number else self.q**2
-
     @cached_property
     def sides(self) -> Array:
         """Terms that each category adds to a side of a table, (q, width): one of q, or for a number
@@ -417,14 +412,9 @@ class Coded:
         """
         return number_sides(self.values) if self.is_number else np.eye(self.q)
 
-    @property
-    def width(self) -> int:
-        """Number of rows and columns of a table of two raters."""
-        return 3 if self.is_number else self.q
-
     def spread(self, codes: Integers) -> Array:
         """Return what labels (...) add to a side of a table, (..., width): zeros where missing."""
-        return np.asarray(np.vstack([self.sides, np.zeros(self.width)])[codes])
+        return np.asarray(np.vstack([self.sides, 0.0 * self.sides[:1]])[codes])
 
     @property
     def q(self) -> int:

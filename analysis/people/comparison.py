@@ -1,10 +1,12 @@
-"""Comparisons of raters: does a grader agree with humans as well as they do with each other (the
-human ceiling), with two baselines that any grader has to beat (always the humans' most frequent
-category, and random labels at their prevalence); which grader is closer; which rater more lenient.
+"""Comparisons of graders with humans, with baselines and with each other, from a view of labels.
 
-Also the true positive and true negative rates of graders, against the majority or one reference.
-Of the units whose majority is affirmative (other), or that the one rater who is declared the
-reference affirms, the share that the grader calls so. Ties are left out. The interval is that of
+*Human ceiling*: does a grader agree with humans as well as they do with each other? Two baselines
+that any grader has to beat always give the humans' most frequent category, or random labels at the
+humans' prevalence. Other rows say which grader is closer to humans, and which is more lenient.
+
+*Rates*: of the units whose majority label (or that of the one rater who is declared the reference)
+is affirmative, the share that the grader affirms is its true positive rate; of the others, the
+share that it does not affirm is the true negative rate. Ties are left out. The interval is that of
 every share (`analysis.bootstrap.intervals`).
 
 The alternative annotator test asks whether a grader would be as good a choice as one of the humans
@@ -25,26 +27,19 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy.special import stdtr
 
-from evenhand.analysis.agreement.coefficients import (
-    category_shares,
-    is_tied,
-    label_counts,
-    majority_codes,
-)
+from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
     KappaMeans,
     MeanOverTables,
     Overlap,
-    PairStatistic,
     compared_units,
     deciding_kappa,
-    expected_cells,
     listed_raters,
     means_of,
     means_with,
-    pair_statistics,
+    measurement_of,
 )
 from evenhand.analysis.bootstrap.intervals import Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
@@ -82,8 +77,8 @@ def add_ceiling_rows(view: View) -> None:
     coded, kappas = view.coded, view.once(KappaMeans)
     for grader in coded.members("model"):
         if coded.people_beside(grader):
-            compared = with_and_among_humans(kappas, coded, grader)
-            _add_difference(view, coded.raters[grader], *compared)
+            name, means = coded.raters[grader], with_and_among_humans(kappas, coded, grader)
+            _add_difference(view, name, *means)
 
 
 def add_baseline_ceiling_rows(view: View) -> None:
@@ -92,11 +87,11 @@ def add_baseline_ceiling_rows(view: View) -> None:
     if not humans:
         return
     units = np.asarray(coded.labelled[:, list(humans)].sum(axis=1) >= 2)
-    enough = view.count(units)[0] >= MIN_SHARED_UNITS
-    among = view.once(KappaMeans).among(humans)[kappa] if enough else None
-    statistics = {kappa: pair_statistics(coded)[kappa]}
-    for name, share in view.once(baselines).items():
-        mean = _baseline_means(view, units, share, statistics)[kappa] if enough else None
+    has_enough = view.count(units)[0] >= MIN_SHARED_UNITS
+    among = view.once(KappaMeans).among(humans)[kappa] if has_enough else None
+    statistics = {kappa: measurement_of(coded).statistics()[kappa]}
+    for name, shares in view.once(baselines).items():
+        mean = _baseline_means(view, units, shares, statistics)[kappa] if has_enough else None
         _add_difference(view, name, units, mean, among)
 
 
@@ -106,95 +101,100 @@ def add_baseline_rows(view: View) -> None:
     the baseline's shares: expected values, with no random labels drawn.
     """
     coded, humans = view.coded, view.coded.members("human")
-    number = coded.labelled[:, list(humans)].sum(axis=1)
-    twice = np.asarray(number >= 2)
-    units = twice if view.count(twice)[0] >= MIN_SHARED_UNITS else np.asarray(number >= 1)
-    panel = pair_statistics(coded)
-    wanted = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
-    statistics = {name: panel[name] for name in wanted if name in panel}
-    for name, share in view.once(baselines).items():
-        means = _baseline_means(view, units, share, statistics)
-        people = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
-        over = "1 human" if people == 1 else f"mean over {people} humans"
-        shares = zip(coded.categories, share, strict=True)
-        if share.max() == 1.0:
-            given = f"always {coded.categories[int(share.argmax())]}"
+    n_humans = coded.labelled[:, list(humans)].sum(axis=1)
+    has_two = np.asarray(n_humans >= 2)
+    has_enough = view.count(has_two)[0] >= MIN_SHARED_UNITS
+    units = has_two if has_enough else np.asarray(n_humans >= 1)
+    panel = measurement_of(coded).statistics()
+    names = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
+    statistics = {name: panel[name] for name in names if name in panel}
+    for baseline, shares in view.once(baselines).items():
+        means = _baseline_means(view, units, shares, statistics)
+        n_raters = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
+        over = "1 human" if n_raters == 1 else f"mean over {n_raters} humans"
+        if shares.max() == 1.0:
+            labels = f"always {coded.categories[int(shares.argmax())]}"
         elif coded.is_number:
-            given = "expected value where numbers are drawn from annotators'"
+            labels = "expected value where numbers are drawn from annotators'"
         else:
-            drawn = ", ".join(f"{category} {part:.3f}" for category, part in shares)
-            given = f"expected value at {drawn}"
-        about = join_notes(given, over)
+            by_category = zip(coded.categories, shares, strict=True)
+            prevalence = ", ".join(f"{category} {share:.3f}" for category, share in by_category)
+            labels = f"expected value at {prevalence}"
         for statistic, mean in means.items():
-            constant = name == BASELINES[0] and entry_for(statistic).own_margins
-            note = join_notes(Remark("constant_rater") if constant else "", about)
-            of = About(a="humans", b=name, note=note)
-            view.add(statistic, mean.values, units, undefined=mean.undefined, **of)
+            is_constant = baseline == BASELINES[0] and entry_for(statistic).own_margins
+            note = join_notes(Remark("constant_rater") if is_constant else "", labels, over)
+            about = About(a="humans", b=baseline, note=note)
+            view.add(statistic, mean.values, units, undefined=mean.undefined, **about)
 
 
 def with_and_among_humans(
-    kappas: KappaMeans, coded: Coded, grader: int, least: int = 2
+    kappas: KappaMeans, coded: Coded, grader: int, min_people: int = 2
 ) -> tuple[Mask, MeanOverTables | None, MeanOverTables | None]:
-    """Return the compared units (units,) and both sides of the ceiling difference of a grader.
+    """Return the compared units (units,), the grader's mean kappa with humans, and the humans' with
+    one another.
 
-    `coded` are the labels of `kappas`, but perhaps for those of this grader, on the same units: the
-    humans' side is taken from `kappas`, which may have it already. The grader's side is None on
-    fewer than 30 units, the humans' side too where few units have two humans' labels, or with
-    `least` = 1.
+    `coded` are the labels of `kappas`, except that this grader's may differ, on the same units: the
+    humans' mean is taken from `kappas`, which may have it already. The grader's mean is None on
+    fewer than 30 units, the humans' too where few units have two humans' labels, or with
+    `min_people` = 1.
     """
     resamples, kappa = kappas.resamples, deciding_kappa(coded)
     people = coded.people_beside(grader)
-    units, both = compared_units(coded, resamples, people, grader, least)
+    units, has_two = compared_units(coded, resamples, people, grader, min_people)
     if resamples.count(coded.clusters, units)[0] < MIN_SHARED_UNITS:
         return units, None, None
     overlap = Overlap.of(coded, resamples, people, units)
-    statistics = {kappa: pair_statistics(coded)[kappa]}
+    statistics = {kappa: measurement_of(coded).statistics()[kappa]}
     mean = means_with(overlap, coded.codes[:, grader], resamples, statistics)[kappa]
-    return units, mean, kappas.among(people, units)[kappa] if both else None
+    return units, mean, kappas.among(people, units)[kappa] if has_two else None
 
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     """Return the baselines' shares of the categories (q,), computed from the humans' labels. The
-    constant one says what people say most often, of numbers the one nearest to their mean.
+    constant baseline gives the humans' most frequent category, of numbers the one nearest to their
+    mean.
     """
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
         return {}
-    prevalence = category_shares(label_counts(coded, humans), coded, resamples)[0]
+    prevalence = c.category_shares(c.label_counts(coded, humans), coded, resamples)[0]
+    label = prevalence.argmax()
+    if coded.is_number:
+        label = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
     constant = np.zeros(coded.q)
-    usual = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
-    constant[usual if coded.is_number else prevalence.argmax()] = 1.0
+    constant[label] = 1.0
     return dict(zip(BASELINES, (constant, prevalence), strict=True))
 
 
 def _baseline_means(
-    view: View, units: Mask, share: Array, statistics: dict[str, PairStatistic]
+    view: View, units: Mask, shares: Array, statistics: dict[str, c.PairStatistic]
 ) -> dict[str, MeanOverTables]:
-    """Means over the humans of statistics of expected tables with a baseline, as `means_with`."""
-    coded, resamples = view.coded, view.resamples
+    """Return means over the humans of statistics of the tables expected with a baseline."""
+    coded, resamples, measurement = view.coded, view.resamples, measurement_of(view.coded)
     overlap = Overlap.of(coded, resamples, coded.members("human"), units)
-    constant = np.zeros(len(units), dtype=np.intp)
-    chunks = overlap.with_rater(constant, len(resamples))
-    expected = (expected_cells(coded, features, share) for features in chunks)
+    any_codes = np.zeros(len(units), dtype=np.intp)
+    chunks = overlap.tables_with_rater(any_codes, len(resamples))
+    expected = (measurement.expected_cells(features, shares) for features in chunks)
     return means_of(overlap, expected, resamples, statistics)
 
 
 def _add_difference(
-    view: View, grader: str, units: Mask, mean: MeanOverTables | None, people: MeanOverTables | None
+    view: View, grader: str, units: Mask, mean: MeanOverTables | None, among: MeanOverTables | None
 ) -> None:
+    """Add a grader's mean kappa with humans minus that among humans; undefined without either."""
     counts, coded = view.count(units), view.coded
-    if mean is None or people is None:
-        few = Interval.undefined(TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS)
-        view.add(CEILING, few, counts, a="humans", b=grader)
+    if mean is None or among is None:
+        reason = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
+        view.add(CEILING, Interval.undefined(reason), counts, a="humans", b=grader)
         return
     kind = "unweighted" if coded.level == "nominal" else coded.ordered
-    text = "; ".join(
-        ", ".join(filter(None, (f"{whom} humans {kappa.values[0]:.4g}", kappa.over)))
-        for whom, kappa in (("with", mean), ("between", people))
+    kappas = "; ".join(
+        ", ".join(filter(None, (f"{side} humans {kappa.values[0]:.4g}", kappa.pairs_in_words)))
+        for side, kappa in (("with", mean), ("between", among))
     )
-    note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {text}")
-    apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
-    view.add(CEILING, apart, counts, a="humans", b=grader, note=note, undefined=lost)
+    note = join_notes(Remark("pooled_pairs") if mean.pooled else "", f"{kind} kappa: {kappas}")
+    difference, undefined = mean.values - among.values, max(mean.undefined, among.undefined)
+    view.add(CEILING, difference, counts, a="humans", b=grader, note=note, undefined=undefined)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,8 +227,8 @@ def human_ceiling(
     `clusters` (units,), or else units, jointly for all raters.
 
     >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
-    >>> found = human_ceiling(humans, [row[0] for row in humans], categories="ab")
-    >>> round(found.estimate, 3), found.low > -0.1
+    >>> difference = human_ceiling(humans, [row[0] for row in humans], categories="ab")
+    >>> round(difference.estimate, 3), difference.low > -0.1
     (0.25, True)
     """
     people, grades = encode_labels(humans, categories), encode_column(grader, categories)
@@ -257,38 +257,40 @@ def add_grader_comparison_rows(view: View) -> None:
     graders = coded.members("model")
     pairs, name = list(combinations(graders, 2)), deciding_kappa(coded)
 
-    def kappa(grader: int) -> float:
+    def estimated_kappa(grader: int) -> float:
         row = view.rows.get(name, "humans", coded.raters[grader], coded.subset)
         return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
 
     if len(graders) > MAX_LISTED_RATERS:
-        best = max(graders, key=kappa)
-        pairs = [(min(best, g), max(best, g)) for g in graders if g != best]
+        best = max(graders, key=estimated_kappa)
+        pairs = [(min(best, other), max(best, other)) for other in graders if other != best]
     humans = coded.members("human")
-    majority = majority_codes(label_counts(coded, humans))
+    majority = c.majority_codes(c.label_counts(coded, humans))
     for first, second in pairs:
-        within = coded.labelled[:, first] & coded.labelled[:, second]
-        units = within & coded.labelled_by_any(humans)
+        both = coded.labelled[:, first] & coded.labelled[:, second]
+        units = both & coded.labelled_by_any(humans)
         if view.count(units)[0] < MIN_SHARED_UNITS:
             continue
-        one, other = (kappas.with_rater(humans, rater, units)[name] for rater in (first, second))
-        apart, lost = one.values - other.values, max(one.undefined, other.undefined)
-        names = About(a=coded.raters[first], b=coded.raters[second])
-        view.add("kappa_difference", apart, units, undefined=lost, **names)
+        means = [kappas.with_rater(humans, grader, units)[name] for grader in (first, second)]
+        difference = means[0].values - means[1].values
+        undefined = max(mean.undefined for mean in means)
+        about = About(a=coded.raters[first], b=coded.raters[second])
+        view.add("kappa_difference", difference, units, undefined=undefined, **about)
         if coded.is_number:
             continue
         # Do the two equally often match the humans' majority? Ties take no part; signs are flipped
         # for whole clusters.
-        judged = within & (majority >= 0)
-        right = coded.codes[:, [first, second]] == majority[:, None]
-        alone = [judged & right[:, a] & ~right[:, 1 - a] for a in (0, 1)]
-        exact = sign_flip(_by_cluster(coded, resamples, alone[0] * 1.0 - alone[1])[:, 0])
-        only_one, only_other = (view.count(units)[0] for units in alone)
-        names["note"] = join_notes(
-            f"with the humans' majority only the first {only_one}, only the second {only_other}",
+        compared = both & (majority >= 0)
+        matches = coded.codes[:, [first, second]] == majority[:, None]
+        only_first, only_second = (compared & matches[:, k] & ~matches[:, 1 - k] for k in (0, 1))
+        wins = (only_first * 1.0 - only_second)[:, None]
+        p = sign_flip(resamples.each_cluster(resamples.cluster_sums(coded.clusters, wins))[:, 0])
+        n_first, n_second = (view.count(units)[0] for units in (only_first, only_second))
+        about["note"] = join_notes(
+            f"with the humans' majority only the first {n_first}, only the second {n_second}",
             view.as_sampled,
         )
-        view.add("mcnemar_p", exact, judged, **names)
+        view.add("mcnemar_p", p, compared, **about)
 
 
 def add_leniency_rows(view: View) -> None:
@@ -296,31 +298,22 @@ def add_leniency_rows(view: View) -> None:
     there are too many humans to list, the rows are of each grader and all humans together, who then
     count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
-    coded, resamples = view.coded, view.resamples
-    humans = coded.members("human")
-    people = {"humans": humans}
+    coded, humans = view.coded, view.coded.members("human")
+    members_by_name = {"humans": humans}
     if len(listed_raters(coded)) == len(coded.raters):
-        people = {coded.raters[human]: (human,) for human in humans}
+        members_by_name = {coded.raters[human]: (human,) for human in humans}
     tests = []
-    for (name, members), grader in product(people.items(), coded.members("model")):
-        counts = label_counts(coded, members)
+    for (name, members), grader in product(members_by_name.items(), coded.members("model")):
+        counts = c.label_counts(coded, members)
         both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
         if both.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
-            apart = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
-            apart = _by_cluster(coded, resamples, apart)
-            if resamples.weight is not None:
-                apart = apart * np.repeat(resamples.weight, resamples.frequency)[:, None]
-            tests.append((name, coded.raters[grader], both, clustered_homogeneity(apart).p))
+            differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
+            test = clustered_homogeneity(view.each_cluster(differences))
+            tests.append((name, coded.raters[grader], both, test.p))
     for (a, b, both, p), adjusted in zip(tests, holm([p for *_, p in tests]), strict=True):
         note = "" if np.isnan(p) else f"Holm p {adjusted:.4g}"
         view.add("stuart_maxwell_p", p, both, reason="not_testable", a=a, b=b, note=note)
-
-
-def _by_cluster(coded: Coded, resamples: Resamples, apart: Array) -> Array:
-    """Sum differences of units, (units,) or (units, k), over each cluster: (clusters, k)."""
-    sums = resamples.cluster_sums(coded.clusters, apart.reshape(len(apart), -1))
-    return resamples.each_cluster(sums)
 
 
 MAJORITY = ("tpr_majority", "tnr_majority")
@@ -342,32 +335,33 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
     """
     coded = view.coded
     for grader in coded.members("model"):
-        people, given = coded.people_beside(grader), coded.codes[:, grader]
+        people, grades = coded.people_beside(grader), coded.codes[:, grader]
         if not people:
             continue
         compared_with = coded.raters[coded.members("human")[0]] if reference else "humans"
-        counts = label_counts(coded, people)
-        tied, majority = is_tied(counts), majority_codes(counts)
-        lone = ~tied & (counts.sum(axis=1) == 1)
+        counts = c.label_counts(coded, people)
+        tied, majority = c.is_tied(counts), c.majority_codes(counts)
+        has_one_label = ~tied & (counts.sum(axis=1) == 1)
         for code, name in enumerate(REFERENCE if reference else MAJORITY):
-            whole, rate = (majority == code) & (given >= 0), Interval.undefined("no_labels")
-            if whole.any() and view.count(whole)[0]:
-                both = np.column_stack([whole & (given == code), whole])
-                rate = Interval(*share_bounds(*view.each_cluster(both).T))
-            left_out = _counted(view, tied & (given >= 0), "tied and left out")
-            of_one = "" if reference else _counted(view, lone & whole, "labelled by one annotator")
-            note = join_notes(left_out, of_one)
-            view.add(name, rate, whole, a=compared_with, b=coded.raters[grader], note=note)
+            units, rate = (majority == code) & (grades >= 0), Interval.undefined("no_labels")
+            if units.any() and view.count(units)[0]:
+                part_and_whole = np.column_stack([units & (grades == code), units])
+                rate = Interval(*share_bounds(*view.each_cluster(part_and_whole).T))
+            n_tied = _items_in_words(view, tied & (grades >= 0), "tied and left out")
+            by_one = _items_in_words(view, has_one_label & units, "labelled by one annotator")
+            note = join_notes(n_tied, "" if reference else by_one)
+            view.add(name, rate, units, a=compared_with, b=coded.raters[grader], note=note)
 
 
-def _counted(out: Writer, units: Mask, what: str) -> str:
-    count = out.count(units)[0] if units.any() else 0
-    return f"{count} {'item' if count == 1 else 'items'} {what}" if count else ""
+def _items_in_words(view: View, units: Mask, predicate: str) -> str:
+    """Return "3 items" with a `predicate`, for the number of the units; "" where there is none."""
+    count = view.count(units)[0] if units.any() else 0
+    return f"{count} {'item' if count == 1 else 'items'} {predicate}" if count else ""
 
 
 def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
-    """Return the rates of one grader for its verdict. `tpr` and `tnr` are against the majority of
-    `people` ("humans", or the reference); empty where there is no binary label.
+    """Return `tpr` and `tnr` of one grader against the majority of `people` ("humans", or the
+    reference), by name; empty where there is no binary label.
     """
     rates: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE):
@@ -431,12 +425,12 @@ class _Comparisons:
     human: Codes
     values: Array
 
-    def of(self, humans: Sequence[int]) -> _Comparisons:
+    def with_humans(self, humans: Sequence[int]) -> _Comparisons:
         """Return the comparisons with some of the humans, numbered in this order."""
-        place = np.full(int(self.human.max(initial=-1)) + 1, -1)
-        place[list(humans)] = np.arange(len(humans))
-        kept = place[self.human] >= 0
-        return _Comparisons(self.unit[kept], place[self.human[kept]], self.values[:, kept])
+        position = np.full(int(self.human.max(initial=-1)) + 1, -1)
+        position[list(humans)] = np.arange(len(humans))
+        inside = position[self.human] >= 0
+        return _Comparisons(self.unit[inside], position[self.human[inside]], self.values[:, inside])
 
 
 def add_alt_test_rows(view: RubricView) -> None:
@@ -458,89 +452,95 @@ def add_alt_test_rows(view: RubricView) -> None:
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = view.resamples.frequency[coded.clusters].astype(float)
     for name, labels in graders.items():
-        compared = _compare(humans, labels, values)
-        test = _tested(compared, len(members), frequency, epsilon, MIN_SHARED_UNITS)
-        compared, n = compared.of(test.annotators), len(test.annotators)
-        met = np.bincount(compared.unit, minlength=len(humans)) > 0
-        units = view.count(met)
-        flat = int(test.zero_variance.sum())
+        comparisons = _compare(humans, labels, values)
+        test = _alt_test(comparisons, len(members), frequency, epsilon, MIN_SHARED_UNITS)
+        comparisons, n = comparisons.with_humans(test.annotators), len(test.annotators)
+        is_compared = np.bincount(comparisons.unit, minlength=len(humans)) > 0
+        n_flat = int(test.zero_variance.sum())
         passes = "passes" if test.passed else "does not pass"
         outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
-        about = join_notes(
-            Remark("zero_variance", (flat, n)) if flat else "",
+        note = join_notes(
+            Remark("zero_variance", (n_flat, n)) if n_flat else "",
             f"epsilon {epsilon:g}",
             f"{n} of {len(members)} humans with {MIN_SHARED_UNITS} items",
         )
+        units = view.count(is_compared)
         add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
-        wins = join_notes(about, outcome if n else "", view.as_sampled)
-        add("alt_test_winning_rate", test.winning_rate, note=wins)
-        add("alt_test_advantage", _advantages(compared, n, view), note=about)
+        winning_note = join_notes(note, outcome if n else "", view.as_sampled)
+        add("alt_test_winning_rate", test.winning_rate, note=winning_note)
+        add("alt_test_advantage", _mean_advantage(comparisons, n, view), note=note)
 
 
-def _tested(
-    compared: _Comparisons, humans: int, count: Array, epsilon: float, min_units: int
+def _alt_test(
+    comparisons: _Comparisons, n_humans: int, frequency: Array, epsilon: float, min_units: int
 ) -> AltTest:
-    weight = count[compared.unit]
-    n = np.bincount(compared.human, weight, humans).astype(float)
+    """Test the grader against each human with `min_units` comparisons, weighted by `frequency`."""
+    weight = frequency[comparisons.unit]
+    n = np.bincount(comparisons.human, weight, n_humans).astype(float)
     eligible = np.flatnonzero(n >= max(min_units, 2))
     n = n[eligible]
     advantage, mean, square = (
-        np.bincount(compared.human, values * weight, humans)[eligible] / n
-        for values in compared.values
+        np.bincount(comparisons.human, values * weight, n_humans)[eligible] / n
+        for values in comparisons.values
     )
     variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
-    flat, below = variance < _ROUNDING, mean - epsilon
-    # A t test; without variance 0 or 1, by the sign.
-    t = below / np.sqrt(np.where(flat, 1.0, variance) / n)
-    p = np.where(flat, np.where(below < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
+    is_flat, excess = variance < _ROUNDING, mean - epsilon
+    # A t test of a mean below epsilon; without variance 0 or 1, by the sign.
+    t = excess / np.sqrt(np.where(is_flat, 1.0, variance) / n)
+    p = np.where(is_flat, np.where(excess < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
     return AltTest(
         annotators=tuple(eligible.tolist()),
         n=n.astype(np.int64),
         advantage=advantage,
         p=p,
         rejected=benjamini_yekutieli(p) <= FALSE_DISCOVERY_RATE,
-        zero_variance=flat,
+        zero_variance=is_flat,
         epsilon=epsilon,
     )
 
 
 def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparisons:
-    """Compare the grader with each human, both scored against the other humans."""
+    """Compare the grader with each human, both scored against the other humans.
+
+    `humans` are codes (units, raters), `grader` the probabilities of the grader's labels
+    (units, q). The loss is squared distance of the categories' `values` (q,), or inequality.
+    """
     q = grader.shape[1]
     counts = count_labels(humans, q)
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     unit, human = np.nonzero((humans >= 0) & usable[:, None])
-    labels = humans[unit, human].astype(np.intp)
+    codes = humans[unit, human].astype(np.intp)
     # Distance of each category from all labels of a unit; the annotator's own is subtracted below.
     distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
     total = counts @ distance
-    human_loss = total[unit, labels]
+    human_loss = total[unit, codes]
     expected = np.zeros((3, len(unit)))
     for code in range(q):
-        likely = grader[unit, code]
-        loss = total[unit, code] - distance[code][labels]
-        won, lost = loss <= human_loss + _ROUNDING, human_loss <= loss + _ROUNDING
-        gap = lost.astype(float) - won
-        expected += likely * np.stack([won, gap, gap**2])
+        grader_loss = total[unit, code] - distance[code][codes]
+        grader_wins = grader_loss <= human_loss + _ROUNDING
+        human_wins = human_loss <= grader_loss + _ROUNDING
+        difference = human_wins.astype(float) - grader_wins
+        expected += grader[unit, code] * np.stack([grader_wins, difference, difference**2])
     return _Comparisons(unit, human, expected)
 
 
-def _advantages(compared: _Comparisons, humans: int, out: Writer) -> Array:
-    """Mean over annotators of the share of units that the grader wins, (rows,); without the rows of
-    the jackknife.
-    """
+def _mean_advantage(comparisons: _Comparisons, n_humans: int, writer: Writer) -> Array:
+    """Return the mean over humans of the share of units that the grader wins, (rows,)."""
     from scipy.sparse import csr_array
 
-    resamples, ones = out.resamples, np.ones(len(compared.unit))
-    if humans == 0:
+    resamples, ones = writer.resamples, np.ones(len(comparisons.unit))
+    if n_humans == 0:
         return np.full(len(resamples), np.nan)
-    at, shape = (out.clusters[compared.unit], compared.human), (resamples.n_types, humans)
-    won, held = (csr_array((values, at), shape=shape) for values in (compared.values[0], ones))
-    shares = []
+    cells = (writer.clusters[comparisons.unit], comparisons.human)
+    shape = (resamples.n_types, n_humans)
+    wins, units = (
+        csr_array((values, cells), shape=shape) for values in (comparisons.values[0], ones)
+    )
+    means = []
     for block in resamples.blocks():
-        share = ratio(block @ won, np.asarray(block @ held, dtype=float))
-        shares.append(np.ascontiguousarray(share).mean(axis=1))
-    return np.concatenate(shares)
+        shares = ratio(block @ wins, np.asarray(block @ units, dtype=float))
+        means.append(np.ascontiguousarray(shares).mean(axis=1))
+    return np.concatenate(means)
 
 
 def alt_test(
@@ -562,13 +562,13 @@ def alt_test(
     A grader that repeats the labels of the first of three humans, who agree on three units of four:
 
     >>> humans = [["a", "a", "a"], ["b", "b", "b"], ["a", "a", "b"], ["b", "b", "b"]] * 10
-    >>> found = alt_test(humans, [row[0] for row in humans], categories="ab")
-    >>> found.winning_rate, found.advantage_probability, found.passed
+    >>> test = alt_test(humans, [row[0] for row in humans], categories="ab")
+    >>> test.winning_rate, test.advantage_probability, test.passed
     (1.0, 1.0, True)
     """
     people, grades = encode_labels(humans, categories), encode_column(grader, categories)
     same_length(people, grades)
     one_hot = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     values = None if level == "nominal" else np.asarray(category_values(categories, level))
-    compared = _compare(people, one_hot[grades], values)
-    return _tested(compared, people.shape[1], np.ones(len(people)), epsilon, min_units)
+    comparisons = _compare(people, one_hot[grades], values)
+    return _alt_test(comparisons, people.shape[1], np.ones(len(people)), epsilon, min_units)

@@ -1,18 +1,19 @@
-"""Units worth reading, units left out, and units that are unclear.
+"""Units that graders label differently from humans, units without a label, and unclear units.
 
 *Disagreements*: humans agree with each other and a grader gives another label.
 
-*Coverage*: unscored units are neither wrong nor dropped, so their share is reported.
+*Coverage*: the share of assigned units with a label; units without one are neither wrong nor
+dropped.
 
 *Clarity*, for a rubric that marks some categories as unclear: do humans find a unit clear? It is
 the validation of a stance grader by Feng, Park, Liu & Tsvetkov (2023, section 3 and appendix A.2).
-The others are collapsed into the rubric's coarser categories first, as there, and the reference is
-the majority of humans.
+The other categories are first collapsed into the rubric's coarser ones, as there, and the reference
+is the majority of humans.
 
-Another wording is tried among people, by how much their agreement moves. The trial's units were
-dealt to the two wordings, each unit to one for all of its raters. So agreement under each wording
-is that on its own units, and the difference is resampled by cluster, both wordings in the same
-resamples. `python -m benchmarks.rewording` shows how often *better* is wrong.
+*Trial of a wording*: does another wording of a rubric raise people's agreement? Each unit of the
+trial was assigned to one wording, for all of its raters, so that agreement under each wording is
+that on its own units; the difference is resampled by cluster, both wordings in the same resamples.
+`python -m benchmarks.rewording` shows how often *better* is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import add_group_rows, group_panel
-from evenhand.analysis.agreement.pairs import add_humans_rows, entry_pairs
+from evenhand.analysis.agreement.pairs import add_humans_rows, label_pairs
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.encoding import combine_readings, encode
@@ -57,20 +58,20 @@ def add_coverage_rows(view: RubricView) -> None:
     """
     labels, resamples = view.labels, view.resamples
     for rater, name in enumerate(labels.raters):
-        asked = labels.assigned_to(rater)
-        scored = labels.scored[:, rater] & asked
-        sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, asked]))
+        assigned = labels.assigned_to(rater)
+        scored = labels.scored[:, rater] & assigned
+        sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, assigned]))
         share = Interval(*share_bounds(*resamples.each_cluster(sums).T))
-        if not asked.any():
+        if not assigned.any():
             share = Interval.undefined("no_labels")
-        elif view.count(asked)[1] < MIN_CLUSTERS:
+        elif view.count(assigned)[1] < MIN_CLUSTERS:
             share = Interval.point(share.estimate, Remark("too_few_clusters"))
-        about = join_notes(unscored_remark(labels, rater, resamples), view.as_sampled)
-        view.add(COVERAGE, share, asked, b=name, note=about)
+        note = join_notes(unscored_remark(labels, rater, resamples), view.as_sampled)
+        view.add(COVERAGE, share, assigned, b=name, note=note)
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Count the reasons for unscored units; those without any row are absent."""
+    """Return a rater's numbers of unscored units by reason; those without any row are absent."""
     absent = labels.assigned_to(rater) & ~labels.asked[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
@@ -87,9 +88,9 @@ MOST_COUNTED = 5
 
 @dataclass(frozen=True)
 class GraderDisagreement:
-    """A unit that a grader labelled differently from humans. `people` are their labels by rater.
-    `parts` describes the unit by units column. `key` is the results row that holds the `size` of
-    the disagreement, None where there is none.
+    """A unit that a grader labelled differently from humans. `people` are the humans' labels by
+    rater. `parts` describes the unit by units column. `key` is that of the results row with the
+    `size` of the disagreement, None where there is none.
     """
 
     rubric: str
@@ -128,28 +129,29 @@ def add_disagreement_rows(
         if labels.scale.level == "nominal":
             distance = 1.0 - np.eye(len(values))
     unit, person = np.nonzero(labels.codes[:, humans] >= 0)
-    given, n = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp), len(labels.codes)
-    people, among, met = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
-    for i, j in entry_pairs(unit):
-        among += np.bincount(unit[i], distance[given[i], given[j]], n)
-        met += np.bincount(unit[i], minlength=n)
-    among /= np.maximum(met, 1)
+    human_codes = labels.codes[unit, np.asarray(humans)[person]].astype(np.intp)
+    n = len(labels.codes)
+    n_humans, among, n_pairs = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
+    for i, j in label_pairs(unit):
+        among += np.bincount(unit[i], distance[human_codes[i], human_codes[j]], n)
+        n_pairs += np.bincount(unit[i], minlength=n)
+    among /= np.maximum(n_pairs, 1)
     affirmative, keys = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader in labels.models:
         grades = labels.codes[:, grader].astype(np.intp)
-        to_people = np.bincount(unit, distance[np.maximum(grades, 0)[unit], given], n)
-        mean = to_people / np.maximum(people, 1)
-        size = np.where((grades >= 0) & (people > 0), mean - among, 0.0)
+        with_humans = np.bincount(unit, distance[np.maximum(grades, 0)[unit], human_codes], n)
+        mean = with_humans / np.maximum(n_humans, 1)
+        size = np.where((grades >= 0) & (n_humans > 0), mean - among, 0.0)
         margin = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
-        order = np.lexsort((-margin, -people, -size, people < 2))
+        order = np.lexsort((-margin, -n_humans, -size, n_humans < 2))
         widest = order[size[order] > 0][:MOST_LISTED].tolist()
-        for place, at in enumerate(widest):
+        for rank, at in enumerate(widest):
             codes, name, key = labels.codes[at], labels.raters[grader], None
-            if place < MOST_COUNTED:
+            if rank < MOST_COUNTED:
                 view.add("disagreement", float(size[at]), (1, 1), a="humans", b=name, at=units[at])
                 key = (rows.rubric, "disagreement", "humans", name, "all", units[at])
-            one = GraderDisagreement(
+            disagreement = GraderDisagreement(
                 rubric=rows.rubric,
                 grader=name,
                 unit_id=units[at],
@@ -163,18 +165,21 @@ def add_disagreement_rows(
                 },
                 key=key,
             )
-            listed.append(one)
+            listed.append(disagreement)
     return listed
 
 
 def add_sorted_rows(view: RubricView) -> None:
     """Add `disagreement_sorted` (at = kind): numbers of disagreements that the lead sorted.
-    `n_units` counts all of that grader that are sorted.
+    `n_units` is the number of all sorted disagreements of the grader.
     """
-    counts = view.request.facts.sorted
-    of_rubric = {key[1:]: count for key, count in counts.items() if key[0] == view.rows.rubric}
-    for (grader, kind), count in of_rubric.items():
-        total = sum(number for (who, _), number in of_rubric.items() if who == grader)
+    counts = {
+        (grader, kind): count
+        for (rubric, grader, kind), count in view.request.facts.sorted.items()
+        if rubric == view.rows.rubric
+    }
+    for (grader, kind), count in counts.items():
+        total = sum(number for (other, _), number in counts.items() if other == grader)
         view.add("disagreement_sorted", count, (total, 0), a="humans", b=grader, at=kind)
 
 
@@ -201,23 +206,24 @@ def add_clarity_rows(view: RubricView) -> None:
 
     add = partial(out.add, a="humans", reason="no_pairable_units")
     majority = majority_codes(label_counts(as_sorted, labels.humans))
-    clear, unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
-    decided = clear | unclear
-    add("clear_share", out.share(clear, decided), decided)
+    is_clear, is_unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
+    has_majority = is_clear | is_unclear
+    add("clear_share", out.share(is_clear, has_majority), has_majority)
     for grader in labels.models:
         name, grades = labels.raters[grader], as_sorted.codes[:, grader]
-        among = clear & (grades >= 0)
-        add(CLEAR_AGREEMENT, out.share(grades == majority, among), among, b=name)
-        sure = labels.confidence[:, grader]
-        has_confidence = ~np.isnan(sure)
-        for at, units in (("clear", clear), (UNCLEAR, unclear)) if has_confidence.any() else ():
-            among = has_confidence & units
-            add("mean_confidence", out.share(np.nan_to_num(sure), among), among, b=name, at=at)
+        units = is_clear & (grades >= 0)
+        add(CLEAR_AGREEMENT, out.share(grades == majority, units), units, b=name)
+        confidence = labels.confidence[:, grader]
+        is_known = ~np.isnan(confidence)
+        for at, part in (("clear", is_clear), (UNCLEAR, is_unclear)) if is_known.any() else ():
+            units = is_known & part
+            mean = out.share(np.nan_to_num(confidence), units)
+            add("mean_confidence", mean, units, b=name, at=at)
 
 
 ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
 FILLED = "rewording_filled"
-LEAST = 30
+MIN_TRIAL = 30
 """Clusters with two labels under each wording, below which there is no outcome."""
 
 
@@ -228,47 +234,46 @@ def add_trial_rows(
     trial: TriedWording,
     request: Request,
 ) -> None:
-    """Add `rewording_alpha`, people's alpha at the scale's level under each wording, and
-    `rewording_difference`, new minus old: `at` is the wording, of the difference the new one. And
-    `rewording_filled`, the share of the trial's labels that are in.
+    """Add `rewording_alpha`, people's alpha at the scale's level under each wording,
+    `rewording_difference`, new minus old, and `rewording_filled`, the share of the trial's labels
+    that are in: `at` is the wording, of the latter two the new one.
 
-    `by_wording` has the ratings under the old wording and the new one, in this order; of these
-    count people's on the units that were dealt to that wording.
+    `by_wording` has the ratings under the old wording and the new one, in this order. People's
+    ratings of the units that were assigned to the wording count.
     """
     import pandas as pd
 
-    parts, filled = [], 0
-    for (name, given), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
-        by_people = given[(given["rater_kind"] == "human") & given["unit_id"].isin(set(units))]
-        each = by_people.groupby("unit_id")["rater_id"].nunique()
-        filled += int(each.clip(upper=trial.raters).sum())
+    parts, n_filled = [], 0
+    for (name, ratings), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
+        is_counted = (ratings["rater_kind"] == "human") & ratings["unit_id"].isin(set(units))
+        by_people = ratings[is_counted]
+        n_raters = by_people.groupby("unit_id")["rater_id"].nunique()
+        n_filled += int(n_raters.clip(upper=trial.raters).sum())
         parts.append(by_people.assign(rater_id=f"{name}|" + by_people["rater_id"].astype(str)))
-    ratings = pd.concat(parts)
-    if ratings.empty:
+    counted = pd.concat(parts)
+    if counted.empty:
         return
-    weighted = with_weights(request.units, ratings)
-    readings = combine_readings(ratings, scale)
+    weighted = with_weights(request.units, counted)
+    readings = combine_readings(counted, scale)
     labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
-    shared = request.resampled(frequency, labels.weight)
+    resamples = request.resampled(frequency, labels.weight)
     coded = labels.on_categories()
-    out = View.of(rows, coded, shared)
-    level = "interval" if coded.is_number else coded.level
-    alphas, counted = [], []
+    out = View.of(rows, coded, resamples)
+    alphas, pairable = [], []
     for name in by_wording:
-        members = [at for at, who in enumerate(coded.raters) if who.startswith(f"{name}|")]
+        members = [at for at, rater in enumerate(coded.raters) if rater.startswith(f"{name}|")]
         counts = label_counts(coded, members)
-        several = counts.sum(axis=1) >= 2
-        panel = group_panel(counts * several[:, None], coded, shared)
-        alphas.append(panel[f"krippendorff_alpha_{level}"])
-        counted.append(several)
-        if several.any():
-            out.add(ALPHA, alphas[-1], several, a="humans", at=name)
-    old, new = alphas
-    dealt, (_, new_name) = len(trial.old) + len(trial.new), by_wording
-    share, size = filled / (trial.raters * dealt), (dealt, labels.n_clusters)
-    out.add(FILLED, share, size, a="humans", at=new_name)
-    if all(tally.any() for tally in counted):
-        out.add(DIFFERENCE, new - old, counted[0] | counted[1], a="humans", at=new_name)
+        pairable.append(counts.sum(axis=1) >= 2)
+        panel = group_panel(counts * pairable[-1][:, None], coded, resamples)
+        alphas.append(panel[f"krippendorff_alpha_{coded.level}"])
+        if pairable[-1].any():
+            out.add(ALPHA, alphas[-1], pairable[-1], a="humans", at=name)
+    n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording
+    share, counts_of_trial = n_filled / (trial.raters * n_units), (n_units, labels.n_clusters)
+    out.add(FILLED, share, counts_of_trial, a="humans", at=new_name)
+    if all(units.any() for units in pairable):
+        old, new = alphas
+        out.add(DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
 
 
 Outcome = Literal["better", "worse", "inconclusive"]
@@ -276,8 +281,9 @@ Outcome = Literal["better", "worse", "inconclusive"]
 
 @dataclass(frozen=True)
 class Moved:
-    """Outcome of a trial, and how many clusters would tell if people agree better under the new
-    wording with a chance of 80%: None where no realistic number would, 0 where there is no need.
+    """Outcome of a trial, and the `size` in clusters at which a trial would show with a chance of
+    80% whether people agree better under the new wording: None where no realistic number would, 0
+    where there is no need. `filled` is the share of the trial's labels that are in.
     """
 
     outcome: Outcome
@@ -285,7 +291,7 @@ class Moved:
     filled: float = 1.0
 
     def sentence(self, new: str, noun: str) -> str:
-        """The outcome for the wording `new`; `noun` is what a cluster is called."""
+        """Return the outcome for the wording `new` in words; `noun` is what a cluster is called."""
         sentences = [written(f"rewording.{self.outcome}", new=new)]
         if self.filled < 1:
             sentences.append(written("rewording.filled", filled=math.floor(100 * self.filled)))
@@ -310,8 +316,8 @@ def moved(
     """
     if filled < 1:
         return Moved("inconclusive", 0, filled)
-    if fewest < LEAST:
-        return Moved("inconclusive", 2 * LEAST)
+    if fewest < MIN_TRIAL:
+        return Moved("inconclusive", 2 * MIN_TRIAL)
     if low > 0 or high < 0:
         return Moved("better" if low > 0 else "worse", 0)
     if math.isnan(low):

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from evenhand.analysis.agreement.coefficients import label_counts, unseen_labels
-from evenhand.analysis.agreement.pairs import KappaMeans, Overlap, deciding_kappa, distances
+from evenhand.analysis.agreement.pairs import KappaMeans, Overlap, deciding_kappa, measurement_of
 from evenhand.analysis.bootstrap.bounds import (
     PSEUDO,
     Kappas,
@@ -196,7 +196,8 @@ class AtNull:
             sample, statistic = self.sample, self.statistic
             seen = statistic.base >= 1.0
             grown = replace(statistic, base=np.where(seen, factor, 1.0) * statistic.base)
-            many = replace(sample, clusters=factor * sample.clusters, worth=factor * sample.worth)
+            clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
+            many = replace(sample, clusters=clusters, effective_clusters=effective)
             return float(lower_bound(grown, many, alpha)) > null
 
         low, high = 1.0, 1.0
@@ -366,7 +367,7 @@ class Points:
         pseudo = PSEUDO / math.sqrt(max(seen[..., 0].sum() / clusters, 1.0))  # units of a cluster
         weights = np.concatenate([np.ones(count), np.full(count * len(unseen), pseudo / others)])
         points = np.concatenate([seen[rows], *unseen])
-        return cls(points, weights, distances(coded), rows, len(labels))
+        return cls(points, weights, measurement_of(coded).distances, rows, len(labels))
 
     def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
         """A statistic of these tables, minus what is `linear` in the clusters' weights. Both are
@@ -391,7 +392,7 @@ def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
     Without someone apart, their tables go. Without someone who shares a table, the weight of the
     units that they labelled goes to the other labels there.
     """
-    people, among = overlap.raters, list(combinations(range(len(overlap.apart)), 2))
+    people, among = overlap.raters, list(combinations(range(len(overlap.individual)), 2))
     if len(people) < 3:
         return math.nan
     mass = left_out.mass.astype(float)
@@ -401,17 +402,17 @@ def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
         return np.tensordot(weight, sums[0], 1), np.tensordot(weight, sums[1], 1)
 
     whole = totals(overlap, grades, mass)
-    distance, without = distances(overlap.coded), []
-    for n in range(len(overlap.apart)):
+    distance, without = measurement_of(overlap.coded).distances, []
+    for n in range(len(overlap.individual)):
         others = np.arange(len(whole[0])) != n
         pairs = np.array([n not in pair for pair in among], dtype=bool)
         shared = np.arange(len(whole[1]) - len(among)) != n
         kept = np.concatenate([pairs, shared])
         without.append(_difference(whole[0][others], whole[1][kept], distance))
     weight = left_out.mass[overlap.coded.clusters].astype(float)
-    for rater in overlap.together:
+    for rater in overlap.pooled:
         units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
-        part, given, of_units = overlap.only(units), grades[units], weight[units]
+        part, given, of_units = overlap.on_units(units), grades[units], weight[units]
         before, after = totals(part, given, of_units), totals(part.without(rater), given, of_units)
         with_people, rest = (
             total + now - was for total, was, now in zip(whole, before, after, strict=True)
@@ -440,9 +441,9 @@ def _minority(overlap: Overlap, left_out: Resamples, sizes: Array) -> tuple[floa
     shares = mass @ label_counts(replace(coded, codes=codes), range(codes.shape[1]))
     labelled = codes >= 0
     other = labelled & (codes != shares.argmax())
-    apart = len(overlap.apart)
+    apart = len(overlap.individual)
     masks = list(other[:, :apart].T)
-    if overlap.together:
+    if overlap.pooled:
         masks.append(2 * other[:, apart:].sum(axis=1) > labelled[:, apart:].sum(axis=1))
     held = left_out.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     clusters = left_out.each_cluster(held).T > 0

@@ -41,9 +41,8 @@ from evenhand.analysis.agreement.pairs import (
     KappaMeans,
     Overlap,
     deciding_kappa,
-    distances,
     mean_over_pairs,
-    pair_statistics,
+    measurement_of,
 )
 from evenhand.analysis.bootstrap.bounds import (
     influence,
@@ -267,7 +266,7 @@ class Paired:
         with_people = [kappas.with_rater(people, own, self.after.units)[kind] for own in self.at]
         for name, mean in zip(names, with_people, strict=True):
             out.add(kind, mean.values, both, a="humans", b=name, undefined=mean.undefined)
-        panel = pair_statistics(coded)
+        panel = measurement_of(coded).statistics()
         shown = {name: panel[name] for name in ("observed_agreement", kind) if name in panel}
         for name, mean in mean_over_pairs(coded, [(before, after)], drawn, shown).items():
             out.add(name, mean.values, both, a=names[0], b=names[1], undefined=mean.undefined)
@@ -606,7 +605,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     answered = float((rated & coded.labelled[:, grader]).sum() / max(rated.sum(), 1))
     whole = sums.sum(axis=0)
     left_out = np.concatenate([whole[None], whole - sums])
-    return kappas_of(left_out, distances(coded))[0], answered
+    return kappas_of(left_out, measurement_of(coded).distances)[0], answered
 
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, get_args
 
-from evenhand.analysis.bootstrap.bounds import ALPHA, USUAL
+from evenhand.analysis.bootstrap.bounds import ALPHA, LOOKS
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.people.annotators import EXCHANGED, HIGHER, LOWER, REVERSED, Opposed
 from evenhand.analysis.requirement import Reason
@@ -341,7 +341,7 @@ def advice(
         name = "label_more_for_enough"
     reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns, why=fails)
     if look:
-        after = written("because.next_look_planned" if look < USUAL else "because.next_look")
+        after = written("because.next_look_planned" if look < LOOKS else "because.next_look")
         reason = replace(reason, sentence=f"{reason.sentence} {after}")
     return [reason]
 

@@ -25,7 +25,7 @@ from evenhand.analysis.agreement.pairs import (
     deciding_kappa,
     means_of,
     means_with,
-    pair_statistics,
+    measurement_of,
     pair_tables,
 )
 from evenhand.analysis.bootstrap.bounds import kappas_of
@@ -81,7 +81,7 @@ def test_two_raters_from_their_table():
         theirs = intraclass_correlation(values[:, :2], kind=kind).estimate
         assert float(ours) == pytest.approx(theirs, abs=1e-9)
     first, second = values[:, 0], values[:, 1]
-    panel = {name: float(of(table)) for name, of in pair_statistics(coded).items()}
+    panel = {name: float(of(table)) for name, of in measurement_of(coded).statistics().items()}
     apart = np.abs(first[:, None] - second)
     linear = 1 - np.abs(first - second).mean() / apart.mean()
     assert panel["weighted_kappa_linear"] == pytest.approx(linear)
@@ -258,11 +258,11 @@ def test_kappas_are_those_of_loops_over_pairs_of_labels(design, kind):
     resamples = Resamples(np.ones(n), 0, np.random.default_rng(0))
     overlap = Overlap.of(coded, resamples, coded.members("human"), twice)
     name = deciding_kappa(coded)
-    statistics = {name: pair_statistics(coded)[name]}
+    statistics = {name: measurement_of(coded).statistics()[name]}
     expected = by_hand(coded, np.flatnonzero(twice), apart)
     found = (
         means_with(overlap, codes[:, -1], resamples, statistics)[name].values[0],
-        means_of(overlap, overlap.among(), resamples, statistics)[name].values[0],
+        means_of(overlap, overlap.tables_among(), resamples, statistics)[name].values[0],
     )
     assert found == pytest.approx(expected, abs=1e-12)
     # The form by which verdicts are bounded gives the same.

@@ -18,7 +18,7 @@ from benchmarks.corrected_rates import TAIL, lumpy, lumpy_rate
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.agreement.coefficients import label_counts
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
+from evenhand.analysis.agreement.pairs import KappaMeans, measurement_of, pair_tables
 from evenhand.analysis.bootstrap.bounds import PSEUDO, Sample, lower_bound
 from evenhand.analysis.bootstrap.intervals import (
     Chance,
@@ -363,7 +363,7 @@ def test_weights_are_what_repeating_the_clusters_gives(clustered):
     coded = clustered.on_categories()
     resamples = Resamples(np.ones(12), 25, np.random.default_rng(3))
     tables = pair_tables(coded, [(0, 1)], resamples)
-    kappas = pair_statistics(coded)["weighted_kappa_quadratic"](tables)[:, 0]
+    kappas = measurement_of(coded).statistics()["weighted_kappa_quadratic"](tables)[:, 0]
     panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
     weights = np.vstack(list(resamples.blocks()))
     assert weights.shape == (26, 12)
