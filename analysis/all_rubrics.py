@@ -52,7 +52,7 @@ from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
-from evenhand.analysis.subjects.scores import Corrected
+from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.thresholds import tuning as thresholds
 from evenhand.analysis.thresholds.tuning import ThresholdInForce
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -302,7 +302,7 @@ class Analysis:
     decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, the variance of humans' labels: units, raters, the rest (`generalizability`)."""
-    spreads: dict[str, dict[tuple[str, str], Corrected]] = field(default_factory=dict)
+    spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
     """By rubric, what plans for corrected means and differences rest on, by grader."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ThresholdInForce] = field(default_factory=list)
@@ -574,7 +574,7 @@ class RubricAnalysis:
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
-    spreads: dict[tuple[str, str], Corrected] = field(default_factory=dict)
+    spreads: dict[tuple[str, str], LabelSpread] = field(default_factory=dict)
     thresholds: list[ThresholdInForce] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
@@ -720,7 +720,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         result.components = components_of(labels)
         of_means, *of_rates = RubricView.of_labels(result.rows, labels, plain, request)
         averaged = [of_means] if corrected_rates.has_means(scale) else of_rates
-        result.spreads = {} if not averaged else corrected_rates.spreads(averaged[0])
+        result.spreads = {} if not averaged else corrected_rates.label_spreads(averaged[0])
     result.thresholds = thresholds.thresholds_in_force(labels)
     result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_sides_own_columns(labels, request)
