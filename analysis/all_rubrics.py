@@ -54,7 +54,7 @@ from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
 from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.thresholds import tuning as thresholds
-from evenhand.analysis.thresholds.tuning import ThresholdInForce
+from evenhand.analysis.thresholds.tuning import ActiveThreshold
 from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
@@ -305,7 +305,7 @@ class Analysis:
     spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
     """By rubric, what plans for corrected means and differences rest on, by grader."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
-    thresholds: list[ThresholdInForce] = field(default_factory=list)
+    thresholds: list[ActiveThreshold] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
     """By rubric, the noun for a cluster in a sentence."""
     counts: dict[str, LabelCounts] = field(default_factory=dict)
@@ -575,7 +575,7 @@ class RubricAnalysis:
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
     spreads: dict[tuple[str, str], LabelSpread] = field(default_factory=dict)
-    thresholds: list[ThresholdInForce] = field(default_factory=list)
+    thresholds: list[ActiveThreshold] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
     judging: RubricView | None = None
@@ -721,7 +721,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         of_means, *of_rates = RubricView.of_labels(result.rows, labels, plain, request)
         averaged = [of_means] if corrected_rates.has_means(scale) else of_rates
         result.spreads = {} if not averaged else corrected_rates.label_spreads(averaged[0])
-    result.thresholds = thresholds.thresholds_in_force(labels)
+    result.thresholds = thresholds.active_thresholds(labels)
     result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_sides_own_columns(labels, request)
     request = _with_publics(labels, request)
