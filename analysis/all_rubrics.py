@@ -42,8 +42,8 @@ from evenhand.analysis.labels.matrix import (
     UnitColumn,
     check_values,
     effective_size,
+    identical_people,
     listed,
-    people_alike,
     with_weights,
 )
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
@@ -558,7 +558,7 @@ class LabelCounts:
     ) -> LabelCounts:
         """Return the counts for one rubric; `times` (units,) is the frequency of each unit."""
         people = list(labels.humans)
-        given, assigned = labels.scored[:, people], labels.asked[:, people]
+        given, assigned = labels.scored[:, people], labels.assigned[:, people]
         times = np.ones(len(given), dtype=np.int64) if times is None else times
         n_labels, is_unknown = given.sum(axis=1), selection.how == "unknown"
         return cls(
@@ -702,7 +702,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     counted, result.notes = encoding.without_excluded(ratings, scale.name, request.facts.excluded)
     if counted.empty:
         return result
-    counted, messages = encoding.methods_apart(counted, scale.name)
+    counted, messages = encoding.split_by_method(counted, scale.name)
     result.notes += messages
     result.orders = audit.orders_seen(counted)
     for name, graders in audit.by_orders(result.orders).items():
@@ -779,7 +779,7 @@ def _with_selection(
     if len(labels.raters) > (limit := pairs.MAX_LISTED_RATERS):
         kind = "pairs of raters" if len(labels.models) > limit else "pairs with an annotator"
         result.note(written("note.pooled", raters=len(labels.raters), most=limit, pairs=kind))
-    for sentence in people_alike(labels.copies, labels.raters, labels.humans):
+    for sentence in identical_people(labels.copies, labels.raters, labels.humans):
         result.note(sentence)
     return labels, selection
 

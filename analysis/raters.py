@@ -104,7 +104,7 @@ def add_price_rows(view: RubricView) -> None:
     """Add `price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
     labels = view.labels
     for model in labels.models:
-        name, n_assigned = labels.raters[model], int(labels.asked[:, model].sum())
+        name, n_assigned = labels.raters[model], int(labels.assigned[:, model].sum())
         price = view.request.facts.prices.get((view.rows.rubric, name), np.nan)
         if not np.isnan(price):
             view.add(PRICE, price, (n_assigned, 0), b=name, note="US dollars, all attempts")

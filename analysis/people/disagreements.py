@@ -71,7 +71,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
     """Count the reasons for unscored units; those without any row are absent."""
-    absent = labels.assigned_to(rater) & ~labels.asked[:, rater]
+    absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
     )

@@ -60,9 +60,9 @@ from evenhand.analysis.labels.encoding import (
     cluster_codes,
     combine_readings,
     encode,
-    methods_apart,
     one_version,
     same_length,
+    split_by_method,
     without_excluded,
 )
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
@@ -770,7 +770,7 @@ def threshold_results(
     checked = validate_ratings(ratings)
     of_rubric, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
     of_rubric, _ = without_excluded(of_rubric, scale.name, excluded or {})
-    of_rubric, _ = methods_apart(of_rubric, scale.name)
+    of_rubric, _ = split_by_method(of_rubric, scale.name)
     rows, clusters = ResultRows(scale.name), {}
     units = with_weights(units, of_rubric)
     labels = encode(combine_readings(of_rubric, scale), scale, units, settings.cluster)
