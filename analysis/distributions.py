@@ -146,7 +146,7 @@ def equivalent_people(distance: Array, one_person: Array) -> Array:
     The squared distance of n humans' shares is that of `one_person` / n. The number is at most
     `MOST_PEOPLE`, also where the distance is 0 or less; NaN where humans never differ.
 
-    >>> worth_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
+    >>> equivalent_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
     [4.0, 1000.0, nan]
     """
     is_close = distance * MOST_PEOPLE <= one_person
@@ -260,9 +260,8 @@ def add_distribution_rows(view: RubricView) -> None:
 def _add_people_rows(out: Writer, people: People) -> None:
     """Add the rows of humans, the ceiling for graders."""
     units = people.is_enough
-    quarter, half, steps, one_person = _mean_values(
-        out, units, [*people.groups.T, people.one_person]
-    )
+    features = [*people.groups.T, people.one_person]
+    quarter, half, steps, one_person = _mean_values(out, units, features)
     add = partial(out.add, units=out.count(units), a="humans")
     whole = between_whole_groups(quarter, half, steps)
     add(TOTAL_VARIATION, whole, note="another group of as many annotators; carried on from halves")

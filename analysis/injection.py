@@ -117,12 +117,8 @@ class Trials:
         placebos = {(t.unit, t.attack, t.side): t for t in attacked if t.attack in _PLACEBOS}
         with_clean = (text for text in attacked if clean.get(text.unit))
         tried = [text for text in with_clean if text.target != clean[text.unit]]
-        by_probability = all(
-            isinstance(stated, dict)
-            for text in texts
-            for label, stated in zip(text.labels, text.probabilities, strict=True)
-            if label
-        )
+        draws = (draw for t in texts for draw in zip(t.labels, t.probabilities, strict=True))
+        by_probability = all(isinstance(stated, dict) for label, stated in draws if label)
 
         def effects(text: _Text) -> list[float]:
             placebo = placebos.get((text.unit, ATTACKS.get(text.attack, PLACEBO), text.side))
@@ -417,11 +413,10 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
         if EFFECT in by_statistic:
             outcomes = []
             for name, (effect, p, bounds) in OUTCOMES.items():
-                attacks = (
-                    Attack(row, by_statistic[p][at], by_statistic[bounds][at])
-                    for at, row in by_statistic[effect].items()
-                )
-                outcomes.append(Outcome(name, tuple(attacks)))
+                ps, limits = by_statistic[p], by_statistic[bounds]
+                rows_of = by_statistic[effect].items()
+                attacks = tuple(Attack(row, ps[at], limits[at]) for at, row in rows_of)
+                outcomes.append(Outcome(name, attacks))
             retest = by_statistic.get(RETEST, {}).get("")
             found.append(Audit(rubric, grader, tuple(outcomes), retest))
     return found

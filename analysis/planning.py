@@ -146,13 +146,8 @@ def _kappa_variance(first: float, second: float, kappa: float) -> float:
             f"kappa {kappa:g} is out of reach for raters with {first:g} and {second:g} affirmative"
         )
     rows, columns = np.array([first, 1 - first]), np.array([second, 1 - second])
-    diagonal = sum(
-        cells[i, i] * ((1 - pe) - (rows[i] + columns[i]) * (1 - po)) ** 2 for i in range(2)
-    )
-    off = (1 - po) ** 2 * sum(
-        cells[i, j] * (columns[i] + rows[j]) ** 2 for i, j in ((0, 1), (1, 0))
-    )
-    return float((diagonal + off - (po * pe - 2 * pe + po) ** 2) / (1 - pe) ** 4)
+    influence = (1 - pe) * np.eye(2) - (1 - po) * (columns[:, None] + rows)
+    return float(((cells * influence**2).sum() - (po * pe - 2 * pe + po) ** 2) / (1 - pe) ** 4)
 
 
 _DEFAULT_STRICTNESS, _MAX_STRICTNESS_SHARE = 0.25, 0.6
@@ -196,7 +191,7 @@ class _Raters(ABC):
     @property
     def is_strictness_possible(self) -> bool:
         """True if humans can agree as assumed and differ this much in strictness."""
-        return self.latent_correlation + _strictness_share(self.strictness) < 1
+        return self.latent_correlation + _strict_share(self.strictness) < 1
 
     def required_kappa(self, floor: float) -> float:
         """Return the kappa that humans must reach by a rule with this floor for yes/no labels."""
@@ -210,12 +205,10 @@ class _Raters(ABC):
         study. Graders perceive as much as humans, with average strictness: as good as a human.
         """
         raters = people + graders
-        strictness_share = np.array(
-            [_strictness_share(self.strictness)] * people + [0.0] * graders
-        )[:, None]
-        error = np.sqrt(1.0 - self.latent_correlation - strictness_share)[..., None]
+        strictness = np.repeat([_strict_share(self.strictness), 0.0], [people, graders])[:, None]
+        error = np.sqrt(1.0 - self.latent_correlation - strictness)[..., None]
         perceived = math.sqrt(self.latent_correlation) * rng.standard_normal(shape)
-        shift = np.sqrt(strictness_share) * rng.standard_normal((raters, shape[0]))
+        shift = np.sqrt(strictness) * rng.standard_normal((raters, shape[0]))
         noise = error * rng.standard_normal((raters, *shape))
         codes: Codes = np.searchsorted(self.cuts, perceived + noise - shift[..., None])
         return codes
@@ -308,9 +301,7 @@ class Scenario(_Raters):
         """Standard deviation of the humans' shares of affirmatives, by the delta method."""
         from scipy.stats import norm
 
-        return float(
-            norm.pdf(ndtri(self.prevalence)) * math.sqrt(_strictness_share(self.strictness))
-        )
+        return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_strict_share(self.strictness)))
 
 
 @dataclass(frozen=True)
@@ -465,7 +456,7 @@ def design_effect(per_cluster: float, correlation: float) -> float:
     return 1.0 + (per_cluster - 1.0) * correlation
 
 
-def _strictness_share(strictness: float) -> float:
+def _strict_share(strictness: float) -> float:
     """Return the share of the variance of raters' latent variable that strictness has."""
     return strictness**2 / (1.0 + strictness**2)
 
@@ -813,10 +804,8 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             people_influence += influence
         k = last + 1
         if k > 1:
-            labels, kappas = (
-                np.concatenate([codes[:k], codes[-1:]]),
-                (with_grader[:k], among[:k, :k]),
-            )
+            labels = np.concatenate([codes[:k], codes[-1:]])
+            kappas = with_grader[:k], among[:k, :k]
             influences = grader_influence / k, people_influence / (k * last / 2)
             yield Panel(labels, distance, is_ordered, *kappas, *influences)
 
@@ -916,9 +905,8 @@ def d_study(components: VarianceComponents, raters: int) -> Dependability:
     """
     relative = components.residual / raters
     absolute = (components.rater + components.residual) / raters
-    return Dependability(
-        raters, _coefficient(components.unit, relative), _coefficient(components.unit, absolute)
-    )
+    unit = components.unit
+    return Dependability(raters, _share_of(unit, relative), _share_of(unit, absolute))
 
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
@@ -937,5 +925,5 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     return g_study(values[codes[units][:, list(raters)]])
 
 
-def _coefficient(wanted: float, error: float) -> float:
+def _share_of(wanted: float, error: float) -> float:
     return wanted / (wanted + error) if wanted + error > 0 else math.nan

@@ -173,41 +173,27 @@ def state_of(*, met: bool, broken: bool = False) -> State:
     return "met" if met else "broken" if broken else "open"
 
 
-def all_met(requirements: Requirements) -> bool:
+def all_met(needs: Requirements) -> bool:
     """Return True if every requirement is met."""
-    return all(requirement.is_met for requirement in requirements.values())
+    return all(need.is_met for need in needs.values())
 
 
-def likely_fault(requirements: Requirements) -> str:
+def likely_fault(needs: Requirements) -> str:
     """Return, in a few words, the first reason why a requirement is missed by its estimate; "" if
     all estimates clear their limits.
     """
-    expected_faults = (
-        reason
-        for requirement in requirements.values()
-        if not requirement.is_likely
-        for reason in requirement.why()
-    )
-    return next((reason.short or reason.sentence for reason in expected_faults), "")
+    faults = (reason for need in needs.values() if not need.is_likely for reason in need.why())
+    return next((reason.short or reason.sentence for reason in faults), "")
 
 
-def reasons(requirements: Requirements, *states: State) -> list[Reason]:
+def reasons(needs: Requirements, *states: State) -> list[Reason]:
     """Return the reasons of all requirements in one of these states."""
-    return [
-        reason
-        for requirement in requirements.values()
-        if requirement.state in states
-        for reason in requirement.why()
-    ]
+    return [reason for need in needs.values() if need.state in states for reason in need.why()]
 
 
-def unsettled(requirements: Requirements) -> list[Bound]:
+def unsettled(needs: Requirements) -> list[Bound]:
     """Return the bounds that have not cleared their limits."""
-    return [
-        requirement.unsettled
-        for requirement in requirements.values()
-        if requirement.unsettled and not requirement.is_met
-    ]
+    return [need.unsettled for need in needs.values() if need.unsettled and not need.is_met]
 
 
 def rounded_up(clusters: float) -> int:

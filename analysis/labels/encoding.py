@@ -322,10 +322,8 @@ def encode(
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[rater] for rater in order)
     kinds = tuple(readings.kinds[rater] for rater in order)
-    humans, graders = (
-        [cells for cells, rater_kind in enumerate(kinds) if rater_kind == kind]
-        for kind in ("human", "model")
-    )
+    humans = [rater for rater, kind in enumerate(kinds) if kind == "human"]
+    graders = [rater for rater, kind in enumerate(kinds) if kind == "model"]
     return LabelMatrix(
         scale=scale,
         raters=raters,

@@ -276,15 +276,10 @@ def copies_among(
     for grader, person in product(graders, people):
         if (share := _share_equal(codes, times, grader, person, MIN_UNITS)) >= MIN_EQUAL:
             # The grader has to give the human's label where no other human does.
-            labels_of_first, others = (
-                codes[:, [person]],
-                codes[:, [human for human in people if human != person]],
-            )
-            is_unique = (others >= 0).any(axis=1) & (others != labels_of_first).all(axis=1)
-            if (
-                _share_equal(codes[is_unique], times[is_unique], grader, person, MIN_ALONE)
-                >= MIN_FOLLOWED
-            ):
+            others = codes[:, [human for human in people if human != person]]
+            alone = (others >= 0).any(axis=1) & (others != codes[:, [person]]).all(axis=1)
+            followed = _share_equal(codes[alone], times[alone], grader, person, MIN_ALONE)
+            if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
     for raters, fewest_varied in ((graders, 1), (people, MIN_ALONE)):
         labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
@@ -292,8 +287,8 @@ def copies_among(
         is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
         for a, b in sorted(zip(shared.row[is_enough], shared.col[is_enough], strict=True)):
             first, second = raters[int(a)], raters[int(b)]
-            labels_of_first = codes[:, first]
-            counts = np.bincount(labels_of_first[labels_of_first >= 0], times[labels_of_first >= 0])
+            has_label = codes[:, first] >= 0
+            counts = np.bincount(codes[has_label, first], times[has_label])
             is_varied = counts.sum() - counts.max(initial=0) >= fewest_varied
             if is_varied and _share_equal(codes, times, first, second, MIN_UNITS) == 1.0:
                 copies.append(Copy(second, first, 1.0))
@@ -628,9 +623,8 @@ class LabelMatrix:
     def view_of(self, graders: Sequence[int]) -> Coded:
         """Return the categories, or the binary labels if a grader gives no category."""
         has_categories = (self.codes[:, list(graders)] >= 0).any(axis=0).all()
-        return (
-            self.on_categories() if has_categories or not self.has_verdicts else self.on_verdicts()
-        )
+        is_binary = self.has_verdicts and not has_categories
+        return self.on_verdicts() if is_binary else self.on_categories()
 
     def on_categories(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's own categories."""
@@ -811,10 +805,8 @@ def sides_of(
     columns: dict[str, dict[str, tuple[int, ...]]] = {}
     for part, members in people.items():
         column, _, value = part.partition("=")
-        raters_at = enumerate(zip(raters.raters, raters.kinds, strict=True))
-        positions = tuple(
-            at for at, (name, kind) in raters_at if kind == "human" and name in members
-        )
-        if len(positions) >= at_least:
-            columns.setdefault(column, {})[value] = positions
+        humans = [at for at, kind in enumerate(raters.kinds) if kind == "human"]
+        of_side = tuple(at for at in humans if raters.raters[at] in members)
+        if len(of_side) >= at_least:
+            columns.setdefault(column, {})[value] = of_side
     return {column: sides for column, sides in columns.items() if len(sides) > 1}

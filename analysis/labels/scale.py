@@ -171,7 +171,7 @@ class Scale:
 
     @property
     def deciding_kappa(self) -> str:
-        """Statistic of the kappa that verdicts use: unweighted for nominal labels, else weighted."""
+        """Statistic of the kappa that verdicts use: unweighted for nominal labels."""
         return "cohen_kappa" if self.level == "nominal" else f"weighted_kappa_{self.ordered}"
 
     @property

@@ -772,12 +772,7 @@ class _CorrectedRates:
     """
 
     def __init__(
-        self,
-        out: Writer,
-        groups: _Groups,
-        grader: str,
-        scores: Scores,
-        strata: Codes | None = None,
+        self, out: Writer, groups: _Groups, grader: str, scores: Scores, strata: Codes | None = None
     ) -> None:
         self.out, self.groups, self.grader, self.measure = out, groups, grader, scores.measure
         self.reference, grades = scores.people, scores.graded[grader]

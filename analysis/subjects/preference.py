@@ -178,14 +178,12 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
     for model in labels.models:
         name, score = labels.raters[model], table[:, model].copy()
         if (unsure := np.isnan(score)).any():
-            score[unsure] = _scores_in_both_orders(ratings, name, labels.scale, facts)[unsure]
+            score[unsure] = _mean_of_orders(ratings, name, labels.scale, facts)[unsure]
         scores[name] = score
     return scores
 
 
-def _scores_in_both_orders(
-    ratings: DataFrame, grader: str, scale: Scale, facts: UnitFacts
-) -> Array:
+def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
     """Return the mean of a grader's scores in the two orders, (units,); NaN where an order has no
     score, 0.5 where another tool recorded a disagreement between the orders.
     """
@@ -254,6 +252,5 @@ def _add_corrected_win_rates(
         interval = out.resamples.interval(rates[:, at], labelled[1])
         sample = rates[1:, at], counts[0], labelled, reach
         about["note"] = f"{labelled[0]} of them labelled by annotators"
-        out.add(
-            "win_rate_ppi", corrected_rates.corrected_interval(interval, *sample), counts, **about
-        )
+        interval = corrected_rates.corrected_interval(interval, *sample)
+        out.add("win_rate_ppi", interval, counts, **about)

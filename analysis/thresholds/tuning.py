@@ -220,9 +220,8 @@ def nearest_best(values: Array) -> Codes:
     """
     best: Codes = values.argmax(axis=1)  # a NaN counts as the largest
     undefined = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
-    best[undefined] = np.where(np.isnan(values[undefined]), -np.inf, values[undefined]).argmax(
-        axis=1
-    )
+    rest = values[undefined]
+    best[undefined] = np.where(np.isnan(rest), -np.inf, rest).argmax(axis=1)
     return best
 
 
@@ -275,9 +274,8 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
         return interval
     thresholds, values = swept.curve.thresholds, swept.curve.values
     # A resample without both verdicts cannot distinguish thresholds.
-    shortfall = np.nan_to_num(
-        values[:, [int(np.flatnonzero(thresholds == interval.estimate)[0])]] - values
-    )
+    best = int(np.flatnonzero(thresholds == interval.estimate)[0])
+    shortfall = np.nan_to_num(values[:, [best]] - values)
     not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * shortfall[1:].std(axis=0) + _TOLERANCE)
     low = float(thresholds[not_worse[0] - 1]) if not_worse[0] else 0.0
     next_point = int(not_worse[-1]) + (0 if swept.curve.complete else 1)
@@ -1285,12 +1283,9 @@ class CutTest:
         """Number of units in clusters that test as well as one independent unit: 1 to `largest`."""
         if self.largest == 1:
             return 1.0
-        all_units = np.ones(len(self.clusters), dtype=bool)
-        return (
-            -len(all_units)
-            * math.log1p(-self.allowed)
-            / self._capital(self._stake, all_units, ~all_units)
-        )
+        units = np.ones(len(self.clusters), dtype=bool)
+        capital = self._capital(self._stake, units, ~units)
+        return -len(units) * math.log1p(-self.allowed) / capital
 
     def power(self, kept: float, rate: float) -> float:
         """Return the probability that a number of kept labels passes if they are wrong at this
