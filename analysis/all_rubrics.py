@@ -33,19 +33,8 @@ from evenhand.analysis.bootstrap.resamples import (
 )
 from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
-from evenhand.analysis.labels import encoding
-from evenhand.analysis.labels.encoding import Reduced, name_keys, pattern_matrix
-from evenhand.analysis.labels.matrix import (
-    BINARY_ALL,
-    WEIGHT,
-    LabelMatrix,
-    UnitColumn,
-    check_values,
-    effective_size,
-    identical_people,
-    listed,
-    with_weights,
-)
+from evenhand.analysis.labels import encoding, matrix
+from evenhand.analysis.labels.matrix import BINARY_ALL, WEIGHT, LabelMatrix, UnitColumn, listed
 from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.people import annotators, comparison, disagreements, slices
 from evenhand.analysis.people.annotators import Selection
@@ -476,7 +465,7 @@ def _combined(
 
 
 def analyse_reduced(
-    tables: Mapping[str, Reduced],
+    tables: Mapping[str, encoding.Reduced],
     scales: Mapping[str, Scale],
     *,
     seed: int = SEED,
@@ -502,7 +491,10 @@ def analyse_reduced(
         if reduced.is_unclustered:  # resample patterns by frequency
             shared = request.resampled(reduced.times)
         else:
-            draw, keys = partial(request.resampled, keep=False), name_keys(reduced.clusters)
+            draw, keys = (
+                partial(request.resampled, keep=False),
+                encoding.name_keys(reduced.clusters),
+            )
             shared = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
         own_request = replace(request, _latest={})
         results.append(analyse_patterns(reduced, scales[name], shared, own_request))
@@ -674,12 +666,14 @@ def _in_one_thread(analyse: F) -> F:
 
 @_in_one_thread
 def analyse_patterns(
-    reduced: Reduced, scale: Scale, shared: Resamples, request: Request
+    reduced: encoding.Reduced, scale: Scale, shared: Resamples, request: Request
 ) -> RubricAnalysis:
     """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
     noun = "item" if reduced.clusters is None else "cluster"
     result = RubricAnalysis(ResultRows(scale.name), noun)
-    labels, selection = _with_selection(result, pattern_matrix(reduced, scale), shared, request)
+    labels, selection = _with_selection(
+        result, encoding.pattern_matrix(reduced, scale), shared, request
+    )
     counts = LabelCounts.of(labels, selection, times=reduced.times)
     clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
     result.counts = replace(counts, clusters=clusters)
@@ -710,7 +704,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         result.note(written(note, graders=listed(graders)))
     if with_prompt := with_own_prompt(counted["rater_id"].unique(), request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
-    request = replace(request, units=with_weights(request.units, counted))
+    request = replace(request, units=matrix.with_weights(request.units, counted))
     readings = encoding.combine_readings(counted, scale, request.facts.source)
     if scale.is_number:
         low, high = min(scale.values), max(scale.values)
@@ -742,7 +736,10 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     annotators.add_selection_rows(rated, selection)
     weight = labels.people_weight
     if labels.weight is not None and len(weight):  # pairs had unequal probabilities of selection
-        size, counts = effective_size(weight), (int(labels.labelled_by_people.sum()), len(weight))
+        size, counts = (
+            matrix.effective_size(weight),
+            (int(labels.labelled_by_people.sum()), len(weight)),
+        )
         rated.add("effective_clusters", size, counts, a="humans")
         fields = {"noun": result.cluster_noun, "labelled": len(weight), "size": size}
         result.note(written("note.effective", **fields))
@@ -779,7 +776,7 @@ def _with_selection(
     if len(labels.raters) > (limit := pairs.MAX_LISTED_RATERS):
         kind = "pairs of raters" if len(labels.models) > limit else "pairs with an annotator"
         result.note(written("note.pooled", raters=len(labels.raters), most=limit, pairs=kind))
-    for sentence in identical_people(labels.copies, labels.raters, labels.humans):
+    for sentence in matrix.identical_people(labels.copies, labels.raters, labels.humans):
         result.note(sentence)
     return labels, selection
 
@@ -788,7 +785,7 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     """Add all rows that share the resamples of clusters; note annotators who reverse the scale."""
     rows, labels, request = result.rows, view.labels, view.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
-        check_values(column.name, column.values)
+        matrix.check_values(column.name, column.values)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
     views = views_of(rows, labels, view.resamples, request)
     for compared in views["agreement"]:
@@ -809,11 +806,11 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         counted, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
         if counted.empty:
             return result
-        units = with_weights(request.units, counted)
+        units = matrix.with_weights(request.units, counted)
         readings = encoding.combine_readings(counted, part.scale, request.facts.source)
         matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
         keys.append(part.scale.name.rpartition("/")[2])
-    coded, sets = groups.sets_of([matrix.on_categories() for matrix in matrices], keys)
+    coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
     first = matrices[0]
     result.counts = LabelCounts.of(first, Selection())
     shared = request.resampled(np.ones(first.n_clusters, dtype=np.int64), first.weight)

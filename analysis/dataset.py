@@ -92,9 +92,8 @@ class Dataset:
         return list(filter(None, dict.fromkeys([*self.ratings["rater_id"].unique(), *rubrics])))
 
     def named(self) -> Dataset:
-        """Return the dataset with display names in place of the ids of raters and rubrics, so that
-        all results have them; `facts.ids` maps them to ids. Raises InputError if a name is the id
-        of another rater or rubric.
+        """Return the dataset with display names in place of the ids of raters and rubrics;
+        `facts.ids` maps them to ids. Raises InputError if a name is the id of another one.
         """
         if not self.called:
             return self

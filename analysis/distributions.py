@@ -91,9 +91,7 @@ def _expected_distance(n: int, m: int) -> Array:
 
 
 def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
-    """Return the probability of `found` (k,) good ones in `drawn` of n, of which `good` (j,) are
-    good, (j, k).
-    """
+    """Return the probability, (j, k), of `found` (k,) among `drawn` of n with `good` (j,) good."""
     n_good = good[:, None]
     ways = _log_choose(n_good, found) + _log_choose(n - n_good, drawn - found)
     return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))

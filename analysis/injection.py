@@ -318,9 +318,7 @@ class Outcome:
     attacks: tuple[Attack, ...]
 
     def state(self, bound: float) -> State:
-        """Return *broken* if an attack's effect lies beyond the limit `bound`, *met* if all lie
-        below, else *open*.
-        """
+        """Return *broken* if an effect is beyond the limit, *met* if all lie below, else *open*."""
         return state_of(
             met=all(attack.bounds["high"] < bound for attack in self.attacks),
             broken=any(attack.beyond(bound) for attack in self.attacks),

@@ -13,9 +13,6 @@ between humans count as sampling error too.
 with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the variance of the
 labels into units, raters (leniency) and the rest by an analysis of variance; the D-study gives the
 dependability of the mean of a number of raters.
-
-In this order: formulas, scenarios and their simulation, precision (`half_width`, `units_needed`),
-the probability of a pass (`pass_chances`), the G-study.
 """
 
 from __future__ import annotations
@@ -30,11 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, owens_t
 
-from evenhand.analysis.agreement.coefficients import (
-    agreement_weights,
-    kappa_on_scale,
-    unseen_labels,
-)
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
@@ -67,12 +60,6 @@ class KappaTest:
         if not (0 < self.alpha < 1 and 0 < self.power < 1):
             raise InputError("alpha and power must lie between 0 and 1")
 
-    @property
-    def quantiles(self) -> tuple[float, float]:
-        """Standard normal quantiles of 1 minus the type I error rate, and of the power."""
-        tail = self.alpha / 2 if self.two_sided else self.alpha
-        return float(ndtri(1 - tail)), float(ndtri(self.power))
-
 
 def cantor(test: KappaTest, first: float, second: float) -> int:
     """Return the number of units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
@@ -82,7 +69,8 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
     >>> cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5)
     117
     """
-    z_alpha, z_power = test.quantiles
+    z_alpha = float(ndtri(1 - (test.alpha / 2 if test.two_sided else test.alpha)))
+    z_power = float(ndtri(test.power))
     null, true = (_kappa_variance(first, second, kappa) for kappa in (test.null, test.true))
     root = z_alpha * math.sqrt(null) + z_power * math.sqrt(true)
     return math.ceil((root / (test.true - test.null)) ** 2)
@@ -186,7 +174,7 @@ class _Raters(ABC):
     def distance(self) -> Array:
         """Distances between labels (q, q) in the kappa that verdicts use, from 0 to 1."""
         kind = "linear" if self.is_ordered else "identity"
-        return 1.0 - agreement_weights(len(self.cuts) + 1, kind)
+        return 1.0 - coefficients.agreement_weights(len(self.cuts) + 1, kind)
 
     @property
     def is_strictness_possible(self) -> bool:
@@ -195,7 +183,7 @@ class _Raters(ABC):
 
     def required_kappa(self, floor: float) -> float:
         """Return the kappa that humans must reach by a rule with this floor for yes/no labels."""
-        return kappa_on_scale(floor) if self.is_ordered else floor
+        return coefficients.kappa_on_scale(floor) if self.is_ordered else floor
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
@@ -214,14 +202,13 @@ class _Raters(ABC):
         return codes
 
     def errorless_units(self, margin: float, level: float) -> int:
-        """Return the approximate number of units with which a grader without error almost surely
-        passes.
+        """Return the approximate number of units with which an errorless grader, which gives the
+        median of humans' labels, almost surely passes.
 
-        With n units, errors in a share of up to -ln(level) / n of them go unseen. An error over the
-        whole scale lowers kappa by the largest distance, 1, over the distance expected by chance,
-        which the `margin` and the grader's lead over humans must make up for. A grader without
-        error gives the median of humans' labels. In simulations it passes in .93 to 1 of studies
-        with this number of units, and in less than half with two fifths of it.
+        With n units, errors in a share of up to -ln(level) / n go unseen. One over the whole scale
+        lowers kappa by 1 over the distance expected by chance, for which the `margin` and the
+        grader's lead over humans must make up. In simulations the grader passes in .93 to 1 of
+        studies with this number of units, and in less than half with two fifths of it.
         """
         joint, with_errorless, shares = self._tables(self.latent_correlation)
         chance = float(shares @ self.distance @ shares)
@@ -230,8 +217,7 @@ class _Raters(ABC):
 
     def _tables(self, latent_correlation: float) -> tuple[Array, Array, Array]:
         """Return the joint probabilities (q, q) of two humans' labels, those of a human's and an
-        errorless grader's, and the shares of labels (q,), from the correlation of two humans'
-        latent variables.
+        errorless grader's, and the shares of labels (q,), from humans' latent correlation.
         """
         quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
         distance = self.cuts - math.sqrt(latent_correlation) * quality[:, None]
@@ -467,9 +453,7 @@ def _studies(units: int) -> int:
 
 
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Return half the 95% interval of nominal alpha, from simulated studies in which every human
-    labels every unit.
-    """
+    """Return half the 95% interval of alpha, by simulation; every human labels every unit."""
     rng = np.random.default_rng(seed)
     m = max(scenario.humans, 2)
     yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
@@ -510,8 +494,7 @@ _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
 _MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
-"""Simulated studies, and units in all of them; units drawn, and labels of a rater judged, at a
-time."""
+"""Simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
 _ROUGH = 200.0
 """Divided by the number of units: the share by which the verdict's bound may differ from the linear
 one. With 400 units or more it differed by less than a tenth in simulations."""
@@ -588,7 +571,7 @@ class Panel:
         people = codes[:-1].swapaxes(0, 1)
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
         step = max(round((q - 1) / 10), 1)
-        unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
+        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
         grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
         copies = grader.shape[1]
         base = np.ones((copies, units))

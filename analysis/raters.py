@@ -211,9 +211,7 @@ class AgainstOthers:
         return c.kappas(tables, self.people.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
-        """Return the rater's share of each category minus the others' share on the same units,
-        (rows, categories).
-        """
+        """Return the rater's share of each category minus the others', (rows, categories)."""
         q = self.shares.shape[1]
         difference = self.sides - self.shares
         sums = resamples.sums(self.clusters, difference, np.ones(len(difference)))

@@ -44,9 +44,7 @@ RESULTS_KEY = RESULTS_COLUMNS[:6]
 
 
 class ResultRow(TableRow):
-    """Row with its remarks, whose text is `note`, and what verdicts use of it, `deciding`: None for
-    a row that decides nothing.
-    """
+    """Row with its remarks, whose text is `note`, and what verdicts use of it (`deciding`) if any."""
 
     remarks: Remarks
     deciding: Deciding | None

@@ -85,9 +85,7 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
 
 
 def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
-    """Yield Cohen's kappas by scikit-learn, and weighted ones by statsmodels, which is much faster
-    on the table of two raters.
-    """
+    """Yield Cohen's kappas by scikit-learn, and weighted ones by statsmodels, which is faster."""
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
     from statsmodels.stats.inter_rater import cohens_kappa

@@ -1,8 +1,6 @@
-"""Views of the labels with resamples of their clusters: the input of each statistic, through which
-it also adds its rows to the results.
-
-`Writer` adds rows of one subset, `View` adds one view of the labels, `RubricView` all labels of the
-rubric and the request, `RatedView` the single ratings.
+"""Views of the labels with resamples of their clusters, on which each statistic is computed, and
+through which its rows are added to the results: `Writer` adds rows of one subset, `View` has one
+view of the labels, `RubricView` all labels and the request, `RatedView` the single ratings.
 """
 
 from __future__ import annotations
@@ -49,9 +47,7 @@ class About(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writer of rows of one subset, with intervals from one set of resamples of `clusters`
-    (units,).
-    """
+    """Writer of rows of one subset, with intervals from resamples of `clusters` (units,)."""
 
     rows: ResultRows
     draw: Draw
@@ -64,9 +60,7 @@ class Writer:
         return self.draw if isinstance(self.draw, Resamples) else self.draw()
 
     def on(self, subset: str, clusters: Codes | None = None) -> Writer:
-        """Return a writer of rows of another subset, with the same resamples; `clusters` (units,)
-        are those of its units if they differ.
-        """
+        """Return a writer of another subset, with other units if in these `clusters` (units,)."""
         clusters = self.clusters if clusters is None else clusters
         return Writer(self.rows, lambda: self.resamples, clusters, subset)
 
@@ -90,9 +84,7 @@ class Writer:
     def parts(
         self, outcome: Array, mass: Array, part: Codes, stratum: Codes | None = None
     ) -> Parts:
-        """Return the outcomes of units by part of the sample, for `max_t`, with the clusters'
-        sampling weights.
-        """
+        """Return units' outcomes by part of the sample, with sampling weights, for `max_t`."""
         rows, cluster, times = self.resamples.units(self.clusters)
         if self.resamples.weight is not None:
             mass = mass * self.resamples.weight[self.clusters][:, None]

@@ -299,8 +299,7 @@ def encode(
     """
     kind_order = [KIND_ORDER[kind] for kind in readings.kinds]
     order = np.argsort(kind_order, kind="stable").tolist()
-    column = np.empty(len(order), dtype=np.intp)
-    column[order] = np.arange(len(order))
+    column = np.argsort(order)
     cells = (readings.unit, column[readings.rater])
     shape = (len(readings.units), len(order))
     if shape[0] * shape[1] > MAX_CELLS_OF_LABELS:
@@ -359,9 +358,7 @@ def _reason_counts(readings: Readings, column: Codes, raters: int) -> tuple[Coun
 
 
 def _as_table(values: Array, cells: tuple[Codes, Codes], shape: tuple[int, int]) -> Array:
-    """Return values at these cells of a table (units, raters), NaN elsewhere. A table of NaN only
-    takes no memory.
-    """
+    """Return a table (units, raters) with values at these cells, NaN elsewhere."""
     if np.isnan(values).all():
         return np.broadcast_to(np.nan, shape)
     table = np.full(shape, np.nan)

@@ -325,9 +325,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_least: int) -> float:
-    """Return the share of units with equal labels of two raters; 0 if fewer than `at_least` units
-    have both.
-    """
+    """Return the share of units with equal labels; 0 if fewer than `at_least` have both."""
     shared = (codes[:, first] >= 0) & (codes[:, second] >= 0)
     if times[shared].sum() < at_least:
         return 0.0
@@ -583,9 +581,8 @@ class LabelMatrix:
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
     def assigned_to(self, rater: int) -> Mask:
-        """Return the mask (units,) of units that were assigned to a rater. Graders count as
-        assigned to all units that humans labelled, even without a row of ratings, but not to units
-        withheld from them.
+        """Return the mask (units,) of units that were assigned to a rater. Graders are also
+        assigned all units that humans labelled, and no units withheld from them.
         """
         assigned = self.assigned[:, rater]
         if self.kinds[rater] == "model":
@@ -787,9 +784,7 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class Public:
-    """A column of annotators that explains their labels: the p-value, and kappa within and across
-    the sides of the column.
-    """
+    """A column of annotators that explains labels: p, and kappa within and across its sides."""
 
     p: float
     within: float

@@ -1,6 +1,4 @@
-"""Scale of a rubric: its declared categories, their level and order, and the thresholds that turn
-probabilities into verdicts.
-"""
+"""Scale of a rubric: its declared categories, and the thresholds of probabilities."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ MAX_NUMBERS = 2001
 
 
 def category_values(categories: Column[Hashable], level: Level = "ordinal") -> tuple[float, ...]:
-    """Return the categories as numbers, or else their ranks 1, 2, ...; the interval level requires
-    numbers.
-    """
+    """Return the categories as numbers, or ranks; the interval level requires numbers."""
     try:
         return tuple(float(str(category)) for category in categories)
     except ValueError:
@@ -44,9 +40,8 @@ def category_values(categories: Column[Hashable], level: Level = "ordinal") -> t
 
 @dataclass(frozen=True)
 class Tuning:
-    """Basis of a tuned threshold: the labels in these `clusters` (ids, as `cluster_id`). It has the
-    best `objective` against the `reference` ("humans", or a rater), and replaces the threshold
-    `instead_of`.
+    """Basis of a tuned threshold, which replaces that of `instead_of`: it has the best `objective`
+    in these `clusters` (ids, as `cluster_id`), against the `reference` ("humans", or a rater).
     """
 
     clusters: frozenset[str]
@@ -59,20 +54,17 @@ class Tuning:
 class Scale:
     """A declared scale; no part of it is inferred from the labels.
 
-    - `categories`: in their order. `affirmative`: those that count as a positive verdict; without
-      any, there is no binary label. `unclear`: those that mean that no decision is possible.
-      `collapse`: coarser categories of the others. `favours`: the side of a pair, "a" or "b", that
-      a category favours.
-    - `threshold`: probability from which a verdict is affirmative; `thresholds`: exceptions by
-      grader; `tunings`: the basis of those that were tuned.
-    - `unit`: "pair", "comparison", "response", or "" if not known.
-    - `variant_of`: name of the rubric that this one is another wording of. `part_of`: name of the
-      labels that are sets of options, if this scale is yes or no to one option.
-    - `withheld`: units by grader where its labels do not count, because the grader was made from
-      people's labels of them (`evenhand improve`).
-    - `number`: True if labels are numbers even with few points. `ordered`: weights of the deciding
-      kappa for ordered labels.
-    - `ids`: ids of raters with display names, which are sorted by their ids.
+    `categories` are in their order; `affirmative` are those that count as a positive verdict
+    (without any, there is no binary label); `unclear` ones mean that no decision is possible;
+    `collapse` are coarser categories of the others; `favours` is the side of a pair, "a" or "b",
+    that a category favours. `threshold` is the probability from which a verdict is affirmative,
+    `thresholds` are exceptions by grader, `tunings` the basis of tuned ones. `unit` is "pair",
+    "comparison", "response", or "" if not known. `variant_of` names the rubric of which this is
+    another wording; `part_of` the labels that are sets of options, of which this is yes or no to
+    one. `withheld` are units, by grader, where its labels do not count, as the grader was made from
+    people's labels of them (`evenhand improve`). `number` is True if labels are numbers even with
+    few points; `ordered` are the weights of the deciding kappa for ordered labels. Raters are
+    sorted by their ids, which `ids` has for those with display names.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)

@@ -460,9 +460,8 @@ both, and a share of few clusters is not reliable."""
 
 
 class Scores(NamedTuple):
-    """Labels of a view as numbers from 0 to 1, NaN for none: the mean of `people` (units,), and the
-    label of every grader that has any, (units,) each. `measure` names the statistics of their
-    means.
+    """Labels of a view as numbers from 0 to 1, NaN for none, (units,): the mean of `people`, and the
+    label of every grader that has any. `measure` names the statistics of their means.
     """
 
     measure: Measure
@@ -668,9 +667,7 @@ def add_share_rows(view: RubricView) -> None:
 
 
 def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate from features (units, 7) and strata (units,), -1 for
-    units that do not count.
-    """
+    """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
     in_stratum = strata[:, None] == np.arange(int(strata.max()) + 1)
     columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
     sums = out.each_cluster(columns).reshape(-1, in_stratum.shape[1], features.shape[1])
@@ -722,9 +719,7 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
-    """Return the stratum of each unit, (units,): a number for each combination of the columns'
-    values, 0 without columns.
-    """
+    """Return the stratum of each unit, (units,): each combination of values has a number."""
     if not columns:
         return np.zeros(n_units, dtype=np.intp)
     cells = np.column_stack([column.codes for column in columns])

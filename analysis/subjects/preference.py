@@ -167,9 +167,7 @@ class ComparedSubjects:
 
 
 def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
-    """Return each unit's score for side a by the humans together and by each grader, (units,); NaN
-    for none.
-    """
+    """Return units' scores for side a, (units,), of the humans and of each grader; NaN for none."""
     table = (1.0 + favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]) / 2.0
     scores = {}
     if labels.humans:

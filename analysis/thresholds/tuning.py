@@ -56,15 +56,7 @@ from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
-from evenhand.analysis.labels.encoding import (
-    cluster_codes,
-    combine_readings,
-    encode,
-    one_version,
-    same_length,
-    split_by_method,
-    without_excluded,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.people.comparison import CEILING, with_and_among_humans
@@ -362,12 +354,10 @@ class Calibration:
     """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
-    on, `at_default` the objective at the `default`. `gain` is tuned minus default on held-out
+    on, `at_default` the objective at the default. `gain` is tuned minus default on held-out
     clusters; None with a single cluster.
     """
 
-    objective: str
-    default: float
     threshold: Interval
     value: float
     at_default: Interval
@@ -385,8 +375,7 @@ def calibrate(
     default: float,
 ) -> dict[str, Calibration]:
     """Return the tuned threshold of probabilities (units,) against a reference (units,) of 0 and 1,
-    with advice, by objective. Both verdicts must occur in the reference; `n_clusters` counts the
-    units' clusters.
+    with advice, by objective. Both verdicts must occur in the reference.
     """
     affirmed = reference == 1
     weight = None if resamples.weight is None else resamples.weight[clusters]
@@ -408,8 +397,6 @@ def calibrate(
             gain = resamples.interval(value(by_tuned) - at_default, n_clusters)
             tuned_kappa = kappa(by_tuned)
         calibrations[objective] = Calibration(
-            objective=objective,
-            default=default,
             threshold=threshold,
             value=float(swept.best_value[0]),
             at_default=resamples.interval(at_default, n_clusters),
@@ -494,7 +481,7 @@ def tune_threshold(
     (0.3, 1.0, 0.333, 'tuned')
     """
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
-    same_length(scores, verdicts)
+    encoding.same_length(scores, verdicts)
     if objective not in OBJECTIVES:
         names = ", ".join(OBJECTIVES)
         raise InputError(f"the objective is {objective!r}; it must be one of {names}")
@@ -502,7 +489,7 @@ def tune_threshold(
         raise InputError(
             "a threshold needs a probability for every item and both verdicts in the reference"
         )
-    codes = cluster_codes(clusters, len(scores))
+    codes = encoding.cluster_codes(clusters, len(scores))
     n_clusters = int(codes.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n_clusters))
     sample = scores, verdicts.astype(np.int8), codes
@@ -573,9 +560,7 @@ def main_reference(references: Sequence[Reference]) -> str:
 
 
 def reference_named(labels: LabelMatrix, name: str) -> Reference:
-    """Return the reference of this name: "humans", for their majority, or a rater. Raises
-    NoReference if it has no labels.
-    """
+    """Return the reference "humans", for their majority, or a rater; else raise NoReference."""
     if name == "humans":
         if not labels.humans:
             raise NoReference(
@@ -765,13 +750,13 @@ def threshold_results(
     `excluded` maps people whose labels are left out to the reason. There are no rows where no
     grader gave probabilities. Raises NoReference where the reference has no labels.
     """
-    checked = validate_ratings(ratings)
-    of_rubric, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
-    of_rubric, _ = without_excluded(of_rubric, scale.name, excluded or {})
-    of_rubric, _ = split_by_method(of_rubric, scale.name)
-    rows, clusters = ResultRows(scale.name), {}
-    units = with_weights(units, of_rubric)
-    labels = encode(combine_readings(of_rubric, scale), scale, units, settings.cluster)
+    checked, name = validate_ratings(ratings), scale.name
+    rated, _ = encoding.one_version(checked[checked["rubric"] == name], name, rubric_hashes)
+    rated, _ = encoding.without_excluded(rated, name, excluded or {})
+    rated, _ = encoding.split_by_method(rated, name)
+    rows, clusters, units = ResultRows(name), {}, with_weights(units, rated)
+    readings = encoding.combine_readings(rated, scale)
+    labels = encoding.encode(readings, scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
         references = [reference_named(labels, reference)]
         request = Request(units, settings, seed=seed)
@@ -1127,10 +1112,10 @@ def score_probabilities(
     (0.0125, 0.0)
     """
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
-    same_length(scores, affirmed)
+    encoding.same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every item, each between 0 and 1")
-    codes = cluster_codes(clusters, len(scores))
+    codes = encoding.cluster_codes(clusters, len(scores))
     squared = squared_calibration_error(scores, affirmed, codes)
     calibrated = recalibrated(scores, affirmed, codes)
     after = np.nan if calibrated is None else float(np.mean((calibrated - affirmed) ** 2))
@@ -1288,9 +1273,7 @@ class CutTest:
         return -len(units) * math.log1p(-self.allowed) / capital
 
     def power(self, kept: float, rate: float) -> float:
-        """Return the probability that a number of kept labels passes if they are wrong at this
-        rate.
-        """
+        """Return the probability that `kept` labels pass if they are wrong at this rate."""
         n_clusters = math.floor(kept / self.design_effect + 1e-9)
         passes = bdtr(np.arange(n_clusters + 1), n_clusters, self.allowed) <= self.level
         return float(bdtr(passes.sum() - 1, n_clusters, rate)) if passes.any() else 0.0
@@ -1298,8 +1281,7 @@ class CutTest:
     @cached_property
     def _stake(self) -> float:
         """Optimal fixed stake for this number of clusters (Waudby-Smith & Ramdas 2024, section
-        4.2), with the variance at a cut that keeps half of the units with half of the wrong labels
-        allowed.
+        4.2), for a cut that keeps half of the units, with half of the wrong labels allowed.
         """
         n = len(np.unique(self.clusters))
         variance = self.allowed * (1.0 - self.allowed) / 4.0
@@ -1316,8 +1298,7 @@ class CutTest:
 @dataclass(frozen=True)
 class RoutingCut:
     """The lowest `cut` with the guarantee, NaN if none has it; and the factor by which the sample
-    must grow for a cut to have it in 80% of studies at the present error rate, infinite above
-    `MAX_GROWTH`.
+    must grow for a cut to have it in 80% of studies, infinite above `MAX_GROWTH`.
     """
 
     cut: float
