@@ -418,7 +418,7 @@ def analyse_rubrics(
         of_rubric = ratings[ratings["rubric"] == name]
         counted[name], messages = encoding.one_version(of_rubric, name, accepted)
         notes += messages
-    wordings = {each.name for each in declared.values() if each.variant_of in {*declared} - {""}}
+    wordings = {scale.name for scale in declared.values() if scale.variant_of in {*declared} - {""}}
     request = replace(request, people=people, rubrics=max(len(declared) - len(wordings), 1))
     tasks = []
     for name, scale in declared.items():
@@ -455,8 +455,8 @@ def _combined(
         decision=request.decision,
         spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
         components={part.rows.rubric: part.components for part in parts if part.components},
-        disagreements=[one for part in parts for one in part.disagreements],
-        thresholds=[one for part in parts for one in part.thresholds],
+        disagreements=[item for part in parts for item in part.disagreements],
+        thresholds=[item for part in parts for item in part.thresholds],
         cluster_nouns={part.rows.rubric: part.cluster_noun for part in parts},
         counts={part.rows.rubric: part.counts for part in parts},
         orders={part.rows.rubric: part.orders for part in parts if part.orders},
@@ -794,8 +794,8 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
     for name, public in request.publics.items():
-        apart = {"within": public.within, "across": public.across}
-        result.note(written("note.sides_differ", column=name, **apart))
+        kappas = {"within": public.within, "across": public.across}
+        result.note(written("note.sides_differ", column=name, **kappas))
 
 
 def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:

@@ -93,8 +93,8 @@ def _expected_distance(n: int, m: int) -> Array:
 def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
     """Return the probability, (j, k), of `found` (k,) among `drawn` of n with `good` (j,) good."""
     n_good = good[:, None]
-    ways = _log_choose(n_good, found) + _log_choose(n - n_good, drawn - found)
-    return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))
+    log_ways = _log_choose(n_good, found) + _log_choose(n - n_good, drawn - found)
+    return np.asarray(np.exp(log_ways - _log_choose(np.array(n), np.array(drawn))))
 
 
 def _log_choose(n: Codes, k: Codes) -> Array:
@@ -185,8 +185,8 @@ class People:
         and of half, of the humans, and `steps_to_all`.
         """
         half, quarter = group_sizes(self.counts)
-        apart = (between_groups(self.counts, size) for size in (quarter, half))
-        return np.column_stack([*apart, steps_to_all(self.counts)])
+        distances = (between_groups(self.counts, size) for size in (quarter, half))
+        return np.column_stack([*distances, steps_to_all(self.counts)])
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ class Trials:
         by_probability = all(isinstance(stated, dict) for label, stated in draws if label)
 
         def effects(text: _Text) -> list[float]:
+            """Return the three effects beyond the placebo's, NaN without placebo."""
             placebo = placebos.get((text.unit, ATTACKS.get(text.attack, PLACEBO), text.side))
             if placebo is None or text.attack in _PLACEBOS:
                 return [np.nan] * 3
@@ -168,7 +169,7 @@ def _texts(table: DataFrame) -> list[_Text]:
     for unit, attack, target, side, draw, label, stated in rows:
         nth = draw // draws if attack == CLEAN else 0
         replies.setdefault((unit, attack, target, side, nth), []).append((label, stated))
-    return [_Text(*text, *zip(*drawn, strict=True)) for text, drawn in replies.items()]
+    return [_Text(*text, *zip(*draws_of, strict=True)) for text, draws_of in replies.items()]
 
 
 EFFECT, P, BOUNDS = "injection_effect", "injection_effect_p", "injection_bounds"
@@ -406,7 +407,7 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
         if row["statistic"].startswith("injection_"):
             by_statistic = by_grader.setdefault((row["rubric"], row["rater_a"]), {})
             by_statistic.setdefault(row["statistic"], {})[row["at"]] = row
-    found = []
+    audits_found = []
     for (rubric, grader), by_statistic in by_grader.items():
         if EFFECT in by_statistic:
             outcomes = []
@@ -416,5 +417,5 @@ def audits(rows: Iterable[ResultRow]) -> list[Audit]:
                 attacks = tuple(Attack(row, ps[at], limits[at]) for at, row in rows_of)
                 outcomes.append(Outcome(name, attacks))
             retest = by_statistic.get(RETEST, {}).get("")
-            found.append(Audit(rubric, grader, tuple(outcomes), retest))
-    return found
+            audits_found.append(Audit(rubric, grader, tuple(outcomes), retest))
+    return audits_found

@@ -908,5 +908,5 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     return g_study(values[codes[units][:, list(raters)]])
 
 
-def _share_of(wanted: float, error: float) -> float:
-    return wanted / (wanted + error) if wanted + error > 0 else math.nan
+def _share_of(variance: float, error: float) -> float:
+    return variance / (variance + error) if variance + error > 0 else math.nan

@@ -420,8 +420,8 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
     runs = []
     for rubric in compared:
         limits = rubric.shares.cumsum(axis=1)[:, :-1]
-        drawn = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
-        runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(drawn, 0.99))))
+        simulated = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
+        runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(simulated, 0.99))))
     runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
     longest, limit = runs[0] if runs else (0, np.nan)
     return {"longest_run": longest, "usual_run": limit}

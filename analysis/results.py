@@ -44,7 +44,7 @@ RESULTS_KEY = RESULTS_COLUMNS[:6]
 
 
 class ResultRow(TableRow):
-    """Row with its remarks, whose text is `note`, and what verdicts use of it (`deciding`) if any."""
+    """Row with its remarks, whose text is `note`, and what verdicts use of it, if anything."""
 
     remarks: Remarks
     deciding: Deciding | None

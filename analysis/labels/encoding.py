@@ -196,8 +196,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     with_method = ratings[ratings["prob_method"] != ""]
     methods = with_method.groupby("rater_id")["prob_method"].first()
-    drawn = with_method[with_method["prob_method"] == "draws"]
-    counts = drawn.groupby(["rater_id", "unit_id", "order"], sort=False).size()
+    by_draws = with_method[with_method["prob_method"] == "draws"]
+    counts = by_draws.groupby(["rater_id", "unit_id", "order"], sort=False).size()
     draws = counts.groupby("rater_id").median().astype(int)
     return Readings(
         units=tuple(unit_names.tolist()),

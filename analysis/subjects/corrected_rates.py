@@ -131,9 +131,8 @@ class RateSums(NamedTuple):
     def variance(self) -> Array:
         """Variance of the grades of all graded units."""
         units = self.labelled + self.rest
-        mean_square_deviation = self.grader_rate * (1.0 - self.grader_rate) - ratio(
-            self.nonbinary, units
-        )
+        rate = self.grader_rate
+        mean_square_deviation = rate * (1.0 - rate) - ratio(self.nonbinary, units)
         return mean_square_deviation * ratio(units, np.maximum(units - self.ddof, units / 2.0))
 
     @property
@@ -460,8 +459,8 @@ both, and a share of few clusters is not reliable."""
 
 
 class Scores(NamedTuple):
-    """Labels of a view as numbers from 0 to 1, NaN for none, (units,): the mean of `people`, and the
-    label of every grader that has any. `measure` names the statistics of their means.
+    """Labels of a view as numbers from 0 to 1, NaN for none, (units,): people's mean, and the label
+    of every grader that has any. `measure` names the statistics of their means.
     """
 
     measure: Measure
@@ -567,14 +566,14 @@ def _add_side_comparison_rows(
     start, span = measure.onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z
     alpha = 0.05 / view.request.rubrics / len(groups.names)
-    for at, name, member in groups:
+    for group, name, member in groups:
         graded = member & by_side[0].graded
         subsets = [side.out.subset for side in by_side]
         rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
         if len(defined) < len(sides):
             continue
-        rates = np.column_stack([side.rates[:, at] for side in by_side])
+        rates = np.column_stack([side.rates[:, group] for side in by_side])
         rates[0] = clipped(rates[0])
         labelled = np.array([view.count(side.both & member)[1] for side in by_side])
         pairs = all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
@@ -658,11 +657,11 @@ def add_share_rows(view: RubricView) -> None:
             n_units, counts = out.count(in_part)[0], out.count(labelled)
             basis = _basis_note(out, labelled, rest, n_strata)
             note = join_notes(basis, Remark("labelled_by_people", counts[:1]))
-            for at, name in enumerate(view.coded.categories):
-                reach = _stratified_reach(out, features[:, at], codes, float(weight[0]))
+            for code, name in enumerate(view.coded.categories):
+                reach = _stratified_reach(out, features[:, code], codes, float(weight[0]))
                 about = About(a="humans", b=labels.raters[grader], at=name, note=note)
-                interval = out.resamples.interval(shares[:, at], counts[1])
-                interval = corrected_interval(interval, shares[1:, at], n_units, counts, reach)
+                interval = out.resamples.interval(shares[:, code], counts[1])
+                interval = corrected_interval(interval, shares[1:, code], n_units, counts, reach)
                 out.add("prevalence_ppi", interval, in_part, **about)
 
 
@@ -701,8 +700,8 @@ class _Groups:
 
     def __iter__(self) -> Iterator[tuple[int, str, Mask]]:
         """Yield number, name and member units (units,) of each group."""
-        for at, name in enumerate(self.names):
-            yield at, name, self.codes == at
+        for group, name in enumerate(self.names):
+            yield group, name, self.codes == group
 
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
@@ -711,11 +710,11 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     labelled = ~np.isnan(reference)
     features = np.column_stack([labelled, np.where(labelled, reference, 0.0)])
     people = ratio(*cell_sums(features, groups.codes, len(groups.names), out)[::-1])
-    for at, name, member in groups:
+    for group, name, member in groups:
         if (in_part := labelled & member).any():
             counts, about = out.count(in_part), About(a="humans", at=name, onto=measure.onto)
             about["reach"] = measure.reach(counts[1])
-            out.add(measure.people, people[:, at], counts, **about)
+            out.add(measure.people, people[:, group], counts, **about)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -782,13 +781,13 @@ class _CorrectedRates:
         self.strata: dict[int, Codes] = {}
         if strata is None:
             return
-        for at, _, member in groups:
+        for group, _, member in groups:
             parts = [member & (self.features[:, column] > 0) for column in (0, 4)]
             merged = merge_small_strata(strata, parts, out.count)
             if last := int(merged.max(initial=0)):
-                codes = self.strata[at] = np.where(member, merged, -1)
+                codes = self.strata[group] = np.where(member, merged, -1)
                 by_stratum = stratified_ppi(self._sums(codes, last + 1))
-                self.rates[:, at], self.weight[:, at] = by_stratum
+                self.rates[:, group], self.weight[:, group] = by_stratum
 
     def _sums(self, codes: Codes, count: int) -> RateSums:
         """Return the sums by code (units,) in every resample, each (rows, count)."""
@@ -812,27 +811,27 @@ class _CorrectedRates:
         unusable = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         rates = invert(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
-        for at, name, member in self.groups:
+        for group, name, member in self.groups:
             if (in_part := self.graded & member).any():
                 reason = unusable if (in_part & ~self.labelled).any() else NOTHING_UNLABELLED
-                self._add_corrected("rate_rogan_gladen", rates[:, at], name, in_part, reason)
+                self._add_corrected("rate_rogan_gladen", rates[:, group], name, in_part, reason)
 
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and PPI++."""
-        for at, name, member in self.groups:
+        for group, name, member in self.groups:
             if not (in_part := self.graded & member).any():
                 continue
             about = About(at=name, reach=self.measure.reach(self.out.count(in_part)[1]))
             if not self.measure.is_rate:
                 about |= About(a=self.grader, b="")
-            self._add(self.measure.raw, self.sums.grader_rate[:, at], in_part, **about)
+            self._add(self.measure.raw, self.sums.grader_rate[:, group], in_part, **about)
             if not self.labelled.any():
                 continue
-            labelled, rates = in_part & self.labelled, self.rates[:, at]
+            labelled, rates = in_part & self.labelled, self.rates[:, group]
             reason = None if labelled.any() else Remark("no_pairable_units")
-            strata = self.strata.get(at, np.where(in_part, 0, -1))
+            strata = self.strata.get(group, np.where(in_part, 0, -1))
             note = _basis_note(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
-            weight = float(self.weight[0, at])
+            weight = float(self.weight[0, group])
             reach = self.measure.reach(np.inf if weight > 0 else self.out.count(labelled)[1])
             if not reason and self.measure.is_rate:
                 reach = _stratified_reach(self.out, self.features, strata, weight)
@@ -841,13 +840,13 @@ class _CorrectedRates:
     def _add_differences(self, rubrics: int) -> None:
         """Add the differences of the groups' corrected rates, if two or more are defined."""
         key = self.measure.powered, "humans", self.grader, self.out.subset
-        rows = {at: self.out.rows.get(*key, name) for at, name, _ in self.groups}
+        rows = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
         defined = {at: row for at, row in rows.items() if row and not np.isnan(row["estimate"])}
         if len(defined) < 2:
             return
         rates = self.rates[:, list(defined)]
         rates[0] = clipped(rates[0])  # as in the rows of the rates
-        members = [member for at, _, member in self.groups if at in defined]
+        members = [member for group, _, member in self.groups if group in defined]
         labelled = np.array([self.out.count(self.both & member)[1] for member in members])
         # A subject has an answer in a cluster even where its grade is missing.
         resamples = self.out.resamples
@@ -866,10 +865,11 @@ class _CorrectedRates:
         self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
         self._add("specificity", pooled.specificity[:, 0], refused)
         j = self._add("youden_j", pooled.youden_j[:, 0], self.both)
-        for at, name, member in self.groups if len(self.groups.names) > 1 else ():
+        for group, name, member in self.groups if len(self.groups.names) > 1 else ():
             if (self.both & member).any():
-                self._add("sensitivity", self.sums.sensitivity[:, at], affirmed & member, at=name)
-                self._add("specificity", self.sums.specificity[:, at], refused & member, at=name)
+                of_group = self.sums.sensitivity[:, group], self.sums.specificity[:, group]
+                self._add("sensitivity", of_group[0], affirmed & member, at=name)
+                self._add("specificity", of_group[1], refused & member, at=name)
         if np.isnan(j.estimate):
             return Remark("no_variation" if self.both.any() else "no_pairable_units")
         if np.isnan(j.low):

@@ -193,8 +193,8 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     score = (1.0 + signs[graded["label"].map(index).to_numpy(dtype=np.intp)]) / 2.0
     scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
     by_order = scored.unstack("order")
-    both = by_order.mean(axis=1)[by_order.notna().all(axis=1) & (by_order.shape[1] == 2)]
-    scores = both.reindex(facts.ids).to_numpy(dtype=float)
+    mean = by_order.mean(axis=1)[by_order.notna().all(axis=1) & (by_order.shape[1] == 2)]
+    scores = mean.reindex(facts.ids).to_numpy(dtype=float)
     return np.where([unit in order_dependent for unit in facts.ids], 0.5, scores)
 
 
@@ -242,8 +242,8 @@ def _add_corrected_win_rates(
         about = About(a="humans", b=grader, at=compared.subjects[at])
         counts, labelled = out.count(pairs), out.count(pairs & ~np.isnan(people))
         if not 0 < labelled[0] < counts[0]:
-            why = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
-            out.add("win_rate_ppi", np.nan, counts, reason=why, **about)
+            reason = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
+            out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
         of_subject = np.where((subjects == at)[:, None], features, 0.0)
         reach = corrected_rates.ppi_reach(twice.each_cluster(of_subject), float(weight[0, at]))

@@ -124,11 +124,11 @@ def _kappa(outcomes: Outcomes) -> Array:
 
 OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
     "kappa": _UNDEFINED_IS_NAN(_kappa),
-    "agreement": _UNDEFINED_IS_NAN(lambda of: (of.hits - of.false_alarms + of.others) / of.units),
-    "f1": _UNDEFINED_IS_NAN(lambda of: 2.0 * of.hits / (of.verdicts + of.affirmed)),
-    "youden": _UNDEFINED_IS_NAN(lambda of: of.beyond_chance / (of.affirmed * of.others)),
+    "agreement": _UNDEFINED_IS_NAN(lambda n: (n.hits - n.false_alarms + n.others) / n.units),
+    "f1": _UNDEFINED_IS_NAN(lambda n: 2.0 * n.hits / (n.verdicts + n.affirmed)),
+    "youden": _UNDEFINED_IS_NAN(lambda n: n.beyond_chance / (n.affirmed * n.others)),
     "prevalence": _UNDEFINED_IS_NAN(
-        lambda of: (of.units - np.abs(of.verdicts - of.affirmed)) / of.units
+        lambda n: (n.units - np.abs(n.verdicts - n.affirmed)) / n.units
     ),
 }
 """Objectives of tuning: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
@@ -598,8 +598,8 @@ class ActiveThreshold:
         """Note on a grader whose threshold was tuned; else empty."""
         if self.tuning is None:
             return ""
-        place = f"{self.rubric}: " if self.rubric else ""
-        return place + written(
+        prefix = f"{self.rubric}: " if self.rubric else ""
+        return prefix + written(
             "note.threshold", grader=self.grader, threshold=self.threshold, origin=self.provenance
         )
 
@@ -695,6 +695,7 @@ def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> froze
 
 
 def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
+    """Yield the column and the tuning of each grader with a tuned threshold."""
     if labels.has_verdicts:
         for grader in probability_graders(labels):
             if tuning := labels.scale.tunings.get(labels.raters[grader]):
@@ -876,6 +877,8 @@ def _add_held_out_rows(view: RubricView, grader: int, reference: Reference) -> N
             difference = mean.values - people.values
             view.add(CEILING_HELD_OUT, difference, units, undefined=undefined, **about)
 
+
+# ---- Calibration ---------------------------------------------------------------------------------
 
 BINS = 10
 MIN_IN_BIN = 10
@@ -1123,7 +1126,9 @@ def score_probabilities(
     return ProbabilityScores(before, math.sqrt(max(0.0, squared)), after)
 
 
-# Routing: the grader labels units with a confidence above a cut, a person labels the others.
+# ---- Routing -------------------------------------------------------------------------------------
+#
+# The grader labels units with a confidence above a cut, a person labels the others.
 #
 # Feng, Park, Liu & Tsvetkov (2023, appendix A.2) drop labels of their stance grader with a
 # confidence below 0.9. Such a declared cut is shown with all others. The routing cut has the
