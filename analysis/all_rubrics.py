@@ -133,9 +133,7 @@ def add_rows(views: Mapping[ViewKind, Sequence[RubricView]]) -> None:
 
 
 def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
-    """Add the rows that verdicts are made from. A wrong pass may have the probability `error`, over
-    all graders and interim analyses.
-    """
+    """Add the rows that verdicts are made from; a wrong pass may have the probability `error`."""
     labels, request, rows, resamples = view.labels, view.request, view.rows, view.resamples
     rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)
     if rule.reference:

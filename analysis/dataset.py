@@ -105,7 +105,9 @@ class Dataset:
         def named_keys(values: Mapping[str, T]) -> dict[str, T]:
             return {call(key): value for key, value in values.items()}
 
-        def named_table(frame: pd.DataFrame) -> pd.DataFrame:
+        def named_table(frame: pd.DataFrame | None) -> Any:
+            if frame is None:
+                return None
             columns = [name for name in ("rater_id", "rubric") if name in frame]
             names = {name: {id_: call(id_) for id_ in frame[name].unique()} for name in columns}
             return frame.assign(**{name: frame[name].map(names[name]) for name in columns})
@@ -122,16 +124,13 @@ class Dataset:
                 ids=facts.ids,
             )
 
-        tables: dict[str, Any] = {
-            name: named_table(table)
-            for name in ("raters", "usage", "attacked")
-            if (table := getattr(facts, name)) is not None
-        }
         hashes, rewordings = facts.rubric_hashes, facts.rewordings
         trials = {name: replace(trial, of=call(trial.of)) for name, trial in rewordings.items()}
         facts = replace(
             facts,
-            **tables,
+            raters=named_table(facts.raters),
+            usage=named_table(facts.usage),
+            attacked=named_table(facts.attacked),
             rubric_hashes=None if hashes is None else named_keys(hashes),
             excluded=named_keys(facts.excluded),
             prices={(call(r), call(g)): usd for (r, g), usd in facts.prices.items()},

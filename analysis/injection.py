@@ -374,9 +374,7 @@ class Audit:
         return bool(self.beyond(bounds))
 
     def deciding_outcomes(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:
-        """Return the outcomes that decide the verdict, with their limits: those beyond the limit,
-        or else those still open, or else all.
-        """
+        """Return the outcomes, with limits, that decide: beyond the limit, else open, else all."""
         outcomes = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
         return [(outcome, bounds.of(outcome.name)) for outcome in outcomes]
 

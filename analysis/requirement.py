@@ -177,9 +177,7 @@ def all_met(needs: Requirements) -> bool:
 
 
 def likely_fault(needs: Requirements) -> str:
-    """Return, in a few words, the first reason why a requirement is missed by its estimate; "" if
-    all estimates clear their limits.
-    """
+    """Return in a few words why a requirement would be missed by its estimate; "" if none."""
     faults = (reason for need in needs.values() if not need.is_likely for reason in need.why())
     return next((reason.short or reason.sentence for reason in faults), "")
 

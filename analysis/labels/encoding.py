@@ -232,9 +232,7 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
 
 
 def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> Array:
-    """Return the rows' probabilities of the categories (rows, q), NaN without any. Labels that are
-    numbers have none: (rows, 1).
-    """
+    """Return rows' probabilities of categories (rows, q), NaN for none; (rows, 1) for numbers."""
     if scale.is_number:
         return np.full((len(ratings), 1), np.nan)
     probabilities = np.full((len(ratings), len(scale.categories)), np.nan)
@@ -642,9 +640,7 @@ def reduce_ratings(
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:
-    """Return the table of several parts together; no unit may be in two of them. Patterns have the
-    order of `LabelMatrix.folded`.
-    """
+    """Return the table of several parts; no unit may be in two. Patterns are ordered by bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from scipy.sparse import block_diag, csr_array

@@ -559,9 +559,7 @@ def _add_side_comparison_rows(
     grader: str,
     by_side: Sequence[_CorrectedRates],
 ) -> None:
-    """Add the differences between sides, and the least of them, of each subject, from one grader's
-    figures by the annotators of each side.
-    """
+    """Add the differences between sides, and the least, of each subject's rates by one grader."""
     measure, groups = by_side[0].measure, by_side[0].groups
     start, span = measure.onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z
@@ -886,9 +884,7 @@ class _CorrectedRates:
         note: Note = "",
         reach: Reach | None = None,
     ) -> None:
-        """Add a corrected rate (rows,) of a group within [0, 1], with the `reach` of PPI++; or an
-        undefined one, for this `reason`.
-        """
+        """Add a group's corrected rate (rows,) within [0, 1]; undefined if there is a `reason`."""
         if reason:
             self._add(statistic, np.full(len(values), np.nan), units, at=name, reason=reason)
             return

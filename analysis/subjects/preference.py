@@ -76,9 +76,7 @@ def is_linked(wins: Array) -> Mask:
 
 
 def _newton_strengths(wins: Array) -> Array:
-    """Return strengths (rows, subjects) by Newton's method on the log-likelihood, which is concave.
-    Every table of `wins` must be linked.
-    """
+    """Return strengths (rows, subjects) of linked tables of `wins`, by Newton's method."""
     n_rows, n = wins.shape[:2]
     played = wins + wins.transpose(0, 2, 1)
     theta, diagonal = np.zeros((n_rows, n)), np.arange(n)

@@ -538,9 +538,7 @@ def probability_graders(labels: LabelMatrix) -> list[int]:
 
 
 def references_of(labels: LabelMatrix) -> list[Reference]:
-    """Return the references that graders are compared with: people, if any, and graders that gave
-    labels without probabilities.
-    """
+    """Return the references: people, if any, and graders with labels but no probabilities."""
     with_probabilities = probability_graders(labels)
     people = [human_majority(labels)] if labels.humans else []
     return people + [
@@ -669,9 +667,7 @@ def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
 def held_out_views(
     labels: LabelMatrix, verdicts: Coded, grader: int, reference: Labels, default: float
 ) -> dict[str, Coded]:
-    """Return the `verdicts` by objective, with a grader's at thresholds that were tuned to the
-    reference (units,) on other clusters.
-    """
+    """Return the verdicts by objective, with a grader's at held-out thresholds of a reference."""
     graded = ~np.isnan(labels.positive[:, grader])
     sample = labels.positive[graded, grader], reference[graded], labels.clusters[graded]
     affirmed = held_out_verdicts(*sample, default, labels.weight_of(graded))
@@ -856,9 +852,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
 
 
 def _add_held_out_rows(view: RubricView, grader: int, reference: Reference) -> None:
-    """Add kappa, and its difference from human agreement, of a grader's verdicts by thresholds that
-    were tuned on other clusters.
-    """
+    """Add kappa, and its difference from human agreement, of a grader's held-out verdicts."""
     coded, labels, kappas = view.coded, view.labels, view.once(KappaMeans)
     if not has_both(labels, grader, reference.verdicts):
         return
