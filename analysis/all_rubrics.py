@@ -489,10 +489,8 @@ def analyse_reduced(
         if reduced.is_unclustered:  # resample patterns by frequency
             shared = request.resampled(reduced.times)
         else:
-            draw, keys = (
-                partial(request.resampled, keep=False),
-                encoding.name_keys(reduced.clusters),
-            )
+            keys = encoding.name_keys(reduced.clusters)
+            draw = partial(request.resampled, keep=False)
             shared = resamples_of_patterns(reduced.cells, keys, draw, request.seed, many)
         own_request = replace(request, _latest={})
         results.append(analyse_patterns(reduced, scales[name], shared, own_request))
@@ -669,9 +667,8 @@ def analyse_patterns(
     """Analyse the labels of one rubric that were reduced to patterns, resampled by `shared`."""
     noun = "item" if reduced.clusters is None else "cluster"
     result = RubricAnalysis(ResultRows(scale.name), noun)
-    labels, selection = _with_selection(
-        result, encoding.pattern_matrix(reduced, scale), shared, request
-    )
+    patterns = encoding.pattern_matrix(reduced, scale)
+    labels, selection = _with_selection(result, patterns, shared, request)
     counts = LabelCounts.of(labels, selection, times=reduced.times)
     clusters = counts.items if reduced.clusters is None else len(np.unique(reduced.clusters))
     result.counts = replace(counts, clusters=clusters)
@@ -732,17 +729,8 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     tables = {"ratings": counted, "given": ratings, "readings": readings, "variants": task.variants}
     rated = RatedView.on_units(result.rows, labels, request, **tables)
     annotators.add_selection_rows(rated, selection)
-    weight = labels.people_weight
-    if labels.weight is not None and len(weight):  # pairs had unequal probabilities of selection
-        size, counts = (
-            matrix.effective_size(weight),
-            (int(labels.labelled_by_people.sum()), len(weight)),
-        )
-        rated.add("effective_clusters", size, counts, a="humans")
-        fields = {"noun": result.cluster_noun, "labelled": len(weight), "size": size}
-        result.note(written("note.effective", **fields))
-    if labels.weight is not None and (column := request.settings.sensitivity_cluster):
-        result.notes.append(written("note.no_other_clusters", column=column))
+    if labels.weight is not None:
+        _add_effective_clusters(result, rated)
     add_rows({"units": [rated]})
     if not scale.part_of:  # people and graders are compared on the whole set
         result.disagreements = disagreements.add_disagreement_rows(rated, readings.units)
@@ -753,6 +741,18 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         result.decide(labels, request.decision)
         result.judging = _without_draws(view)
     return result
+
+
+def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
+    """Add the effective number of labelled clusters of a weighted sample, and notes on weights."""
+    labels, weight = view.labels, view.labels.people_weight
+    if len(weight):
+        size, n_units = matrix.effective_size(weight), int(labels.labelled_by_people.sum())
+        view.add("effective_clusters", size, (n_units, len(weight)), a="humans")
+        fields = {"noun": result.cluster_noun, "labelled": len(weight), "size": size}
+        result.note(written("note.effective", **fields))
+    if column := view.request.settings.sensitivity_cluster:
+        result.notes.append(written("note.no_other_clusters", column=column))
 
 
 def _with_selection(
