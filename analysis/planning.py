@@ -60,6 +60,12 @@ class KappaTest:
         if not (0 < self.alpha < 1 and 0 < self.power < 1):
             raise InputError("alpha and power must lie between 0 and 1")
 
+    @property
+    def quantiles(self) -> tuple[float, float]:
+        """Standard normal quantiles of 1 minus the type I error rate, and of the power."""
+        tail = self.alpha / 2 if self.two_sided else self.alpha
+        return float(ndtri(1 - tail)), float(ndtri(self.power))
+
 
 def cantor(test: KappaTest, first: float, second: float) -> int:
     """Return the number of units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
@@ -69,8 +75,7 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
     >>> cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5)
     117
     """
-    z_alpha = float(ndtri(1 - (test.alpha / 2 if test.two_sided else test.alpha)))
-    z_power = float(ndtri(test.power))
+    z_alpha, z_power = test.quantiles
     null, true = (_kappa_variance(first, second, kappa) for kappa in (test.null, test.true))
     root = z_alpha * math.sqrt(null) + z_power * math.sqrt(true)
     return math.ceil((root / (test.true - test.null)) ** 2)
@@ -162,7 +167,7 @@ class _Raters(ABC):
 
     @property
     @abstractmethod
-    def latent_correlation(self) -> float:
+    def likeness(self) -> float:
         """Correlation of two humans' latent variables."""
 
     @property
@@ -177,11 +182,11 @@ class _Raters(ABC):
         return 1.0 - coefficients.agreement_weights(len(self.cuts) + 1, kind)
 
     @property
-    def is_strictness_possible(self) -> bool:
+    def is_possible_so_strict(self) -> bool:
         """True if humans can agree as assumed and differ this much in strictness."""
-        return self.latent_correlation + _strict_share(self.strictness) < 1
+        return self.likeness + _strict_share(self.strictness) < 1
 
-    def required_kappa(self, floor: float) -> float:
+    def least_kappa(self, floor: float) -> float:
         """Return the kappa that humans must reach by a rule with this floor for yes/no labels."""
         return coefficients.kappa_on_scale(floor) if self.is_ordered else floor
 
@@ -194,8 +199,8 @@ class _Raters(ABC):
         """
         raters = people + graders
         strictness = np.repeat([_strict_share(self.strictness), 0.0], [people, graders])[:, None]
-        error = np.sqrt(1.0 - self.latent_correlation - strictness)[..., None]
-        perceived = math.sqrt(self.latent_correlation) * rng.standard_normal(shape)
+        error = np.sqrt(1.0 - self.likeness - strictness)[..., None]
+        perceived = math.sqrt(self.likeness) * rng.standard_normal(shape)
         shift = np.sqrt(strictness) * rng.standard_normal((raters, shape[0]))
         noise = error * rng.standard_normal((raters, *shape))
         codes: Codes = np.searchsorted(self.cuts, perceived + noise - shift[..., None])
@@ -210,18 +215,18 @@ class _Raters(ABC):
         grader's lead over humans must make up. In simulations the grader passes in .93 to 1 of
         studies with this number of units, and in less than half with two fifths of it.
         """
-        joint, with_errorless, shares = self._tables(self.latent_correlation)
+        joint, with_errorless, shares = self._tables(self.likeness)
         chance = float(shares @ self.distance @ shares)
         lead = float(((joint - with_errorless) * self.distance).sum()) / chance
         return math.ceil(-math.log(level) / chance / (margin + lead))
 
-    def _tables(self, latent_correlation: float) -> tuple[Array, Array, Array]:
+    def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
         """Return the joint probabilities (q, q) of two humans' labels, those of a human's and an
         errorless grader's, and the shares of labels (q,), from humans' latent correlation.
         """
         quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
-        distance = self.cuts - math.sqrt(latent_correlation) * quality[:, None]
-        below = ndtr(distance / math.sqrt(max(1.0 - latent_correlation, 1e-6)))
+        distance = self.cuts - math.sqrt(likeness) * quality[:, None]
+        below = ndtr(distance / math.sqrt(max(1.0 - likeness, 1e-6)))
         by_quality = np.diff(below, axis=1, prepend=0.0, append=1.0)
         perfect = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]
         weighted = by_quality.T * weight
@@ -265,19 +270,19 @@ class Scenario(_Raters):
         return np.array([ndtri(1 - self.prevalence)])
 
     @cached_property
-    def latent_correlation(self) -> float:
+    def likeness(self) -> float:
         """Correlation of the latent normal variables of two humans (the tetrachoric correlation).
 
-        >>> round(Scenario(0.85, 0.5).latent_correlation, 3)
+        >>> round(Scenario(0.85, 0.5).likeness, 3)
         0.891
         """
         from scipy.optimize import brentq
 
         cut = float(ndtri(self.prevalence))
 
-        def surplus(latent_correlation: float) -> float:
+        def surplus(likeness: float) -> float:
             # Both are below the cut with probability Phi(cut) - 2 T(cut, a), Owen's T (1956).
-            a = math.sqrt((1.0 - latent_correlation) / (1.0 + latent_correlation))
+            a = math.sqrt((1.0 - likeness) / (1.0 + likeness))
             return float(1.0 - 4.0 * owens_t(cut, a)) - self.agreement
 
         return float(brentq(surplus, 0.0, 1.0))
@@ -328,16 +333,16 @@ class ScaleScenario(_Raters):
         return np.asarray((middles - centre) / _PERCEIVED_SD)
 
     @cached_property
-    def latent_correlation(self) -> float:
+    def likeness(self) -> float:
         """Correlation of the latent normal variables of two humans, a little above the labels'.
 
-        >>> round(ScaleScenario(1, 5, 0.7, 3.0).latent_correlation, 3)
+        >>> round(ScaleScenario(1, 5, 0.7, 3.0).likeness, 3)
         0.764
         """
         from scipy.optimize import brentq
 
-        def surplus(latent_correlation: float) -> float:
-            joint, _, shares = self._tables(latent_correlation)
+        def surplus(likeness: float) -> float:
+            joint, _, shares = self._tables(likeness)
             at = np.arange(len(shares)) - np.arange(len(shares)) @ shares
             return float(at @ joint @ at / (shares @ at**2)) - self.correlation
 
@@ -346,7 +351,7 @@ class ScaleScenario(_Raters):
     @property
     def sd(self) -> float:
         """Standard deviation of the labels."""
-        shares = self._tables(self.latent_correlation)[2]
+        shares = self._tables(self.likeness)[2]
         at = np.linspace(self.low, self.high, len(shares))
         return float(np.sqrt(shares @ (at - shares @ at) ** 2))
 
@@ -361,7 +366,7 @@ class ScaleScenario(_Raters):
 
     @property
     def _sums(self) -> Array:
-        return bounds.table_sums(self._tables(self.latent_correlation)[0][None], self.distance)
+        return bounds.table_sums(self._tables(self.likeness)[0][None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
         """Return half the 95% interval of two raters' kappa, by the delta method, like the
@@ -370,19 +375,19 @@ class ScaleScenario(_Raters):
         q, slope = len(self.cuts) + 1, bounds.kappas_of(self._sums, self.distance)[1][0]
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
         influence = slope[0] + slope[1] * self.distance + first + second
-        joint = self._tables(self.latent_correlation)[0]
+        joint = self._tables(self.likeness)[0]
         return float(Z * math.sqrt((joint * influence**2).sum() / units))
 
 
-def default_strictness(latent_correlation: float) -> float:
+def default_strictness(likeness: float) -> float:
     """Return the default spread of humans' strictness: 0.25, or less if that is more than three
     fifths of their disagreement.
 
-    >>> correlation = Scenario(0.95, 0.5).latent_correlation
+    >>> correlation = Scenario(0.95, 0.5).likeness
     >>> default_strictness(0.891), round(default_strictness(correlation), 3)
     (0.25, 0.086)
     """
-    share = _MAX_STRICTNESS_SHARE * (1.0 - latent_correlation)
+    share = _MAX_STRICTNESS_SHARE * (1.0 - likeness)
     return min(_DEFAULT_STRICTNESS, math.sqrt(share / (1.0 - share)))
 
 
@@ -680,7 +685,7 @@ def pass_chances(
         "these": {k: [] for k in simulated.values()},
         "like_these": {k: [] for k in simulated.values() if k > 2},
     }
-    required = scenario.required_kappa(rule.min_people_kappa)
+    required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
     studies = max(min(_MAX_STUDIES, _MAX_UNITS_IN_ALL // units), 60)
     at_once = max(_UNITS_DRAWN // units, 1)
@@ -759,7 +764,7 @@ def study_precision(
     ]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
-        scenario = replace(scenario, strictness=default_strictness(scenario.latent_correlation))
+        scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
         width = half_width("kappa", pairs, scenario)
         passes = written("plan.no_chance", kappa=scenario.kappa)
         if scenario.kappa >= rule.min_people_kappa:
@@ -876,7 +881,7 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
     )
 
 
-def d_study(components: VarianceComponents, raters: int) -> Dependability:
+def d_study(found: VarianceComponents, raters: int) -> Dependability:
     """Return the dependability of the mean of `raters` raters.
 
     For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
@@ -886,9 +891,9 @@ def d_study(components: VarianceComponents, raters: int) -> Dependability:
     >>> round(one.relative, 2), round(one.absolute, 2)
     (0.71, 0.29)
     """
-    relative = components.residual / raters
-    absolute = (components.rater + components.residual) / raters
-    unit = components.unit
+    relative = found.residual / raters
+    absolute = (found.rater + found.residual) / raters
+    unit = found.unit
     return Dependability(raters, _share_of(unit, relative), _share_of(unit, absolute))
 
 

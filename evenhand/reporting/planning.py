@@ -120,9 +120,9 @@ class Assumptions:
         scenario = self._on_scale() if self.scale else self._yes_or_no()
         strictness = self.strictness
         if strictness is None:
-            strictness = scenarios.default_strictness(scenario.latent_correlation)
+            strictness = scenarios.default_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
-        if strictness < 0 or not scenario.is_strictness_possible:
+        if strictness < 0 or not scenario.is_possible_so_strict:
             agree = "correlate so highly"
             if isinstance(scenario, Scenario):
                 agree = f"agree on {scenario.agreement:.0%} of items"
@@ -325,7 +325,7 @@ def _needed_to_pass(
     rule: DecisionSettings,
 ) -> str:
     """The plan's conclusion: the number of pairs and people needed."""
-    least = scenario.required_kappa(rule.min_people_kappa)
+    least = scenario.least_kappa(rule.min_people_kappa)
     if scenario.kappa < least:
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
 
@@ -376,7 +376,7 @@ def _assumed(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
         level=level_of_look(1, rule.looks),
-        least=scenario.required_kappa(rule.min_people_kappa),
+        least=scenario.least_kappa(rule.min_people_kappa),
     )
     return f"{assumed} {meets} {written('plan.simulated')}"
 

@@ -246,7 +246,7 @@ def test_a_study_passes_where_its_verdict_does(scope, people, units, scenario):
     if is_ordered:
         labels = tuple(str(each) for each in range(scenario.low, scenario.high + 1))
         scale = Scale("r", labels, "ordinal" if len(labels) < 12 else "interval")
-        least = scenario.required_kappa(0.2)
+        least = scenario.least_kappa(0.2)
     drawn = scenario.draw(np.random.default_rng(2), (8, units), people, graders=1)
     *_, panel = panels(drawn, scenario.distance, is_ordered=is_ordered)
     shown = [_verdict(drawn[:, n], scale, scope) == "can_replace" for n in range(8)]
@@ -326,7 +326,7 @@ def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
 
 @pytest.mark.parametrize(("agreement", "prevalence"), [(0.85, 0.5), (0.9, 0.2)])
 def test_likeness_is_the_tetrachoric_correlation(agreement, prevalence):
-    likeness = Scenario(agreement, prevalence).latent_correlation
+    likeness = Scenario(agreement, prevalence).likeness
     cut = stats.norm.ppf(prevalence)
     both = stats.multivariate_normal([0, 0], [[1, likeness], [likeness, 1]]).cdf([cut, cut])
     assert 1 + 2 * both - 2 * prevalence == pytest.approx(agreement, abs=1e-4)
