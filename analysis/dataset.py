@@ -1,6 +1,6 @@
-"""Ratings with all that says what they mean: the one form in which an analysis takes them.
+"""Ratings with their units, scales, settings and facts: the input of an analysis.
 
-A study, a file or a table becomes a `Dataset` in `evenhand.reporting.load`, and nowhere else.
+`evenhand.reporting.load` makes a `Dataset` of a study, a file or a table; nothing else does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _GROUPS = ("humans", "models", "all", *BASELINES)
-"""What the results call raters that are none of the ratings'."""
+"""Names of raters in the results that are not among the ratings' raters."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +35,13 @@ class Dataset:
     """Ratings and units, with scales, settings and facts.
 
     `ratings` and `units` are the two tables of data/README.md. `scales` are by rubric, with the
-    thresholds in force; `settings` and `decision` say how to analyse and what a grader must meet;
-    `facts` is what else is known of the ratings (which versions of a rubric count, who is
-    excluded, ...); `seed` fixes all resampling.
+    active thresholds; `settings` are those of the analysis, `decision` those that a grader must
+    meet; `facts` are further facts about the ratings (versions of a rubric that count, excluded
+    raters, ...); `seed` is that of all resampling.
 
-    `name` is what messages call the ratings, `title` the study's name. `titles` and `names` are
-    those of rubrics, and of their options. `called` are display names of raters and rubrics by id.
-    `notes` say how the labels were read. A `synthetic` one holds made-up labels.
+    `name` names the ratings in messages, `title` is the study's name. `titles` are those of
+    rubrics, `names` those of their options. `called` are display names of raters and rubrics by id.
+    `notes` are sentences on how the labels were read. `synthetic` is True for made-up labels.
     """
 
     name: str
@@ -67,19 +67,19 @@ class Dataset:
         return f"Dataset({self.name!r}, {about}; rubrics: {', '.join(self.scales) or 'one'})"
 
     def changed(self, **changes: Any) -> Dataset:
-        """Return it with other settings (fields of `[analysis]` or `[decision]`), or another seed.
-        Raises InputError for a setting that does not exist or is out of range.
+        """Return the dataset with other settings (fields of `[analysis]` or `[decision]`), or
+        another seed. Raises InputError for a setting that does not exist or is out of range.
         """
         seed = changes.pop("seed", self.seed)
         settings, decision = with_changes(self.settings, self.decision, changes)
         return replace(self, settings=settings, decision=decision, seed=seed)
 
     def id_of(self, name: str) -> str:
-        """Return the id of the rater or rubric that has a display name, or that has this id."""
+        """Return the id of the rater or rubric with this display name; without one, the name."""
         return next((id_ for id_, called in self.called.items() if called == name), name)
 
     def call(self, name: str) -> str:
-        """Return the display name of an id: itself where it has none."""
+        """Return the display name of an id; the id itself if it has none."""
         scale = self.scales.get(name)
         if name not in self.called and scale and scale.part_of in self.called:
             return self.called[scale.part_of] + name.removeprefix(scale.part_of)
@@ -87,14 +87,13 @@ class Dataset:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all raters and rubrics, which may have display names."""
+        """Ids of all raters and rubrics."""
         rubrics = [name for scale in self.scales.values() for name in (scale.name, scale.part_of)]
         return list(filter(None, dict.fromkeys([*self.ratings["rater_id"].unique(), *rubrics])))
 
     def named(self) -> Dataset:
-        """Return it with display names in place of ids, wherever an analysis may name a rater or a
-        rubric: all that follows from it says them. `facts.ids` leads back. Raises InputError where
-        a name is the id of another rater or rubric.
+        """Return the dataset with display names in place of the ids of raters and rubrics;
+        `facts.ids` maps them to ids. Raises InputError if a name is the id of another one.
         """
         if not self.called:
             return self
@@ -103,55 +102,57 @@ class Dataset:
             if name != id_ and name in (*ids, *_GROUPS):
                 raise InputError(written("names.taken", id=repr(id_), name=repr(name)))
 
-        def keyed(values: Mapping[str, T]) -> dict[str, T]:
+        def named_keys(values: Mapping[str, T]) -> dict[str, T]:
             return {call(key): value for key, value in values.items()}
 
-        def table(given: pd.DataFrame) -> pd.DataFrame:
-            columns = [name for name in ("rater_id", "rubric") if name in given]
-            names = {name: {id_: call(id_) for id_ in given[name].unique()} for name in columns}
-            return given.assign(**{name: given[name].map(names[name]) for name in columns})
+        def named_table(frame: pd.DataFrame | None) -> Any:
+            if frame is None:
+                return None
+            columns = [name for name in ("rater_id", "rubric") if name in frame]
+            names = {name: {id_: call(id_) for id_ in frame[name].unique()} for name in columns}
+            return frame.assign(**{name: frame[name].map(names[name]) for name in columns})
 
-        def scale(of: Scale) -> Scale:
+        def named_scale(scale: Scale) -> Scale:
             return replace(
-                of,
-                name=call(of.name),
-                thresholds=keyed(of.thresholds),
-                tunings=keyed(of.tunings),
-                variant_of=call(of.variant_of),
-                withheld=keyed(of.withheld),
-                part_of=call(of.part_of),
+                scale,
+                name=call(scale.name),
+                thresholds=named_keys(scale.thresholds),
+                tunings=named_keys(scale.tunings),
+                variant_of=call(scale.variant_of),
+                withheld=named_keys(scale.withheld),
+                part_of=call(scale.part_of),
                 ids=facts.ids,
             )
 
-        hashes, tried = facts.rubric_hashes, facts.rewordings
+        hashes, rewordings = facts.rubric_hashes, facts.rewordings
+        trials = {name: replace(trial, of=call(trial.of)) for name, trial in rewordings.items()}
         facts = replace(
             facts,
-            raters=facts.raters if facts.raters is None else table(facts.raters),
-            usage=facts.usage if facts.usage is None else table(facts.usage),
-            attacked=facts.attacked if facts.attacked is None else table(facts.attacked),
-            rubric_hashes=None if hashes is None else keyed(hashes),
-            excluded=keyed(facts.excluded),
-            prices={(call(on), call(who)): usd for (on, who), usd in facts.prices.items()},
-            looks=keyed(facts.looks),
+            raters=named_table(facts.raters),
+            usage=named_table(facts.usage),
+            attacked=named_table(facts.attacked),
+            rubric_hashes=None if hashes is None else named_keys(hashes),
+            excluded=named_keys(facts.excluded),
+            prices={(call(r), call(g)): usd for (r, g), usd in facts.prices.items()},
+            looks=named_keys(facts.looks),
             sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
-            rewordings=keyed({of: replace(each, of=call(each.of)) for of, each in tried.items()}),
+            rewordings=named_keys(trials),
             ids={name: id_ for id_ in ids if (name := call(id_)) != id_},
         )
         reference = call(self.decision.reference)
         return replace(
             self,
-            ratings=table(self.ratings),
-            scales={call(name): scale(declared) for name, declared in self.scales.items()},
+            ratings=named_table(self.ratings),
+            scales={call(name): named_scale(scale) for name, scale in self.scales.items()},
             decision=self.decision.model_copy(update={"reference": reference}),
             facts=facts,
-            titles=keyed(self.titles),
-            names=keyed(self.names),
+            titles=named_keys(self.titles),
+            names=named_keys(self.names),
         )
 
     def counted(self, rubric: str) -> pd.DataFrame:
-        """Return the ratings of one rubric that count. Those given under another version of it and
-        those of excluded raters are left out. Raises InputError where there are several versions
-        and none was chosen.
+        """Return the ratings of one rubric without those under another version of it and those of
+        excluded raters. Raises InputError if there are several versions and none was chosen.
         """
         hashes = self.facts.rubric_hashes
         ratings = self.ratings[self.ratings["rubric"] == rubric]
@@ -166,10 +167,10 @@ class Dataset:
         pool: Executor | None = None,
         on_stage: Callable[[str], None] | None = None,
     ) -> Analysis:
-        """Analyse it (see `evenhand.analysis.analyse`; for `pool` and `on_stage`,
-        `all_rubrics.analyse_rubrics`).
+        """Return the analysis of the dataset (see `evenhand.analysis.analyse`; for `pool` and
+        `on_stage`, `all_rubrics.analyse_rubrics`).
         """
-        # Most uses need none of it.
+        # Loaded on use: most uses of a dataset need no analysis.
         from evenhand.analysis.all_rubrics import analyse_rubrics
         from evenhand.analysis.request import Request
 

@@ -1,10 +1,10 @@
 """Graders' probabilities compared with humans' shares, where many humans label each unit.
 
-Humans' labels of a unit are draws from the shares that all humans like them would give. Shares of
-few draws stray from these, so the plain distance to them is too long and their plain entropy too
-low: the distances here are corrected for it, so that a grader looks no worse for being compared
-with few humans. `counts` (units, q) are the numbers of humans who chose each category of a unit.
-The noise ceiling is how far apart two groups of as many humans are.
+Humans' labels of a unit are a sample from the labels that all humans like them would give. Shares
+in a small sample vary, so that the plain distance to them is too large, and their plain entropy too
+small: the distances here are corrected for this, so that they do not depend on the number of humans
+who labelled. `counts` (units, q) are the numbers of humans who chose each category of a unit. The
+noise ceiling is the distance between two groups of as many humans.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import RubricView, Writer
 
 MOST_PEOPLE = 1000
-"""Upper limit of the number of annotators that a grader is worth."""
+"""Upper limit of the equivalent number of annotators of a grader."""
 
 
 def disagreement(counts: Array) -> Array:
-    """Probability that two of the humans differ on a unit, (units,); two labels or more.
+    """Return the probability that two of the humans differ, (units,); two labels or more each.
 
     Unbiased for 1 - sum p^2 (Simpson 1949), which is also the expected squared distance of one
     human's label, as a certainty, from the shares p.
@@ -41,10 +41,11 @@ def disagreement(counts: Array) -> Array:
 
 
 def squared_distance(stated: Array, counts: Array) -> Array:
-    """Squared distance (units,) of stated probabilities (units, q) from the shares p of all humans.
+    """Return the squared distance (units,) of stated probabilities (units, q) from the shares p of
+    all humans.
 
-    Unbiased, as the estimate of the probability that two humans agree is unbiased for sum p^2; it
-    may be below 0 by chance.
+    Unbiased, as the estimated probability that two humans agree is unbiased for sum p^2. It can be
+    below 0.
 
     >>> squared_distance(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])).tolist()
     [0.0]
@@ -55,53 +56,54 @@ def squared_distance(stated: Array, counts: Array) -> Array:
 
 
 def total_variation(stated: Array, counts: Array) -> Array:
-    """Total variation distance (units,) of stated probabilities from the shares of these humans."""
+    """Return the total variation distance (units,) of stated probabilities from humans' shares."""
     shares = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(0.5 * np.abs(stated - shares).sum(axis=1))
 
 
 def between_groups(counts: Array, size: Integers) -> Array:
-    """Total variation (units,) between the shares of two separate groups of humans.
+    """Return the total variation (units,) between the shares of two disjoint groups of humans.
 
-    Each group has `size` (units,) members; averaged over all ways to draw two such groups from the
-    humans of the unit.
-
-    Unbiased for two groups drawn from all humans. Twice the size must not exceed the humans.
+    Each group has `size` (units,) members, at most half of the humans of the unit. The mean over
+    all ways to draw two such groups is unbiased for two groups drawn from all humans.
 
     >>> between_groups(np.array([[3.0, 1.0], [2.0, 2.0]]), np.array([2, 2])).round(3).tolist()
     [0.5, 0.333]
     """
     people = np.rint(counts.sum(axis=1)).astype(np.intp)
     chosen = np.rint(counts).astype(np.intp)
-    out = np.zeros(len(counts))
+    distance = np.zeros(len(counts))
     for n, m in np.unique(np.stack([people, size]), axis=1).T.tolist():
         rows = (people == n) & (size == m)
-        out[rows] = 0.5 * _apart(n, m)[chosen[rows]].sum(axis=1)
-    return out
+        distance[rows] = 0.5 * _expected_distance(n, m)[chosen[rows]].sum(axis=1)
+    return distance
 
 
 @lru_cache(maxsize=512)
-def _apart(n: int, m: int) -> Array:
-    """Expected distance of one category's shares in two groups of m of n, by those who chose it."""
-    both, first = np.arange(2 * m + 1), np.arange(m + 1)
-    gap = np.abs(2 * first - both[:, None]) / m
-    in_both = (_hypergeometric(2 * m, both, m, first) * gap).sum(axis=1)
-    return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, both) @ in_both)
+def _expected_distance(n: int, m: int) -> Array:
+    """Return the expected distance between one category's shares in two groups of m of n humans, by
+    the number of humans who chose it, (n + 1,).
+    """
+    n_both, n_first = np.arange(2 * m + 1), np.arange(m + 1)
+    gap = np.abs(2 * n_first - n_both[:, None]) / m
+    in_both = (_hypergeometric(2 * m, n_both, m, n_first) * gap).sum(axis=1)
+    return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, n_both) @ in_both)
 
 
-def _hypergeometric(n: int, good: Codes, drawn: int, among: Codes) -> Array:
-    """Probability of `among` (k,) in `drawn` of n of which so many are `good` (j,): (j, k)."""
-    of = good[:, None]
-    ways = _log_choose(of, among) + _log_choose(n - of, drawn - among)
-    return np.asarray(np.exp(ways - _log_choose(np.array(n), np.array(drawn))))
+def _hypergeometric(n: int, good: Codes, drawn: int, found: Codes) -> Array:
+    """Return the probability, (j, k), of `found` (k,) among `drawn` of n with `good` (j,) good."""
+    n_good = good[:, None]
+    log_ways = _log_choose(n_good, found) + _log_choose(n - n_good, drawn - found)
+    return np.asarray(np.exp(log_ways - _log_choose(np.array(n), np.array(drawn))))
 
 
 def _log_choose(n: Codes, k: Codes) -> Array:
+    """Return the logarithm of the binomial coefficient, -inf where k is not from 0 to n."""
     from scipy.special import gammaln
 
     possible = (k >= 0) & (k <= n)
-    inside = np.where(possible, k, 0)
-    ways = gammaln(n + 1.0) - gammaln(inside + 1.0) - gammaln(n - inside + 1.0)
+    valid_k = np.where(possible, k, 0)
+    ways = gammaln(n + 1.0) - gammaln(valid_k + 1.0) - gammaln(n - valid_k + 1.0)
     return np.where(possible, ways, -np.inf)
 
 
@@ -111,22 +113,21 @@ def group_sizes(counts: Array) -> tuple[Codes, Codes]:
     return half, np.maximum(1, half // 2)
 
 
-def reach(counts: Array) -> Array:
-    """Distance from half to all of the humans, in steps from a quarter to half, (units,)."""
+def steps_to_all(counts: Array) -> Array:
+    """Return the number of humans above half of them, as multiples of half minus a quarter."""
     half, quarter = group_sizes(counts)
     return np.asarray((counts.sum(axis=1) - half) / (half - quarter))
 
 
 def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Array:
-    """Extrapolate the mean total variation between two groups as large as the whole group.
+    """Return the mean total variation between two groups as large as the whole group, extrapolated.
 
-    `quarter` and `half` are the means for a quarter and for half of the humans, `steps` the mean
-    `reach`; all of one shape.
+    `quarter` and `half` are the means for a quarter and for half of the humans, `steps` is the mean
+    of `steps_to_all`; all of one shape.
 
-    Halves of the humans are further apart than whole groups: by sqrt(2) where they are many, by
-    less where few choose a category. The mean is close to a / sqrt(n + b), so 1 / mean^2 is
-    extrapolated in a straight line: off by 2% for 5 humans and usual shares, where sqrt(2) is off
-    by 12%.
+    Halves of the humans are further apart than whole groups: by a factor of sqrt(2) where they are
+    many, by less where few choose a category. The mean is close to a / sqrt(n + b), so 1 / mean^2
+    is extrapolated linearly: off by 2% for 5 humans and usual shares, where sqrt(2) is off by 12%.
 
     >>> between_whole_groups(np.array(0.2), np.array(0.2 / 2**0.5), np.array(2.0)).round(6).item()
     0.1
@@ -136,25 +137,25 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
     return np.where(half > 0, whole, 0.0 * half)
 
 
-def worth_people(distance: Array, one_person: Array) -> Array:
-    """Equivalent number of annotators of a grader, (rows,): their shares are as close to all
-    humans'.
+def equivalent_people(distance: Array, one_person: Array) -> Array:
+    """Return the number of annotators whose shares are as close to all humans' as a grader's,
+    (rows,).
 
-    Shares of n humans are one human's squared distance / n away. `MOST_PEOPLE` where it is more, or
-    the distance is 0 or below by chance; NaN where humans never differ.
+    The squared distance of n humans' shares is that of `one_person` / n. The number is at most
+    `MOST_PEOPLE`, also where the distance is 0 or less; NaN where humans never differ.
 
-    >>> worth_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
+    >>> equivalent_people(np.array([0.1, -0.01, 0.1]), np.array([0.4, 0.4, 0.0])).tolist()
     [4.0, 1000.0, nan]
     """
-    near = distance * MOST_PEOPLE <= one_person
-    worth = np.where(near, float(MOST_PEOPLE), ratio(one_person, distance))
-    return np.where(one_person > 0, worth, np.nan)
+    is_close = distance * MOST_PEOPLE <= one_person
+    equivalent = np.where(is_close, float(MOST_PEOPLE), ratio(one_person, distance))
+    return np.where(one_person > 0, equivalent, np.nan)
 
 
 MIN_PEOPLE = 5
-"""Humans who must label a unit: halves of fewer are not groups."""
+"""Fewest humans who label a unit that counts: fewer cannot be halved into groups."""
 MIN_UNITS = 30
-"""Units that must have `MIN_PEOPLE` human labels."""
+"""Fewest units with `MIN_PEOPLE` human labels."""
 
 
 @dataclass(frozen=True)
@@ -162,53 +163,52 @@ class People:
     """Humans' labels: `counts` (units, q), valid where `enough` humans labelled, (units,)."""
 
     counts: Array
-    enough: Mask
+    is_enough: Mask
 
     @classmethod
     def of(cls, coded: Coded, members: Sequence[int]) -> People:
-        """Count the labels of some humans. Units that too few of them labelled have meaningless
-        counts: one label of each category, often enough that any statistic is defined.
+        """Return the counts of these humans' labels. Units with too few labels get `MIN_PEOPLE` of
+        each category instead, so that every statistic is defined; they must not be used.
         """
         counts = label_counts(coded, members)
-        enough = counts.sum(axis=1) >= MIN_PEOPLE
-        return cls(np.where(enough[:, None], counts, float(MIN_PEOPLE)), enough)
+        is_enough = counts.sum(axis=1) >= MIN_PEOPLE
+        return cls(np.where(is_enough[:, None], counts, float(MIN_PEOPLE)), is_enough)
 
     @cached_property
     def one_person(self) -> Array:
-        """Squared distance of one human from all, (units,)."""
+        """Squared distance of one human's label from all humans' shares, (units,)."""
         return disagreement(self.counts)
 
     @cached_property
     def groups(self) -> Array:
-        """Components of the distance between two groups, (units, 3). The total variation of a
-        quarter and of half of the humans, and the steps from there to all.
+        """Features of each unit, (units, 3): the total variation between two groups of a quarter,
+        and of half, of the humans, and `steps_to_all`.
         """
         half, quarter = group_sizes(self.counts)
-        apart = (between_groups(self.counts, size) for size in (quarter, half))
-        return np.column_stack([*apart, reach(self.counts)])
+        distances = (between_groups(self.counts, size) for size in (quarter, half))
+        return np.column_stack([*distances, steps_to_all(self.counts)])
 
 
 @dataclass(frozen=True)
 class Stated:
-    """Probabilities of the categories stated by a grader.
-
-    `shares` (units, q) are probabilities, NaN where there are none. `certain` (units,) marks units
-    where a label is used as the probabilities; `method` is the source of the probabilities.
+    """Probabilities of the categories stated by a grader: `shares` (units, q), NaN where it gave
+    neither these nor a label. `is_label` (units,) is True where its label, with probability 1, is
+    used instead; `method` is the source of the probabilities.
     """
 
     name: str
     shares: Array
-    certain: Mask
+    is_label: Mask
     method: Note = ""
 
     @property
-    def known(self) -> Mask:
-        """True where it gives probabilities or a label, (units,)."""
+    def has_shares(self) -> Mask:
+        """True for units with probabilities or a label, (units,)."""
         return ~np.isnan(self.shares[:, 0])
 
 
 def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
-    """Return a grader's probabilities of the categories; without any, its label is a certainty."""
+    """Return a grader's probabilities of the categories; its label has 1 where it gave none."""
     code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
     label = np.where(code[:, None] >= 0, np.eye(coded.q)[code], np.nan)
     shares, affirmative = np.full(label.shape, np.nan), labels.scale.affirmative_codes
@@ -217,17 +217,17 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     elif coded.q == 2 and len(affirmative) == 1:
         first = positive if affirmative[0] == 0 else 1.0 - positive
         shares = np.hstack([first, 1.0 - first])
-    given = None if coded.is_binary else labels.distributions.get(grader)
-    if given is not None:
-        total = given.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, given / np.where(total > 0, total, 1.0), shares)
-    certain = np.isnan(shares[:, 0]) & (code >= 0)
-    shares = np.where(certain[:, None], label, shares)
-    return Stated(labels.raters[grader], shares, certain, labels.methods[grader])
+    stated = None if coded.is_binary else labels.distributions.get(grader)
+    if stated is not None:
+        total = stated.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)
+    is_label = np.isnan(shares[:, 0]) & (code >= 0)
+    shares = np.where(is_label[:, None], label, shares)
+    return Stated(labels.raters[grader], shares, is_label, labels.methods[grader])
 
 
 TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
-SQUARED, WORTH = "squared_distance", "people_worth"
+SQUARED, EQUIVALENT = "squared_distance", "people_worth"
 HALVES = "halves"
 
 
@@ -240,25 +240,26 @@ def add_distribution_rows(view: RubricView) -> None:
     """
     coded, humans = view.coded, view.coded.members("human")
     everybody = People.of(coded, humans)
-    if view.count(everybody.enough)[0] < MIN_UNITS:
+    if view.count(everybody.is_enough)[0] < MIN_UNITS:
         return
     _add_people_rows(view, everybody)
     for grader in view.labels.models:
         others = coded.people_beside(grader)
         people = everybody if others == humans else People.of(coded, others)
-        _add_rows(view, people, stated_by(view.labels, coded, grader))
-    labelled = everybody.counts * everybody.enough[:, None]
+        _add_rater_rows(view, people, stated_by(view.labels, coded, grader))
+    labelled = everybody.counts * everybody.is_enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
     constant = np.eye(len(shares))[int(shares.argmax())]
     for name, stated, is_hard in zip(BASELINES, (constant, shares), (True, False), strict=True):
-        tiled = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_hard)
-        _add_rows(view, everybody, Stated(name, *tiled))
+        fields = np.tile(stated, (len(labelled), 1)), np.full(len(labelled), is_hard)
+        _add_rater_rows(view, everybody, Stated(name, *fields))
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
-    """Add rows of humans: the ceiling for graders."""
-    units = people.enough
-    quarter, half, steps, one_person = _means(out, units, [*people.groups.T, people.one_person])
+    """Add the rows of humans, the ceiling for graders."""
+    units = people.is_enough
+    features = [*people.groups.T, people.one_person]
+    quarter, half, steps, one_person = _mean_values(out, units, features)
     add = partial(out.add, units=out.count(units), a="humans")
     whole = between_whole_groups(quarter, half, steps)
     add(TOTAL_VARIATION, whole, note="another group of as many annotators; carried on from halves")
@@ -266,31 +267,31 @@ def _add_people_rows(out: Writer, people: People) -> None:
     add(SQUARED, one_person, note="one annotator's label")
 
 
-def _means(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[Array]:
-    """Return means over some units, (units,), of features (units,): (rows,) each, by one product
-    with the resamples' weights, which is the most expensive step.
+def _mean_values(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[Array]:
+    """Return the mean of each feature (units,) over the masked units, (rows,) each. All are in one
+    product with the resamples' weights, which is the slowest step.
     """
     sums = out.sums(*(np.where(units, feature, 0.0) for feature in features), units.astype(float))
     *totals, count = sums.T
     return [ratio(total, count) for total in totals]
 
 
-def _add_rows(out: Writer, people: People, stated: Stated) -> None:
+def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     """Add rows of a grader or baseline, compared with humans."""
-    counts, both = people.counts, people.enough & stated.known
-    distances = [of(stated.shares, counts) for of in (total_variation, squared_distance)]
-    means = _means(out, both, [*distances, *people.groups.T, people.one_person])
-    apart, squared, quarter, half, steps, one_person = means
-    add = partial(out.add, units=out.count(both), a="humans", b=stated.name)
-    units, certain = out.count(both)[0], out.count(both & stated.certain)[0]
+    counts, compared = people.counts, people.is_enough & stated.has_shares
+    distances = [measure(stated.shares, counts) for measure in (total_variation, squared_distance)]
+    means = _mean_values(out, compared, [*distances, *people.groups.T, people.one_person])
+    distance, squared, quarter, half, steps, one_person = means
+    add = partial(out.add, units=out.count(compared), a="humans", b=stated.name)
+    units, n_labels = out.count(compared)[0], out.count(compared & stated.is_label)[0]
     note: Note = stated.method
-    if certain and stated.name not in BASELINES:
-        hard = Remark("hard_labels") if certain == units else ""
-        note = join_notes(note, hard or f"hard labels taken as certain on {certain} items")
-    worth = worth_people(squared, one_person)
-    capped = Remark("people_or_more", (MOST_PEOPLE,)) if worth[0] >= MOST_PEOPLE else ""
-    excess = apart - between_whole_groups(quarter, half, steps)
-    for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
+    if n_labels and stated.name not in BASELINES:
+        hard = Remark("hard_labels") if n_labels == units else ""
+        note = join_notes(note, hard or f"hard labels taken as certain on {n_labels} items")
+    equivalent = equivalent_people(squared, one_person)
+    at_limit = Remark("people_or_more", (MOST_PEOPLE,)) if equivalent[0] >= MOST_PEOPLE else ""
+    excess = distance - between_whole_groups(quarter, half, steps)
+    for statistic, values in ((TOTAL_VARIATION, distance), (EXCESS, excess), (SQUARED, squared)):
         add(statistic, values, note=note, reason="no_pairable_units")
-    unclear = "no_variation" if units else "no_pairable_units"
-    add(WORTH, worth, note=join_notes(note, capped), reason=unclear)
+    reason = "no_variation" if units else "no_pairable_units"
+    add(EQUIVALENT, equivalent, note=join_notes(note, at_limit), reason=reason)

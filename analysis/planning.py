@@ -1,13 +1,13 @@
-"""Precision of a study of a given size, and the probability that a grader as good as a human
-passes, before annotators are paid.
+"""Plan a study before annotators are paid: the precision of a study of a given size, and the
+probability that a grader as good as a human passes.
 
-Where a formula holds it is used (two raters, a binary label, independent units); the rest is
-simulated: studies of binary labels or of labels on a scale, in which raters' perceptions of a
+Formulas are used where they hold (two raters, a binary label, independent units). Everything else
+is simulated: studies of binary labels or of labels on a scale, in which raters' perceptions of a
 unit are correlated, and humans may differ in strictness.
 
-To find who passes, each simulated study is judged by the bounds that verdicts use
-(`analysis.bootstrap.bounds`), at the level of the first look: for these humans, and for humans
-like them, where differences between humans count as chance too.
+Each simulated study is judged by the bounds that verdicts use (`analysis.bootstrap.bounds`), at the
+level of the first interim analysis: for these humans, and for humans like them, where differences
+between humans count as sampling error too.
 
 *G-study and D-study* show the sources of disagreement, and the gain from more raters: units crossed
 with raters, one label each (Brennan 2001, chapters 2 and 3). The G-study splits the variance of the
@@ -27,11 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri, owens_t
 
-from evenhand.analysis.agreement.coefficients import (
-    agreement_weights,
-    kappa_on_scale,
-    unseen_labels,
-)
+from evenhand.analysis.agreement import coefficients
 from evenhand.analysis.bootstrap import bounds
 from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.labels.matrix import LabelMatrix, complete_block
@@ -48,7 +44,7 @@ from evenhand.texts import written
 
 @dataclass(frozen=True)
 class KappaTest:
-    """A test of kappa against `null`, to succeed with `power` where it is `true`."""
+    """Test of the null hypothesis kappa = `null`, which has this `power` if kappa is `true`."""
 
     true: float
     null: float
@@ -66,13 +62,13 @@ class KappaTest:
 
     @property
     def quantiles(self) -> tuple[float, float]:
-        """Standard normal quantiles of the error of the first kind and of the power."""
+        """Standard normal quantiles of 1 minus the type I error rate, and of the power."""
         tail = self.alpha / 2 if self.two_sided else self.alpha
         return float(ndtri(1 - tail)), float(ndtri(self.power))
 
 
 def cantor(test: KappaTest, first: float, second: float) -> int:
-    """Return the units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
+    """Return the number of units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
 
     `first` and `second` are the two raters' shares of affirmative verdicts.
 
@@ -86,9 +82,8 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
 
 
 def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
-    """Return the units for a test of the intraclass kappa (Donner & Eliasziw 1992, eq. 8).
-
-    It is their goodness-of-fit test.
+    """Return the number of units for the goodness-of-fit test of the intraclass kappa (Donner &
+    Eliasziw 1992, equation 8).
 
     >>> donner_eliasziw(KappaTest(0.6, 0.4), 0.3)
     191
@@ -109,7 +104,7 @@ def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
 
 
 def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
-    """Cell probabilities (2, 2) of two raters who are affirmative equally often.
+    """Return the cell probabilities (2, 2) of two raters who are affirmative equally often.
 
     >>> two_rater_table(0.85, 0.5).round(3).tolist()
     [[0.425, 0.075], [0.075, 0.425]]
@@ -119,8 +114,8 @@ def two_rater_table(agreement: float, prevalence: float) -> np.ndarray:
 
 
 def kappa_half_width(units: float, agreement: float, prevalence: float) -> float:
-    """Half the 95% interval of Cohen's kappa of two raters; NaN where the agreement is impossible.
-    Uses the large-sample variance of Fleiss, Cohen & Everitt (1969), equation 13.
+    """Return half the 95% interval of Cohen's kappa of two raters; NaN if the agreement is
+    impossible. Uses the large-sample variance of Fleiss, Cohen & Everitt (1969), equation 13.
 
     >>> round(kappa_half_width(250, 0.85, 0.5), 3)
     0.089
@@ -144,28 +139,27 @@ def _kappa_variance(first: float, second: float, kappa: float) -> float:
             f"kappa {kappa:g} is out of reach for raters with {first:g} and {second:g} affirmative"
         )
     rows, columns = np.array([first, 1 - first]), np.array([second, 1 - second])
-    diagonal = sum(
-        cells[i, i] * ((1 - pe) - (rows[i] + columns[i]) * (1 - po)) ** 2 for i in range(2)
-    )
-    off = (1 - po) ** 2 * sum(
-        cells[i, j] * (columns[i] + rows[j]) ** 2 for i, j in ((0, 1), (1, 0))
-    )
-    return float((diagonal + off - (po * pe - 2 * pe + po) ** 2) / (1 - pe) ** 4)
+    influence = (1 - pe) * np.eye(2) - (1 - po) * (columns[:, None] + rows)
+    return float(((cells * influence**2).sum() - (po * pe - 2 * pe + po) ** 2) / (1 - pe) ** 4)
 
 
-_STRICTNESS, _MOST_STRICT = 0.25, 0.6
-_SPREAD, _MOST_POINTS = 0.25, 21
+_DEFAULT_STRICTNESS, _MAX_STRICTNESS_SHARE = 0.25, 0.6
+"""Standard deviation of humans' cuts, and its largest share of humans' disagreement."""
+_PERCEIVED_SD, _MAX_POINTS = 0.25, 21
+"""Standard deviation of what raters perceive, as a share of the scale; simulated points."""
 _GRID = np.linspace(-6.0, 6.0, 401)
 """Latent qualities to integrate over."""
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
+"""Studies simulated for a half-width, and the most units in all of them."""
 _MAX_UNITS = 100_000
+"""Most units that `units_needed` tries."""
 STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
 
 class _Raters(ABC):
-    """Raters who see a unit's latent quality, a normal variable, with an error, and label it by
-    cuts: at one they say yes or no, at more they choose a point of a scale.
+    """Raters who perceive a unit's latent quality, a normal variable, with a normal error, and
+    label it by cuts: one cut for yes or no, several for the points of a scale.
     """
 
     strictness: float
@@ -183,60 +177,60 @@ class _Raters(ABC):
 
     @property
     def distance(self) -> Array:
-        """Distances of labels (q, q) in the kappa that verdicts use, from 0 to 1."""
+        """Distances between labels (q, q) in the kappa that verdicts use, from 0 to 1."""
         kind = "linear" if self.is_ordered else "identity"
-        return 1.0 - agreement_weights(len(self.cuts) + 1, kind)
+        return 1.0 - coefficients.agreement_weights(len(self.cuts) + 1, kind)
 
     @property
     def is_possible_so_strict(self) -> bool:
-        """True if humans who differ this much in strictness can agree as assumed."""
-        return self.likeness + _own_share(self.strictness) < 1
+        """True if humans can agree as assumed and differ this much in strictness."""
+        return self.likeness + _strict_share(self.strictness) < 1
 
     def least_kappa(self, floor: float) -> float:
-        """Return the kappa that humans must reach where a rule has this floor for yes/no labels."""
-        return kappa_on_scale(floor) if self.is_ordered else floor
+        """Return the kappa that humans must reach by a rule with this floor for yes/no labels."""
+        return coefficients.kappa_on_scale(floor) if self.is_ordered else floor
 
     def draw(
         self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
     ) -> Codes:
-        """Draw codes of labels (raters, studies, units) of humans and then of graders. A part of
-        the humans' errors is their strictness, drawn independently in every study. Graders see as
-        much as humans, and are of average strictness: as good as a human.
+        """Draw codes of labels (raters, studies, units), of humans and then of graders, for a
+        `shape` of (studies, units). Humans' strictness, a part of their errors, is drawn in every
+        study. Graders perceive as much as humans, with average strictness: as good as a human.
         """
         raters = people + graders
-        strict = np.array([_own_share(self.strictness)] * people + [0.0] * graders)[:, None]
-        error = np.sqrt(1.0 - self.likeness - strict)[..., None]
-        seen = math.sqrt(self.likeness) * rng.standard_normal(shape)
-        shift = np.sqrt(strict) * rng.standard_normal((raters, shape[0]))
+        strictness = np.repeat([_strict_share(self.strictness), 0.0], [people, graders])[:, None]
+        error = np.sqrt(1.0 - self.likeness - strictness)[..., None]
+        perceived = math.sqrt(self.likeness) * rng.standard_normal(shape)
+        shift = np.sqrt(strictness) * rng.standard_normal((raters, shape[0]))
         noise = error * rng.standard_normal((raters, *shape))
-        codes: Codes = np.searchsorted(self.cuts, seen + noise - shift[..., None])
+        codes: Codes = np.searchsorted(self.cuts, perceived + noise - shift[..., None])
         return codes
 
     def errorless_units(self, margin: float, level: float) -> int:
-        """About how many units even a grader without an error needs to pass almost surely.
+        """Return the approximate number of units with which an errorless grader, which gives the
+        median of humans' labels, almost surely passes.
 
-        With n units an error in as many as -ln(level) / n of them goes unseen. One over the whole
-        scale takes from kappa the largest distance over the one expected by chance, and the
-        grader's lead over humans and the `margin` make up for it. A grader without an error gives
-        the median of what humans would say. In simulation it passes with this many units in .93 to
-        1 of studies, with two fifths of them in less than half.
+        With n units, errors in a share of up to -ln(level) / n go unseen. One over the whole scale
+        lowers kappa by 1 over the distance expected by chance, for which the `margin` and the
+        grader's lead over humans must make up. In simulations the grader passes in .93 to 1 of
+        studies with this number of units, and in less than half with two fifths of it.
         """
-        joint, best, shares = self._tables(self.likeness)
+        joint, with_errorless, shares = self._tables(self.likeness)
         chance = float(shares @ self.distance @ shares)
-        lead = float(((joint - best) * self.distance).sum()) / chance
+        lead = float(((joint - with_errorless) * self.distance).sum()) / chance
         return math.ceil(-math.log(level) / chance / (margin + lead))
 
     def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
-        """Joint probabilities of two raters (q, q), of a human and a grader without error, and the
-        shares of labels (q,), where two humans' latent variables have this correlation.
+        """Return the joint probabilities (q, q) of two humans' labels, those of a human's and an
+        errorless grader's, and the shares of labels (q,), from humans' latent correlation.
         """
         quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
-        away = self.cuts - math.sqrt(likeness) * quality[:, None]
-        below = ndtr(away / math.sqrt(max(1.0 - likeness, 1e-6)))
-        given = np.diff(below, axis=1, prepend=0.0, append=1.0)
-        best = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]
-        weighted = given.T * weight
-        return weighted @ given, weighted @ best, weighted.sum(axis=1)
+        distance = self.cuts - math.sqrt(likeness) * quality[:, None]
+        below = ndtr(distance / math.sqrt(max(1.0 - likeness, 1e-6)))
+        by_quality = np.diff(below, axis=1, prepend=0.0, append=1.0)
+        perfect = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]
+        weighted = by_quality.T * weight
+        return weighted @ by_quality, weighted @ perfect, weighted.sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -272,7 +266,7 @@ class Scenario(_Raters):
 
     @property
     def cuts(self) -> Array:
-        """The one cut, above which a rater says yes."""
+        """The cut (1,) above which a rater says yes."""
         return np.array([ndtri(1 - self.prevalence)])
 
     @cached_property
@@ -298,7 +292,7 @@ class Scenario(_Raters):
         """Standard deviation of the humans' shares of affirmatives, by the delta method."""
         from scipy.stats import norm
 
-        return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_own_share(self.strictness)))
+        return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_strict_share(self.strictness)))
 
 
 @dataclass(frozen=True)
@@ -306,12 +300,12 @@ class ScaleScenario(_Raters):
     """Raters who label on the points from `low` to `high`; the labels of any two have this
     `correlation`, and all have this `mean`.
 
-    What a rater sees is rounded to the nearest point, or to the end of the scale where it lies
-    beyond; it has a standard deviation of a quarter of the scale. A scale of more than 21 points is
-    simulated with 21, as by raters who choose multiples of five from 0 to 100. The correlation
-    counts a stricter rater as disagreeing: it is the intraclass correlation ICC(A,1), which kappa
-    with quadratic weights and Krippendorff's alpha for numbers come close to (Fleiss & Cohen 1973).
-    The other fields are those of `Scenario`.
+    What a rater perceives has a standard deviation of a quarter of the scale and is rounded to the
+    nearest point, or to the end of the scale if it lies beyond. A scale of more than 21 points is
+    simulated with 21, as if raters chose multiples of five from 0 to 100. Differences in strictness
+    lower the correlation: it is the intraclass correlation ICC(A,1), which kappa with quadratic
+    weights and Krippendorff's alpha for numbers approximate (Fleiss & Cohen 1973). The other fields
+    are those of `Scenario`.
     """
 
     low: int
@@ -325,18 +319,18 @@ class ScaleScenario(_Raters):
 
     @cached_property
     def cuts(self) -> Array:
-        """Middles between neighbouring points, where the mean label is as assumed."""
+        """Midpoints between neighbouring points (q - 1,), moved to give the assumed mean label."""
         from scipy.optimize import brentq
 
-        points = min(self.high - self.low + 1, _MOST_POINTS)
+        points = min(self.high - self.low + 1, _MAX_POINTS)
         middles = (np.arange(1, points) - 0.5) / (points - 1)  # of a scale from 0 to 1
         mean = (self.mean - self.low) / (self.high - self.low)
 
         def surplus(centre: float) -> float:
-            return float(ndtr((centre - middles) / _SPREAD).mean()) - mean
+            return float(ndtr((centre - middles) / _PERCEIVED_SD).mean()) - mean
 
         centre = float(brentq(surplus, -5.0, 6.0))
-        return np.asarray((middles - centre) / _SPREAD)
+        return np.asarray((middles - centre) / _PERCEIVED_SD)
 
     @cached_property
     def likeness(self) -> float:
@@ -375,36 +369,38 @@ class ScaleScenario(_Raters):
         return bounds.table_sums(self._tables(self.likeness)[0][None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
-        """Half the 95% interval of two raters' kappa, by the delta method, as the large-sample
-        variance of Fleiss, Cohen & Everitt (1969) is.
+        """Return half the 95% interval of two raters' kappa, by the delta method, like the
+        large-sample variance of Fleiss, Cohen & Everitt (1969).
         """
         q, slope = len(self.cuts) + 1, bounds.kappas_of(self._sums, self.distance)[1][0]
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
-        moves = slope[0] + slope[1] * self.distance + first + second
+        influence = slope[0] + slope[1] * self.distance + first + second
         joint = self._tables(self.likeness)[0]
-        return float(Z * math.sqrt((joint * moves**2).sum() / units))
+        return float(Z * math.sqrt((joint * influence**2).sum() / units))
 
 
-def usual_strictness(likeness: float) -> float:
-    """Default spread of humans' strictness: 0.25, or three fifths of their disagreement if less.
+def default_strictness(likeness: float) -> float:
+    """Return the default spread of humans' strictness: 0.25, or less if that is more than three
+    fifths of their disagreement.
 
-    >>> usual_strictness(0.891), round(usual_strictness(Scenario(0.95, 0.5).likeness), 3)
+    >>> correlation = Scenario(0.95, 0.5).likeness
+    >>> default_strictness(0.891), round(default_strictness(correlation), 3)
     (0.25, 0.086)
     """
-    most = _MOST_STRICT * (1.0 - likeness)
-    return min(_STRICTNESS, math.sqrt(most / (1.0 - most)))
+    share = _MAX_STRICTNESS_SHARE * (1.0 - likeness)
+    return min(_DEFAULT_STRICTNESS, math.sqrt(share / (1.0 - share)))
 
 
 def half_width(
     statistic: str, units: float, scenario: Scenario | ScaleScenario, *, seed: int = 1
 ) -> float:
-    """Half the 95% interval of a statistic on `units` independent units; NaN where undefined.
+    """Return half the 95% interval of a statistic on `units` independent units; NaN where
+    undefined.
 
-    `kappa` is that of two raters and `rate` a share of affirmatives, by formula;
-    `alpha` is Krippendorff's of all humans and `threshold` the cut of a probability grader at which
-    its kappa with humans is highest, by simulation. Agreement rests on the overlapping units only.
-    On a scale there is only `kappa`, with linear weights. All are for these humans, whose
-    strictness does not count as chance.
+    By formula: `kappa` is that of two raters, `rate` a share of affirmatives. By simulation:
+    `alpha` is Krippendorff's of all humans, `threshold` the cut of a grader's probabilities with
+    the highest kappa with humans. Agreement is computed on the overlapping units only. A scale has
+    only `kappa`, with linear weights. All are for these humans: strictness does not vary.
 
     >>> round(half_width("kappa", 250, Scenario(0.85, 0.5)), 3)
     0.089
@@ -419,8 +415,8 @@ def half_width(
     if statistic == "kappa":
         return kappa_half_width(shared, scenario.agreement, scenario.prevalence)
     simulated = {"alpha": _alpha_half_width, "threshold": _threshold_half_width}
-    alike = replace(scenario, strictness=0.0)
-    return simulated[statistic](max(round(shared), 2), alike, seed)
+    equally_strict = replace(scenario, strictness=0.0)
+    return simulated[statistic](max(round(shared), 2), equally_strict, seed)
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
@@ -441,27 +437,28 @@ def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenari
     return high
 
 
-def design_effect(per_cluster: float, likeness: float) -> float:
-    """Factor on the number of units that a clustered sample needs (Kish 1965, section 5.4).
-    `likeness` is the intraclass correlation within clusters of the values that are averaged.
+def design_effect(per_cluster: float, correlation: float) -> float:
+    """Return the factor on the number of units that a clustered sample needs (Kish 1965, section
+    5.4). `correlation` is the intraclass correlation, within clusters, of the averaged values.
 
     >>> design_effect(5, 0.25)
     2.0
     """
-    return 1.0 + (per_cluster - 1.0) * likeness
+    return 1.0 + (per_cluster - 1.0) * correlation
 
 
-def _own_share(strictness: float) -> float:
-    """Share of the variance of raters' latent variable that is due to their own strictness."""
+def _strict_share(strictness: float) -> float:
+    """Return the share of the variance of raters' latent variable that strictness has."""
     return strictness**2 / (1.0 + strictness**2)
 
 
 def _studies(units: int) -> int:
+    """Return the number of studies to simulate for a half-width."""
     return max(200, min(_STUDIES, _MAX_DRAWS // max(units, 1)))
 
 
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Half-width from the spread of nominal alpha over studies in which all label every unit."""
+    """Return half the 95% interval of alpha, by simulation; every human labels every unit."""
     rng = np.random.default_rng(seed)
     m = max(scenario.humans, 2)
     yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
@@ -473,144 +470,145 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Half-width from the middle 95% of the best cuts over simulated studies. The grader is as good
-    as a human at 0.5 and gives a normal score's probability; the reference is the majority of
-    humans. The spread of best cuts falls far more slowly with n than that of means.
+    """Return half the range of the middle 95% of best thresholds over simulated studies. The grader
+    is as good as a human at 0.5 and gives the probability of a normal score; the reference is the
+    humans' majority. The spread of best thresholds falls far more slowly with n than that of means.
     """
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
-    sure = -float(ndtri(scenario.error))
+    centre = -float(ndtri(scenario.error))
     score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(
-        sure + 0.5 * rng.standard_normal((studies, units))
+        centre + 0.5 * rng.standard_normal((studies, units))
     )
-    best, n, called = [], units, np.arange(1, units + 1)
+    best_cuts, n, n_affirmed = [], units, np.arange(1, units + 1)
     for probability, affirmed in zip(ndtr(score), reference, strict=True):
         order, positives = np.argsort(-probability), int(affirmed.sum())
-        if positives not in (0, n):  # where kappa with the reference is highest
+        if positives not in (0, n):  # the threshold with the highest kappa with the reference
             hits = np.cumsum(affirmed[order])
-            observed = (hits + (n - positives) - (called - hits)) / n
-            expected = (called * positives + (n - called) * (n - positives)) / n**2
+            observed = (hits + (n - positives) - (n_affirmed - hits)) / n
+            expected = (n_affirmed * positives + (n - n_affirmed) * (n - positives)) / n**2
             kappa = (observed - expected) / (1 - expected)
-            best.append(float(probability[order][int(np.argmax(kappa))]))
-    low, high = np.quantile(best, [0.025, 0.975]) if best else (math.nan, math.nan)
+            best_cuts.append(float(probability[order][int(np.argmax(kappa))]))
+    low, high = np.quantile(best_cuts, [0.025, 0.975]) if best_cuts else (math.nan, math.nan)
     return float(high - low) / 2
 
 
 _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
-_JUDGED, _MOST_JUDGED, _AT_ONCE, _FIT = 300, 300_000, 100_000, 20_000
+_MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
+"""Simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
 _ROUGH = 200.0
-"""Over the number of units: the share by which the verdict's bound may differ from a linear one.
-With 400 units or more it differed by less than a tenth in simulation."""
-_MOST_PEOPLE = 10
-"""More are simulated as so many: the patterns of verdicts double with each, and the chance rises
-only a little from there."""
+"""Divided by the number of units: the share by which the verdict's bound may differ from the linear
+one. With 400 units or more it differed by less than a tenth in simulations."""
+_MAX_PEOPLE = 10
+"""Most humans that are simulated: the number of patterns of verdicts doubles with each, and the
+probability of a pass rises little beyond."""
 Chances = Mapping[Scope, Mapping[int, float]]
-"""By scope and number of people."""
+"""Probability of a pass, by scope and number of humans."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Some humans and the grader, in simulated studies.
+    """A number of humans and the grader, in simulated studies.
 
-    `codes` (raters, studies, units) are their labels, the grader's last, with these `distance`s
-    (q, q). `grader` (humans, studies) and `among` (humans, humans, studies; 0 on the diagonal) are
-    kappas; `grader_moves` and `people_moves` (studies, units) the units' influence on their means.
+    `codes` (raters, studies, units) are their labels, the grader's last; `distance` (q, q) is that
+    between labels. `with_grader` (humans, studies) and `among_people` (humans, humans, studies; 0
+    on the diagonal) are kappas; `grader_influence` and `people_influence` (studies, units) are the
+    units' influence on the mean kappas.
     """
 
     codes: Codes
     distance: Array
     is_ordered: bool
-    grader: Array
-    among: Array
-    grader_moves: Array
-    people_moves: Array
+    with_grader: Array
+    among_people: Array
+    grader_influence: Array
+    people_influence: Array
 
-    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, least: float) -> Mask:
-        """Return a mask (studies,) of the studies in which the grader meets the rule, where `least`
-        is the kappa that humans must reach. That it beats the baselines follows, as it is close to
-        humans who agree.
+    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
+        """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
+        must be at least `required`; a grader close to humans who agree beats baselines anyway.
         """
-        (_, units), people = self.grader_moves.shape, len(self.grader)
+        (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
-        human_kappa = self.among.sum(axis=(0, 1)) / (people * (people - 1))
+        human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
         share = np.full(len(human_kappa), rule.margin_share)
         if not rule.margin_share:
             share = np.where(margin > MOST_OF_PEOPLE * human_kappa, MOST_OF_PEOPLE, 0.0)
         allowed = np.where(share > 0, share * human_kappa, margin)
-        difference = self.grader.mean(axis=0) - human_kappa
-        of_people = self._over_people() if scope == "like_these" else None
+        difference = self.with_grader.mean(axis=0) - human_kappa
+        variance = self._over_people() if scope == "like_these" else None
 
-        def is_near(reached: Array, some: Mask | slice = slice(None)) -> Mask:
-            if of_people is not None:
-                reached = bounds.reach_over_people(reached, of_people[some], people, units, alpha)
-            return np.asarray(difference[some] - reached > -allowed[some])
+        def is_near(distance: Array, of: Mask | slice = slice(None)) -> Mask:
+            if variance is not None:
+                distance = bounds.reach_over_people(distance, variance[of], people, units, alpha)
+            return np.asarray(difference[of] - distance > -allowed[of])
 
-        agree = human_kappa - bounds.reaches(self.people_moves.T, alpha) >= least
-        # Units in which a human chose another label than the commonest, the mean over humans.
-        given = self.codes[:-1]
-        counts = _counts(_cells(given, len(self.distance)), len(self.distance)).sum(axis=0)
-        rarer = (given != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
-        can_pass = agree & (rarer >= rule.min_rarer) & (units >= rule.min_clusters)
-        moves = self.grader_moves - (1.0 - share)[:, None] * self.people_moves
-        rough = bounds.reaches(moves.T, alpha)
-        passed = is_near(rough)
-        off = _ROUGH / units * rough
-        # The verdict's own bound, wherever it may decide otherwise: all but for speed.
-        is_open = ~(is_near(rough - off) == is_near(rough + off)) | (off >= rough) | np.isnan(rough)
-        some = is_open & can_pass
-        if some.any():
-            near = self._reached(some, human_kappa[some], share[some], moves[some], alpha)
-            passed[some] = is_near(near, some)
+        agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
+        # Items with a minority label: the mean over humans of labels other than the commonest.
+        labels = self.codes[:-1]
+        counts = _counts(_cells(labels, len(self.distance)), len(self.distance)).sum(axis=0)
+        minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
+        can_pass = agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
+        influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
+        linear = bounds.reaches(influence.T, alpha)
+        passed = is_near(linear)
+        error = _ROUGH / units * linear
+        # For speed, the verdict's own bound is computed only where it may decide otherwise.
+        is_open = is_near(linear - error) != is_near(linear + error)
+        chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
+        if chosen.any():
+            sample = human_kappa[chosen], share[chosen], influence[chosen]
+            passed[chosen] = is_near(self._bound_distance(chosen, *sample, alpha), chosen)
         return np.asarray(passed & can_pass)
 
-    def _reached(
-        self, some: Mask, human_kappa: Array, share: Array, moves: Array, alpha: float
+    def _bound_distance(
+        self, chosen: Mask, human_kappa: Array, share: Array, influence: Array, alpha: float
     ) -> Array:
-        """Distance of the lower bound of `some` studies below its estimate (studies,): the
-        verdict's own. `moves` (studies, units) are the units' influence on it.
+        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
+        `chosen` studies. `influence` (studies, units) is that of units on the estimate.
         """
-        codes, people_moves = self.codes[:, some], self.people_moves[some]
-        (studies, units), q = moves.shape, len(self.distance)
+        codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
+        (studies, units), q = influence.shape, len(self.distance)
         people = codes[:-1].swapaxes(0, 1)
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
         step = max(round((q - 1) / 10), 1)
-        unseen = unseen_labels(counts, ordered=self.is_ordered, step=step)
+        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
         grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
-        kinds = grader.shape[1]
-        base = np.ones((kinds, units))
-        base[1:] = bounds.PSEUDO / (units * (kinds - 1))
-        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_moves)
+        copies = grader.shape[1]
+        base = np.ones((copies, units))
+        base[1:] = bounds.PSEUDO / (units * (copies - 1))
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_influence)
         grader = grader.reshape(studies, -1)
         weights = np.broadcast_to(base.ravel(), (studies, base.size))
-        statistic = _OfStudies(people, grader, self.distance, np.tile(linear, kinds), weights)
+        statistic = _StudyKappas(people, grader, self.distance, np.tile(linear, copies), weights)
         data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
-            spread = np.sqrt((data * influence**2).sum(axis=1))
-            stretch = np.where(spread > 1e-9, moves.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.grader[:, some].mean(axis=0) - (1.0 - share) * human_kappa
+            of_points = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
+            spread = np.sqrt((data * of_points**2).sum(axis=1))
+            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
+        estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
         sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))
         return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
 
     def _over_people(self) -> Array:
-        """Jackknife variance of the difference over humans (studies,)."""
-        k = len(self.grader)
-        left = (self.grader.sum(axis=0) - self.grader) / (k - 1)
-        both = self.among.sum(axis=(0, 1)) - 2.0 * self.among.sum(axis=0)
-        without = left - both / ((k - 1) * (k - 2))
-        return np.asarray((k - 1) / k * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+        """Return the jackknife variance of the difference over humans, (studies,)."""
+        k = len(self.with_grader)
+        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)
+        among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
+        differences = with_grader - among_people / ((k - 1) * (k - 2))
+        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
 
 
 @dataclass(frozen=True)
-class _OfStudies:
-    """A statistic like `analysis.bootstrap.bounds.Kappas` of many studies, each on its own units:
-    labels of `people` (studies, people, units) and of the grader (studies, points), for whom the
-    units stand several times, as labelled and with other labels. `linear` and `base` are
-    (studies, points).
+class _StudyKappas:
+    """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
+    units: labels of `people` (studies, people, units) and of the grader (studies, points). Points
+    are several copies of the units: with the grader's labels, and with labels that it did not give.
+    `linear` and `base` are (studies, points).
     """
 
     people: Codes
@@ -620,46 +618,46 @@ class _OfStudies:
     base: Array
 
     @cached_property
-    def _apart(self) -> Array:
-        """Distances of the grader's label from each person's, (studies, people, points)."""
-        times = self.grader.shape[1] // self.people.shape[2]
-        pairs = np.tile(self.people * len(self.distance), times) + self.grader[:, None]
+    def _distances(self) -> Array:
+        """Distance of the grader's label from each person's, (studies, people, points)."""
+        copies = self.grader.shape[1] // self.people.shape[2]
+        pairs = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
         return np.asarray(self.distance.ravel()[pairs])
 
     @cached_property
     def _cells(self) -> tuple[Codes, Codes]:
-        """Positions of the labels of people and of the grader in their margins, (.., q) flat."""
+        """Positions of people's and the grader's labels in flat counts, as of `_cells`."""
         q = len(self.distance)
         return _cells(self.people, q), _cells(self.grader, q)
 
     def at(self, weights: Array) -> tuple[Array, Array]:
         """Return the statistic (studies,) and each point's influence on it (studies, points)."""
         (studies, people, units), q = self.people.shape, len(self.distance)
-        of_people, of_grader = self._cells
-        of_units = weights.reshape(studies, -1, units).sum(axis=1)
-        of_units = np.broadcast_to(of_units[:, None], self.people.shape)
+        people_cells, grader_cells = self._cells
+        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
+        unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
         sums = np.empty((studies, people, 2 + 2 * q))
         sums[..., 0] = 1.0
-        sums[..., 1] = (self._apart @ weights[..., None])[..., 0]
-        sums[..., 2 : 2 + q] = _counts(of_people, q, of_units)
-        sums[..., 2 + q :] = _counts(of_grader, q, weights)[:, None]
+        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
+        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
+        sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
         value, slope = bounds.kappas_of(sums, self.distance)
-        of_first = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[of_people].sum(axis=1)
-        moves = slope[..., 2 + q :].sum(axis=1).ravel()[of_grader]
-        moves += (slope[:, None, :, 1] @ self._apart)[:, 0]
-        moves += np.tile(of_first, weights.shape[1] // units)
-        mean = (weights * self.linear).sum(axis=1)
-        return value + mean, moves + self.linear - mean[:, None]
+        of_people = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
+        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
+        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
+        influence += np.tile(of_people, weights.shape[1] // units)
+        linear_mean = (weights * self.linear).sum(axis=1)
+        return value + linear_mean, influence + self.linear - linear_mean[:, None]
 
 
 def _cells(codes: Codes, q: int) -> Codes:
-    """Positions of codes (..., units) in the flat counts (..., q) of each rater's labels."""
+    """Return positions of codes (..., units) in the flattened counts (..., q) of raters' labels."""
     raters = codes.shape[:-1]
     return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
 
 
 def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
-    """Count how often each label was given, (..., q), each unit by its weight (..., units)."""
+    """Return the counts of each label (..., q) from `_cells`, with units' weights (..., units)."""
     raters = cells.shape[:-1]
     flat = None if weight is None else weight.ravel()
     counts = np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float)
@@ -675,34 +673,33 @@ def pass_chances(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> Chances:
-    """Probability that a grader as good as a human passes, by scope and number of humans.
+    """Return the probability that a grader as good as a human passes, by scope (these humans, or
+    humans like them) and number of humans.
 
-    The scopes are these humans, and humans like them.
-
-    By simulated studies of `units` independent units, labelled by each number of `people`. The
-    grader errs as often as humans do on average and has their average strictness. For humans like
-    them there must be three; more than ten count as ten, which understates their chance a little.
+    Studies of `units` independent units are simulated, labelled by each number of `people`. The
+    grader errs as often as humans on average and has their average strictness. The scope of humans
+    like them needs three; more than ten count as ten, which understates the probability a little.
     """
-    simulated = {k: min(k, _MOST_PEOPLE) for k in people}
+    simulated = {k: min(k, _MAX_PEOPLE) for k in people}
     passed: dict[Scope, dict[int, list[bool]]] = {
         "these": {k: [] for k in simulated.values()},
         "like_these": {k: [] for k in simulated.values() if k > 2},
     }
-    least = scenario.least_kappa(rule.min_people_kappa)
+    required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
-    studies = max(min(_JUDGED, _MOST_JUDGED // units), 60)
-    at_once = max(_AT_ONCE // units, 1)
+    studies = max(min(_MAX_STUDIES, _MAX_UNITS_IN_ALL // units), 60)
+    at_once = max(_UNITS_DRAWN // units, 1)
     for first in range(0, studies, at_once):
         shape = min(at_once, studies - first), units
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
-        for some in np.array_split(codes, math.ceil(codes[0].size / _FIT), axis=1):
-            for panel in panels(some, scenario.distance, is_ordered=scenario.is_ordered):
+        for part in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
+            for panel in panels(part, scenario.distance, is_ordered=scenario.is_ordered):
                 for scope, by_number in passed.items():
-                    if (number := len(panel.grader)) in by_number:
-                        by_number[number] += panel.passes(scope, margin, rule, least).tolist()
+                    if (number := len(panel.with_grader)) in by_number:
+                        by_number[number] += panel.passes(scope, margin, rule, required).tolist()
     return {
-        scope: {k: float(np.mean(of[capped])) for k, capped in simulated.items() if capped in of}
-        for scope, of in passed.items()
+        scope: {k: float(np.mean(by_number[n])) for k, n in simulated.items() if n in by_number}
+        for scope, by_number in passed.items()
     }
 
 
@@ -715,17 +712,17 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """Probability that a grader as good as a human can replace one, on `units` independent units.
+    """Return the probability that a grader as good as a human passes on `units` independent units.
 
-    `rule` is the one that it is to meet, and sets the scope: these humans, or humans like them.
+    It must meet `rule`, which sets the scope: these humans, or humans like them.
     """
     chances = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
     return chances[rule.scope].get(humans, 0.0)
 
 
 def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> int | None:
-    """Return the size from which the chance reaches `power`, or None where it does not.
-    Interpolated between sizes on a logarithmic scale.
+    """Return the size from which the chance is at least `power`, interpolated between sizes on a
+    logarithmic scale; None if it is less at the last size.
 
     >>> size_for(0.8, [50, 100, 200], [0.2, 0.7, 0.9])
     142
@@ -751,13 +748,13 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Write sentences on what a study decides, for balanced and for lopsided verdicts. A pair's
-    answers by several subjects count as one unit, which is the cautious reading: they resemble one
-    another. `noun` is the name of a pair, where it is another kind of cluster.
+    """Return sentences on what a study can decide, for balanced and for unbalanced verdicts. The
+    answers of several subjects to a pair count as one unit, which is conservative, as they are
+    correlated. `noun` names a cluster that is not a pair.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
-    if pairs < 2:  # one tells nothing of others
+    if pairs < 2:
         return []
     sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
     sentences = [
@@ -767,7 +764,7 @@ def study_precision(
     ]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
-        scenario = replace(scenario, strictness=usual_strictness(scenario.likeness))
+        scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
         width = half_width("kappa", pairs, scenario)
         passes = written("plan.no_chance", kappa=scenario.kappa)
         if scenario.kappa >= rule.min_people_kappa:
@@ -780,51 +777,52 @@ def study_precision(
 
 def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
     """Yield panels of the grader with the first two humans, the first three, and so on. `codes` are
-    labels (raters, studies, units), the grader's last, with these `distance`s (q, q).
+    labels (raters, studies, units), the grader's last; `distance` (q, q) is that between labels.
     """
     _, studies, units = codes.shape
     people, grader = len(codes) - 1, codes[-1]
     with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
-    grader_moves, people_moves = np.zeros((2, studies, units))
-    for new in range(people):
-        with_grader[new], moves = _kappa(codes[new], grader, distance)
-        grader_moves += moves
-        for other in range(new):
-            among[new, other], moves = _kappa(codes[other], codes[new], distance)
-            among[other, new] = among[new, other]
-            people_moves += moves
-        k = new + 1
+    grader_influence, people_influence = np.zeros((2, studies, units))
+    for last in range(people):
+        with_grader[last], influence = _kappa_and_influence(codes[last], grader, distance)
+        grader_influence += influence
+        for other in range(last):
+            kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
+            among[last, other] = among[other, last] = kappa
+            people_influence += influence
+        k = last + 1
         if k > 1:
-            labels, moves = np.concatenate([codes[:k], codes[-1:]]), people_moves / (k * new / 2)
+            labels = np.concatenate([codes[:k], codes[-1:]])
             kappas = with_grader[:k], among[:k, :k]
-            yield Panel(labels, distance, is_ordered, *kappas, grader_moves / k, moves)
+            influences = grader_influence / k, people_influence / (k * last / 2)
+            yield Panel(labels, distance, is_ordered, *kappas, *influences)
 
 
-def _kappa(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
+def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
     """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
-    unit's influence on it (studies, units). The influence of a unit is by how much the mean kappa
-    without one unit is above that without this one, times the other units.
+    unit's influence on it (studies, units): the number of other units times the mean kappa without
+    one unit minus the kappa without this one.
     """
     n, q = first.shape[1], len(distance)
-    apart = distance.ravel()[first * q + second]
-    of_pairs = np.zeros(first.shape)
-    for one, other in ((first, second), (second, first)):
+    distances = distance.ravel()[first * q + second]
+    expected_sums = np.zeros(first.shape)
+    for rater, other in ((first, second), (second, first)):
         expected = _counts(_cells(other, q), q) @ distance
-        of_pairs += expected.ravel()[_cells(one, q)]
-    total = apart.sum(axis=1)
-    chance = of_pairs.sum(axis=1) / 2.0
+        expected_sums += expected.ravel()[_cells(rater, q)]
+    total = distances.sum(axis=1)
+    chance = expected_sums.sum(axis=1) / 2.0
     with np.errstate(invalid="ignore", divide="ignore"):
         kappa = 1.0 - n * total / chance
-        left = (n - 1) * (total[:, None] - apart) / (chance[:, None] - of_pairs + apart)
-        brings: Array = (n - 1) * (left - left.mean(axis=1, keepdims=True))
-    return kappa, brings
+        remaining_chance = chance[:, None] - expected_sums + distances
+        disagreement = (n - 1) * (total[:, None] - distances) / remaining_chance  # 1 - kappa
+        influence: Array = (n - 1) * (disagreement - disagreement.mean(axis=1, keepdims=True))
+    return kappa, influence
 
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels. A negative
-    estimate (its source adds nothing beyond chance) is set to 0, as Brennan (2001, section 3.4)
-    advises.
+    """Variance of units, of raters and of the rest, from `n_units` x `n_raters` labels. Negative
+    estimates are set to 0, as Brennan (2001, section 3.4) advises.
     """
 
     unit: float
@@ -835,7 +833,7 @@ class VarianceComponents:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """The three components as shares of their sum; NaN where nothing varies."""
+        """Shares of the three components in their sum; NaN where nothing varies."""
         total = self.unit + self.rater + self.residual
         total = total if total > 0 else math.nan
         return (self.unit / total, self.rater / total, self.residual / total)
@@ -843,9 +841,9 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Dependability:
-    """Precision of the mean of `raters` raters. `relative` is for ordering units, `absolute` for
-    placing them on the scale. The generalizability coefficient and the index of dependability, Phi
-    (Brennan 2001, equations 2.40 and 2.41).
+    """Precision of the mean of a number of `raters`: `relative`, for ranking units, is the
+    generalizability coefficient, `absolute`, for their place on the scale, the index of
+    dependability Phi (Brennan 2001, equations 2.40 and 2.41).
     """
 
     raters: int
@@ -895,11 +893,12 @@ def d_study(found: VarianceComponents, raters: int) -> Dependability:
     """
     relative = found.residual / raters
     absolute = (found.rater + found.residual) / raters
-    return Dependability(raters, _share(found.unit, relative), _share(found.unit, absolute))
+    unit = found.unit
+    return Dependability(raters, _share_of(unit, relative), _share_of(unit, absolute))
 
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
-    """Run the G-study on the humans' labels of the largest complete part; None if there is none.
+    """Return the G-study of the largest complete block of humans' labels; None if there is none.
     Values are the categories' numbers or ranks; on a nominal scale the binary label, 0 or 1.
     """
     humans = list(labels.humans)
@@ -914,5 +913,5 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     return g_study(values[codes[units][:, list(raters)]])
 
 
-def _share(wanted: float, error: float) -> float:
-    return wanted / (wanted + error) if wanted + error > 0 else math.nan
+def _share_of(variance: float, error: float) -> float:
+    return variance / (variance + error) if variance + error > 0 else math.nan

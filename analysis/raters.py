@@ -1,14 +1,13 @@
-"""Raters at work: agreement with the other people, time per label, and cost.
+"""Figures about single raters: agreement with the other people, time per label, cost and quality.
 
-Times come from the ratings (`seconds`). A rater's agreement is about one rater, so its interval is
-not bootstrapped with the others but taken from the rater's own labels.
+Times come from the ratings (`seconds`). The interval of a rater's agreement is computed from the
+rater's own labels, without resampling (`add_rater_rows`).
 
-*Quality* (`rater_quality`): people whose labels deserve a second look, and why. Nothing here
-changes or drops a label. Each person is compared with the others on the same units, never with a
-key. Chance differences do not count: a difference is flagged only if its whole 95% interval lies
-beyond the margin. On a unit the others are everyone else who labelled it, each with the same
-weight. All measures are ratios of sums over units, so that one bootstrap of clusters gives their
-intervals.
+`rater_quality` flags people whose labels should be checked, and gives the reason; it changes no
+label. Each person is compared with the others who labelled the same units, all with the same
+weight; there are no gold labels. A difference is flagged only if its whole 95% interval lies beyond
+the margin. All measures are ratios of sums over units, so that one bootstrap of clusters gives
+their intervals.
 """
 
 from __future__ import annotations
@@ -35,21 +34,18 @@ from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
 IDLE_SECONDS = 900.0
-"""A label that took longer had a pause in it: its time is left out, and counted."""
-
-
+"""Time of a label above which it includes a pause: such times are left out, and counted."""
 COST, MODELS = "cost_usd", "models_answered"
 PRICE = "price_per_1000_units"
-"""US dollars."""
+"""Statistic in US dollars."""
 
 
 def add_rater_rows(view: RatedView) -> None:
     """Add `rater_agreement` of every human, and `rater_seconds_median` of every rater with times.
     Add nothing if there are too many raters to list.
 
-    Agreement is the share of pairs of labels, the rater's
-    and another human's on one unit, that are alike; of numbers one minus their mean distance as a
-    share of the scale.
+    Agreement is the share of equal labels among pairs of labels, the rater's and another human's on
+    one unit; for numbers, 1 minus their mean distance as a share of the scale.
     """
     import pandas as pd
 
@@ -59,31 +55,27 @@ def add_rater_rows(view: RatedView) -> None:
     if len(labels.humans) > 1:
         for human in labels.humans:
             labelled = np.flatnonzero(labels.codes[:, human] >= 0)
-            _add(view, human, labelled, "rater_agreement", _like_others(labels, human, labelled))
+            agreement = _agreement_with_others(labels, human, labelled)
+            _add_row(view, human, labelled, "rater_agreement", agreement)
     has_time = (ratings["created_at"] != "") | ratings["seconds"].notna()
     first = ratings[has_time & (ratings["label"] != "")].sort_values("created_at", kind="stable")
     first = first.drop_duplicates(["rater_id", "unit_id"])
-    place = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
+    unit_index = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
     for rater, name in enumerate(labels.raters):
-        given = (first["rater_id"] == name).to_numpy()
-        labelled, seconds = place[given], first["seconds"].to_numpy(dtype=float)[given]
+        of_rater = (first["rater_id"] == name).to_numpy()
+        labelled, seconds = unit_index[of_rater], first["seconds"].to_numpy(dtype=float)[of_rater]
         idle = int((seconds > IDLE_SECONDS).sum())
         timed = seconds[seconds <= IDLE_SECONDS]
         if len(timed):
             note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
-            _add(
-                view,
-                rater,
-                labelled,
-                "rater_seconds_median",
-                Interval.point(float(np.median(timed))),
-                note,
-            )
+            median = Interval.point(float(np.median(timed)))
+            _add_row(view, rater, labelled, "rater_seconds_median", median, note)
 
 
-def _add(
+def _add_row(
     view: RatedView, rater: int, units: Codes, statistic: str, figure: Interval, note: Note = ""
 ) -> None:
+    """Add a row on one rater, from its labels on the units at these indices."""
     labels = view.labels
     counts = (len(units), len(np.unique(labels.clusters[units])))
     if labels.weight is not None:
@@ -92,64 +84,65 @@ def _add(
 
 
 def add_usage_rows(view: RubricView) -> None:
-    """Add what every grader cost, if the table says so, and the number of models that answered for
-    it, where any is known. An unknown cost (of a model without a list price) is undefined, not 0.
-    `n_units` counts the attempts.
+    """Add the cost of every grader, if the usage table has it, and the number of models that
+    answered for it, if known. An unknown cost (of a model without a list price) is undefined, not
+    0. `n_units` counts the attempts.
     """
     usage = view.request.facts.usage
     if usage is None:
         return
     for record in usage[usage["rubric"] == view.rows.rubric].to_dict("records"):
-        counts, who = (int(record["attempts"]),) * 2, str(record["rater_id"])
+        counts, rater = (int(record["attempts"]),) * 2, str(record["rater_id"])
         if COST in record:
-            view.add(COST, float(record[COST]), counts, b=who, reason="not_known")
+            view.add(COST, float(record[COST]), counts, b=rater, reason="not_known")
         if models := json.loads(record.get("models") or "{}"):
-            view.add(MODELS, len(models), counts, b=who)
+            view.add(MODELS, len(models), counts, b=rater)
 
 
 def add_price_rows(view: RubricView) -> None:
     """Add `price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
     labels = view.labels
     for model in labels.models:
-        name, asked = labels.raters[model], int(labels.asked[:, model].sum())
+        name, n_assigned = labels.raters[model], int(labels.assigned[:, model].sum())
         price = view.request.facts.prices.get((view.rows.rubric, name), np.nan)
         if not np.isnan(price):
-            view.add(PRICE, price, (asked, 0), b=name, note="US dollars, all attempts")
+            view.add(PRICE, price, (n_assigned, 0), b=name, note="US dollars, all attempts")
 
 
-def _like_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
-    """Return the share of pairs of a rater's labels and other humans' on a unit that are alike. A
-    ratio; its variance by linearisation, between clusters (Cochran 1977, section 6.3; Kish &
-    Frankel 1974).
+def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Interval:
+    """Return the agreement of a rater's labels with other humans' labels of the same unit, over all
+    pairs of labels. The variance of this ratio is by linearisation, between clusters (Cochran 1977,
+    section 6.3; Kish & Frankel 1974).
     """
     others = [human for human in labels.humans if human != rater]
-    given, theirs = labels.codes[units, rater][:, None], labels.codes[units][:, others]
-    both = (theirs >= 0) & (given >= 0)
-    alike = both & (theirs == given)
+    own, theirs = labels.codes[units, rater][:, None], labels.codes[units][:, others]
+    is_pair = (theirs >= 0) & (own >= 0)
+    agreement = is_pair & (theirs == own)
     if labels.scale.is_number:
         values = np.asarray(labels.scale.values)
-        alike = both * (1.0 - np.abs(values[given] - values[theirs]) / max(np.ptp(values), 1e-300))
-    same, met = alike.sum(axis=1).astype(float), both.sum(axis=1).astype(float)
-    total = met.sum()
+        distance = np.abs(values[own] - values[theirs]) / max(np.ptp(values), 1e-300)
+        agreement = is_pair * (1.0 - distance)
+    agreed, n_pairs = agreement.sum(axis=1).astype(float), is_pair.sum(axis=1).astype(float)
+    total = n_pairs.sum()
     if total == 0:
         return Interval.undefined("no_pairable_units")
-    share = float(same.sum() / total)
+    share = float(agreed.sum() / total)
     _, cluster = np.unique(labels.clusters[units], return_inverse=True)
-    by_cluster = np.bincount(cluster, weights=(same - share * met) / total)
+    by_cluster = np.bincount(cluster, weights=(agreed - share * n_pairs) / total)
     n = len(by_cluster)
     if n < MIN_CLUSTERS:
         return Interval.point(share, Remark("too_few_clusters"))
-    reach = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
-    return Interval(share, max(share - reach, 0.0), min(share + reach, 1.0))
+    half_width = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
+    return Interval(share, max(share - half_width, 0.0), min(share + half_width, 1.0))
 
 
 @dataclass(frozen=True)
 class People:
     """First labels of all people on one rubric: arrays of (units, raters).
 
-    The clusters of the `view` are over all rubrics alike. `turn` is the place of a label in its
-    rater's own sequence, `seconds` the time it took (NaN: not known). `counted` (raters,) marks the
-    raters who count among "the others".
+    The clusters of the `view` have the same codes on all rubrics. `turn` is the position of a label
+    in its rater's sequence, `seconds` the time that it took (NaN if unknown). `counted` (raters,)
+    is True for raters who count among "the others".
     """
 
     rubric: str
@@ -160,37 +153,39 @@ class People:
 
     @cached_property
     def labels(self) -> Array:
-        """Return the labels of the counted raters, one-hot: (units, raters, categories)."""
+        """Labels of the counted raters, one-hot: (units, raters, categories)."""
         return self.view.spread(self.view.codes) * self.counted[None, :, None]
 
     @cached_property
     def totals(self) -> Array:
-        """Labels of the counted raters, (units, categories)."""
+        """Number of counted raters' labels, (units, categories)."""
         return np.asarray(self.labels.sum(axis=1))
 
     @cached_property
     def weights(self) -> Array:
-        """Agreement weights (categories, categories) of the kappa that decides."""
+        """Agreement weights (categories, categories) of the kappa that verdicts use."""
         return measurement_of(self.view).agreement_weights
 
     def against_others(self, rater: str) -> AgainstOthers | None:
-        """Compare the rater with the others; None where they share no unit."""
+        """Return the rater's labels and the others' of the same units; None if they share none."""
         if rater not in self.view.raters:
             return None
-        at, codes = self.view.raters.index(rater), self.view.codes
-        others = self.totals - self.labels[:, at]
-        shared = np.flatnonzero((codes[:, at] >= 0) & (others.sum(axis=1) > 0))
+        column, codes = self.view.raters.index(rater), self.view.codes
+        others = self.totals - self.labels[:, column]
+        shared = np.flatnonzero((codes[:, column] >= 0) & (others.sum(axis=1) > 0))
         if len(shared) == 0:
             return None
-        shared = shared[np.argsort(self.turn[shared, at], kind="stable")]
+        shared = shared[np.argsort(self.turn[shared, column], kind="stable")]
         shares = others[shared] / others[shared].sum(axis=1, keepdims=True)
-        given = codes[shared, at].astype(np.intp)
-        return AgainstOthers(self, given, shares, self.view.clusters[shared])
+        own = codes[shared, column].astype(np.intp)
+        return AgainstOthers(self, own, shares, self.view.clusters[shared])
 
 
 @dataclass(frozen=True)
 class AgainstOthers:
-    """A rater's labels (n,), in their own sequence, and the others' shares (n, categories)."""
+    """A rater's labels on n units, in the order in which they were given: `codes` and `clusters`
+    (n,), and `shares` of the others' labels on each unit (n, categories).
+    """
 
     people: People
     codes: Codes
@@ -199,12 +194,12 @@ class AgainstOthers:
 
     @property
     def sides(self) -> Array:
-        """The labels, one-hot: (n, categories)."""
+        """Labels of the rater, one-hot: (n, categories)."""
         return self.people.view.spread(self.codes)
 
     def kappa(self, resamples: Resamples) -> Array:
-        """Kappa of the rater with the others, (rows,): weighted where the scale has an order. The
-        table counts a unit once: its cells are the shares of the others' labels.
+        """Return the kappa of the rater with the others, (rows,), weighted on an ordered scale. A
+        unit counts once, divided over cells by the shares of the others' labels.
         """
         q = self.shares.shape[1]
         cells = self.sides[:, :, None] * self.shares[:, None, :]
@@ -212,40 +207,38 @@ class AgainstOthers:
         return c.kappas(tables, self.people.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
-        """Return how much more often the rater uses each category than the others do on the same
-        units: differences between two shares, (rows, categories).
-        """
+        """Return the rater's share of each category minus the others', (rows, categories)."""
         q = self.shares.shape[1]
-        more = self.sides - self.shares
-        sums = resamples.sums(self.clusters, more, np.ones(len(more)))
+        difference = self.sides - self.shares
+        sums = resamples.sums(self.clusters, difference, np.ones(len(difference)))
         return ratio(sums[:, :q], sums[:, q:])
 
     def drift(self) -> Array:
-        """Features (n, 4) whose sums give the drift: agreement in the second half of the rater's
-        sequence and its units, the same of the first half.
+        """Return features (n, 4) whose sums give the drift: relative agreement in the second half
+        of the rater's sequence and the number of its units, then both of the first half.
 
-        Agreement is the rater's with the others minus the others' with each other, so that harder
-        units in one half do not look like a change of the rater.
+        Relative agreement is the rater's with the others minus the others' with each other, so that
+        harder units in one half do not look like a change of the rater.
         """
         weights = self.people.weights
         with_others = (self.sides @ weights * self.shares).sum(axis=1)
-        usual = ((self.shares @ weights) * self.shares).sum(axis=1)
+        among_others = ((self.shares @ weights) * self.shares).sum(axis=1)
         late = np.arange(len(self.codes)) >= len(self.codes) / 2
-        gain = with_others - usual
-        return np.column_stack([gain * late, late, gain * ~late, ~late])
+        relative = with_others - among_others
+        return np.column_stack([relative * late, late, relative * ~late, ~late])
 
 
 def longest_runs(sequences: Codes) -> Integers:
-    """The longest run of one label in every row of (sequences, n).
+    """Return the length of the longest run of one label in every row of (sequences, n).
 
     >>> longest_runs(np.array([[0, 1, 1, 1, 0], [0, 1, 0, 1, 1]])).tolist()
     [3, 2]
     """
-    running = np.ones(len(sequences), dtype=np.int64)
-    longest = running.copy()
-    for at in range(1, sequences.shape[1]):
-        running = np.where(sequences[:, at] == sequences[:, at - 1], running + 1, 1)
-        np.maximum(longest, running, out=longest)
+    run = np.ones(len(sequences), dtype=np.int64)
+    longest = run.copy()
+    for column in range(1, sequences.shape[1]):
+        run = np.where(sequences[:, column] == sequences[:, column - 1], run + 1, 1)
+        np.maximum(longest, run, out=longest)
     return longest
 
 
@@ -257,7 +250,7 @@ def people_on(
     rubric_hashes: Mapping[str, Collection[str]] | None,
     excluded: Collection[str],
 ) -> Iterator[People]:
-    """The people of every rubric that has labels. `ratings` is a validated table."""
+    """Yield the people of every rubric that has labels. `ratings` is a validated table."""
     human = ratings[ratings["rater_kind"] == "human"]
     rated = human["unit_id"].drop_duplicates().tolist()
     cluster_of = dict(zip(rated, UnitFacts(rated, units).clusters(cluster).codes, strict=True))
@@ -271,19 +264,19 @@ def people_on(
         first = of_rubric.sort_values(["draw", "created_at"], kind="stable")
         first = first.drop_duplicates(["unit_id", "rater_id"])
         turn = first.sort_values("created_at", kind="stable").groupby("rater_id").cumcount()
-        at_unit = {unit: at for at, unit in enumerate(readings.units)}
-        at_rater = {rater: at for at, rater in enumerate(matrix.raters)}
-        at = (first["unit_id"].map(at_unit), first["rater_id"].map(at_rater))
+        unit_index = {unit: cells for cells, unit in enumerate(readings.units)}
+        rater_index = {rater: cells for cells, rater in enumerate(matrix.raters)}
+        cells = (first["unit_id"].map(unit_index), first["rater_id"].map(rater_index))
         turns, seconds = (np.full(matrix.codes.shape, np.nan) for _ in range(2))
-        turns[at] = turn.reindex(first.index)
-        seconds[at] = first["seconds"]
+        turns[cells] = turn.reindex(first.index)
+        seconds[cells] = first["seconds"]
         clusters = np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp)
-        counted = np.array([rater not in excluded for rater in matrix.raters])
+        is_counted = np.array([rater not in excluded for rater in matrix.raters])
         view = replace(matrix.on_categories(), clusters=clusters)
-        yield People(scale.name, view, turns, seconds, counted)
+        yield People(scale.name, view, turns, seconds, is_counted)
 
 
-USUAL = QualitySettings()
+DEFAULT_RULES = QualitySettings()
 QUALITY_COLUMNS = (
     "rater_id", "answers", "skipped", "median_seconds", "pace", "idle_minutes",
     "longest_run", "usual_run", "agreement", "agreement_low", "agreement_high",
@@ -291,17 +284,18 @@ QUALITY_COLUMNS = (
     "drift", "drift_low", "drift_high", "attention_passed", "attention_given", "flagged", "reason",
 )  # fmt: skip
 _NEW_SESSION_MINUTES = 60.0
-"""A longer pause begins a new session; it does not count as idle time."""
+"""Pause that begins a new session, and is not idle time."""
 _IDLE_FROM_MINUTES = 2.0
+"""Shortest pause that is idle time."""
 SHORTEST_RUN = 8
-"""A shorter run of one label says nothing, however rare it is."""
+"""Shortest run of one label that can be flagged."""
 
 
 def rater_quality(
     ratings: DataFrame,
     scales: Mapping[str, Scale],
     *,
-    rules: QualitySettings = USUAL,
+    rules: QualitySettings = DEFAULT_RULES,
     units: DataFrame | None = None,
     cluster: str = "pair",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
@@ -313,19 +307,19 @@ def rater_quality(
     """Return a table of one row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
 
     - `pace`: the median time as a share of the others' median, mean over rubrics.
-    - `idle_minutes`: time between answers that was not spent on them, within a session.
-    - `longest_run`, `usual_run`: of one label on one rubric, and what 99% of sequences stay within
-      in which every label is one of the others' on that unit.
-    - `agreement`: kappa with the others (leave-one-out), quadratic weights where the scale has an
-      order, mean over rubrics by units; `behind`: that minus the median of the others' own.
-    - `leaning`: the largest difference in the use of a category (`leaning_at`) from the others on
+    - `idle_minutes`: time between answers within a session that was not spent on them.
+    - `longest_run`: length of the longest run of one label on one rubric; `usual_run`: the 99%
+      quantile of this length if every label were drawn from the others' on that unit.
+    - `agreement`: kappa with the others (leave-one-out), quadratic weights on an ordered scale,
+      mean over rubrics by units; `behind`: that minus the median of the others' kappas.
+    - `leaning`: the clearest difference in the use of a category (`leaning_at`) from the others on
       the same units.
     - `drift`: agreement in the second half of the person's sequence minus that in the first.
     - `attention_passed` of `attention_given`: from `attention`, a table with `rater_id, passed`.
     - `flagged`: space-separated names of flags; `reason`: the same in words.
 
-    Every interval is a bootstrap over clusters. `excluded` raters are judged like everyone else,
-    but do not count among "the others".
+    Intervals are from a bootstrap over clusters. `excluded` raters have a row, but do not count
+    among "the others".
 
     >>> import pandas as pd
     >>> labels = {"ann": "yynn" * 10, "ben": "yynn" * 10, "cy": "nyny" * 10}
@@ -343,7 +337,7 @@ def rater_quality(
 
     ratings = validate_ratings(ratings, "ratings")
     people = list(people_on(ratings, scales, units, cluster, rubric_hashes, excluded))
-    clusters = 1 + max((int(person.view.clusters.max(initial=-1)) for person in people), default=-1)
+    clusters = 1 + max((int(rubric.view.clusters.max(initial=-1)) for rubric in people), default=-1)
     rng = np.random.default_rng(seed)
     shared = Resamples(np.ones(max(clusters, 1)), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]
@@ -352,37 +346,37 @@ def rater_quality(
         rater: [pair for rubric in people if (pair := rubric.against_others(rater))]
         for rater in raters
     }
-    kappas = {rater: _kappa(compared[rater], shared) for rater in raters}
-    checks: dict[str, tuple[int, int]] = {}  # passed, given
+    kappas = {rater: _mean_kappa(compared[rater], shared) for rater in raters}
+    attention_checks: dict[str, tuple[int, int]] = {}  # passed, given
     if attention is not None and not attention.empty:
         passed = attention["passed"].astype(bool).groupby(attention["rater_id"])
         counts = zip(passed.groups, passed.sum(), passed.size(), strict=True)
-        checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
+        attention_checks = {str(rater): (int(good), int(given)) for rater, good, given in counts}
     rows = []
     for rater in raters:
-        row = _activity(human[human["rater_id"] == rater]) | _pace(people, rater)
-        row |= _run(compared[rater], rng)
+        row = _activity_columns(human[human["rater_id"] == rater]) | _pace_columns(people, rater)
+        row |= _run_columns(compared[rater], rng)
         n_clusters = len({at for pair in compared[rater] for at in pair.clusters.tolist()})
-        row |= _columns("agreement", shared.interval(kappas[rater], n_clusters))
+        row |= _interval_columns("agreement", shared.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
         defined = [peer for peer in peers if not np.isnan(peer[0])]
-        usual = np.median(defined, axis=0) if defined else np.full(len(shared), np.nan)
-        row |= _columns("behind", shared.interval(kappas[rater] - usual, n_clusters))
-        row |= _leaning(compared[rater], shared)
+        peer_median = np.median(defined, axis=0) if defined else np.full(len(shared), np.nan)
+        row |= _interval_columns("behind", shared.interval(kappas[rater] - peer_median, n_clusters))
+        row |= _leaning_columns(compared[rater], shared)
         halves = (shared.cluster_sums(pair.clusters, pair.drift()) for pair in compared[rater])
         sums = sum(halves, np.zeros((shared.n_types, 4)))
         late, n_late, early, n_early = shared.totals(sums).T
         drift = ratio(late, n_late) - ratio(early, n_early)
-        row |= _columns("drift", shared.interval(drift, n_clusters))
-        row["attention_passed"], row["attention_given"] = checks.get(rater, (0, 0))
-        why = dict(reasons(row, rules))
-        row |= {"rater_id": rater, "flagged": " ".join(why), "reason": "; ".join(why.values())}
+        row |= _interval_columns("drift", shared.interval(drift, n_clusters))
+        row["attention_passed"], row["attention_given"] = attention_checks.get(rater, (0, 0))
+        flags = dict(reasons(row, rules))
+        row |= {"rater_id": rater, "flagged": " ".join(flags), "reason": "; ".join(flags.values())}
         rows.append(row)
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
 
 
-def _activity(ratings: DataFrame) -> dict[str, Any]:
-    """Count the person's answers and skips, and sum up their working and idle minutes."""
+def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
+    """Return the number of a person's answers and skips, and the working and idle minutes."""
     import pandas as pd
 
     ratings = ratings.sort_values("created_at", kind="stable")
@@ -399,65 +393,66 @@ def _activity(ratings: DataFrame) -> dict[str, Any]:
     }
 
 
-def _pace(people: Sequence[People], rater: str) -> dict[str, Any]:
+def _pace_columns(people: Sequence[People], rater: str) -> dict[str, Any]:
+    """Return the rater's median time as a share of the others', mean over rubrics by units."""
     shares, units = [], []
     for rubric in people:
-        medians = np.array([_median(column) for column in rubric.seconds.T])
+        medians = np.array([_defined_median(column) for column in rubric.seconds.T])
         if rater in rubric.view.raters:
-            at = rubric.view.raters.index(rater)
+            column = rubric.view.raters.index(rater)
             others = rubric.counted.copy()
-            others[at] = False
-            usual = _median(medians[others])
-            if usual > 0 and not np.isnan(medians[at]):
-                shares.append(medians[at] / usual)
-                units.append(int(rubric.view.labelled[:, at].sum()))
+            others[column] = False
+            others_median = _defined_median(medians[others])
+            if others_median > 0 and not np.isnan(medians[column]):
+                shares.append(medians[column] / others_median)
+                units.append(int(rubric.view.labelled[:, column].sum()))
     return {"pace": float(np.average(shares, weights=units)) if sum(units) else np.nan}
 
 
-def _run(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[str, Any]:
-    """The longest run, on the rubric where it is the most unusual; and the 99% quantile of longest
-    runs if each label were one of the others' on that unit.
+def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) -> dict[str, Any]:
+    """Return the longest run, on the rubric where it is the most unusual; and the 99% quantile of
+    longest runs if each label were drawn from the others' on that unit.
     """
     runs = []
     for rubric in compared:
         limits = rubric.shares.cumsum(axis=1)[:, :-1]
-        drawn = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
-        runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(drawn, 0.99))))
+        simulated = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
+        runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(simulated, 0.99))))
     runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
-    longest, usual = runs[0] if runs else (0, np.nan)
-    return {"longest_run": longest, "usual_run": usual}
+    longest, limit = runs[0] if runs else (0, np.nan)
+    return {"longest_run": longest, "usual_run": limit}
 
 
-def _kappa(compared: Sequence[AgainstOthers], shared: Resamples) -> Array:
-    """The rater's kappa with the others, mean over rubrics by units: (rows,)."""
+def _mean_kappa(compared: Sequence[AgainstOthers], shared: Resamples) -> Array:
+    """Return the rater's kappa with the others, (rows,), mean over rubrics by units."""
     total, weight = np.zeros((2, len(shared)))
     for rubric in compared:
         kappa = rubric.kappa(shared)
-        held = ~np.isnan(kappa)
-        total[held] += kappa[held] * len(rubric.codes)
-        weight[held] += len(rubric.codes)
+        defined = ~np.isnan(kappa)
+        total[defined] += kappa[defined] * len(rubric.codes)
+        weight[defined] += len(rubric.codes)
     return ratio(total, weight)
 
 
-def _leaning(compared: Sequence[AgainstOthers], shared: Resamples) -> dict[str, Any]:
-    """The category that the rater prefers most surely, by the bound of its interval."""
-    best, at = Interval(np.nan, np.nan, np.nan), ""
+def _leaning_columns(compared: Sequence[AgainstOthers], shared: Resamples) -> dict[str, Any]:
+    """Return the leaning with the highest lower bound, and its category."""
+    surest, at = Interval(np.nan, np.nan, np.nan), ""
     for rubric in compared:
         view, n = rubric.people.view, len(np.unique(rubric.clusters))
         if view.is_number:
             continue
-        for category, more in zip(view.categories, rubric.leanings(shared).T, strict=True):
-            leaning = shared.interval(more, n)
-            if not at or leaning.low > best.low or np.isnan(best.low):
-                best, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
-    return _columns("leaning", best) | {"leaning_at": at}
+        for category, difference in zip(view.categories, rubric.leanings(shared).T, strict=True):
+            leaning = shared.interval(difference, n)
+            if not at or leaning.low > surest.low or np.isnan(surest.low):
+                surest, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
+    return _interval_columns("leaning", surest) | {"leaning_at": at}
 
 
-def _columns(name: str, figure: Interval) -> dict[str, Any]:
+def _interval_columns(name: str, figure: Interval) -> dict[str, Any]:
     return {name: figure.estimate, f"{name}_low": figure.low, f"{name}_high": figure.high}
 
 
-def _median(values: Array) -> float:
+def _defined_median(values: Array) -> float:
     defined = values[~np.isnan(values)]
     return float(np.median(defined)) if len(defined) else np.nan
 
@@ -473,14 +468,14 @@ def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[st
         if row["idle_minutes"] > rules.idle * at_work:
             yield "idle", f"{row['idle_minutes']:.0f} of {at_work:.0f} minutes without an answer"
         if row["longest_run"] >= max(SHORTEST_RUN, rules.run * row["usual_run"]):
-            usual = f"up to {row['usual_run']:.0f} would be usual"
-            yield "run", f"the same label {row['longest_run']} times in a row; {usual}"
+            expected = f"up to {row['usual_run']:.0f} would be usual"
+            yield "run", f"the same label {row['longest_run']} times in a row; {expected}"
         if row["behind_high"] < -rules.agreement:
             behind = f"{-row['behind']:.2f} behind what the others reach"
             yield "low_agreement", f"kappa with the others {row['agreement']:.2f}, {behind}"
         if row["leaning_low"] > rules.leaning:
-            more = f"on {row['leaning']:.0%} of items more than the others do"
-            yield "leaning", f"uses {row['leaning_at']} {more}"
+            excess = f"on {row['leaning']:.0%} of items more than the others do"
+            yield "leaning", f"uses {row['leaning_at']} {excess}"
         if row["drift_high"] < -rules.drift:
             yield "drift", f"agreement fell by {-row['drift']:.2f} in the second half"
     failed = row["attention_given"] - row["attention_passed"]

@@ -1,4 +1,4 @@
-"""Request of an analysis, the same for every rubric: settings, and what is known of the study."""
+"""Request of an analysis, the same for every rubric: settings, and facts about the study."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 
-if TYPE_CHECKING:  # who declares what is known of a study waits for no numerical library
+if TYPE_CHECKING:  # importing this module loads no numerical library
     import pandas as pd
 
     from evenhand.analysis.bootstrap.resamples import Resamples
@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # who declares what is known of a study waits for no numerica
 
 @dataclass(frozen=True)
 class TriedWording:
-    """A trial among people: the units by the wording that they were dealt to, how many labels each
-    is to get, and the rubric whose own wording is the old one.
+    """A trial of a new wording by annotators: `of` is the rubric with the old wording, `old` and
+    `new` are the units labelled under each wording, by a number of `raters` each.
     """
 
     of: str
@@ -30,20 +30,22 @@ class TriedWording:
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """Facts about the ratings; all of them are optional.
+    """Facts about the ratings, all of them optional.
 
-    `rubric_hashes` names, by rubric, the versions whose ratings count. `excluded` names the humans,
-    with the reason, whose labels are left out. `raters` is a table of humans with `rater_id` and
-    their own statements about themselves. `usage` has what each `rater_id` did and cost on each
-    `rubric` (see `analysis.raters`), `prices` the cost of 1,000 units in US dollars, by
-    (rubric, grader). `looks` counts, by rubric, looks at the verdict as labels came in, with this
-    one (1 if not given); at 0 no verdict is given. `sorted` counts, by (rubric, grader, kind), the
-    disagreements with humans that the lead sorted. `attacked` is the table of graders' replies in
-    the injection audit (`study.store.logs.replies`). `rewordings` has, by the name of a wording
-    that was tried among people, that trial. `source` is the name of the ratings in messages,
-    `strata` the units columns that the labelled sample was stratified by. `assigned` says that it
-    did not depend on labels who was asked for which unit, as where a study assigns them. Where
-    raters and rubrics go by display names, `ids` has the id of each.
+    - `rubric_hashes`: by rubric, the versions whose ratings count.
+    - `excluded`: humans whose labels are left out, with the reason.
+    - `raters`: a table of humans with `rater_id` and their answers about themselves.
+    - `usage`: usage and cost of each `rater_id` on each `rubric` (see `analysis.raters`).
+    - `prices`: cost of 1,000 units in US dollars, by (rubric, grader).
+    - `looks`: by rubric, the number of interim analyses up to this one, 1 by default; at 0 there
+      is no verdict.
+    - `sorted`: number of disagreements with humans that the lead sorted, by (rubric, grader, kind).
+    - `attacked`: graders' replies in the injection audit (`study.store.logs.replies`).
+    - `rewordings`: trials of new wordings, by the wording's name.
+    - `source`: name of the ratings in messages.
+    - `strata`: units columns that the labelled sample was stratified by.
+    - `assigned`: True if units were assigned to humans independently of labels.
+    - `ids`: ids of the raters and rubrics with display names, by these names.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None
@@ -63,10 +65,10 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class Request:
-    """Inputs of an analysis: the units, the settings, what else is known of the ratings, the seed
-    of all resampling. `people` are the raters of every `column=value`; `why` asks for the variance
-    of their labels too. `rubrics` is how many are asked of people and graders. `publics` has the
-    columns of annotators that explain their labels.
+    """Inputs of an analysis: the units, the settings, facts about the ratings, the seed of all
+    resampling. `people` are the humans of every `column=value`; with `why`, the variance of their
+    labels is split. `rubrics` is the number of rubrics that are not a wording of another.
+    `publics` are the columns of annotators that explain their labels.
     """
 
     units: pd.DataFrame | None
@@ -82,18 +84,18 @@ class Request:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All units columns that are needed."""
+        """Names of all units columns that are needed."""
         return tuple(dict.fromkeys((*self.screened, *self.settings.variants, *self.strata)))
 
     @property
     def strata(self) -> tuple[str, ...]:
-        """Columns that the labelled sample was stratified by, as far as units have them."""
+        """Columns that the labelled sample was stratified by, without those that units lack."""
         columns = () if self.units is None else self.units.columns
         return tuple(name for name in self.facts.strata if name in columns)
 
     @property
     def screened(self) -> tuple[str, ...]:
-        """Units columns that describe the kind of a unit, but not how it was put."""
+        """Units columns to slice or group units by; not the variants of a question."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
     def resampled(
@@ -107,6 +109,6 @@ class Request:
         key = frequency.tobytes() + (b"" if weight is None else weight.tobytes())
         if key not in self._latest:
             self._latest.clear()
-            drawn = self.settings.resamples, np.random.default_rng(self.seed)
-            self._latest[key] = Resamples(frequency, *drawn, weight, keep)
+            rng = np.random.default_rng(self.seed)
+            self._latest[key] = Resamples(frequency, self.settings.resamples, rng, weight, keep)
         return self._latest[key]

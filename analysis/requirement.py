@@ -1,8 +1,9 @@
-"""A requirement: a bound held against its limit, its sentences, and what would settle it.
+"""Requirements: a bound compared with its limit, the reasons in words, and the number of further
+clusters or humans that would decide it.
 
-Verdicts, the faults that audits find, and the conditions of a gate are requirements. What would
-settle one is a number of further clusters, from the present intervals; or of humans and clusters,
-from a pilot's variances.
+Verdicts, the faults that audits find, and the conditions of a gate are requirements. The number of
+further clusters comes from the present intervals (`Bound`), that of humans and clusters from a
+pilot's variances (`Pilot`).
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.study.settings.analysis import DecisionSettings
 
-REALISTIC = 10
-"""Beyond this multiple of the present sample, "label more" is not given as advice."""
+MAX_GROWTH = 10
+"""Multiple of the present sample above which "label more" is not given as advice."""
 POWER = 0.8
 """Probability that the advised number of further clusters decides the question."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its one-sided bounds and the value that they have to clear. `alpha` is the
-    level of these bounds, `next_alpha` of those at the next look.
+    """An estimate with its one-sided bounds, and the limit (`bound`) that they have to clear.
+    `alpha` is the level of these bounds, `next_alpha` that at the next interim analysis.
     """
 
     low: float
@@ -36,20 +37,21 @@ class Bound:
     alpha: float = ALPHA
     next_alpha: float = ALPHA
     varies: bool = True
-    """If False the bounds allow for unobserved clusters, and narrow in proportion to the count."""
+    """False if the data do not vary: the bounds then allow for unobserved clusters, and their width
+    falls in proportion to the number of clusters."""
     of_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """True if it must be cleared before anything is decided, for or against."""
+    """True if the limit must be cleared before anything is decided, for or against."""
     known_growth: float | None = None
-    """Factor by which the sample must grow, where that is known otherwise."""
+    """Factor by which the sample must grow, if it was computed elsewhere."""
 
     @property
     def growth(self) -> float:
-        """Factor by which the sample must grow until a bound clears the value in 80% of studies.
+        """Factor by which the sample must grow for a bound to clear the limit in 80% of studies.
 
-        This assumes that the truth equals the present estimate: the standard error falls with the
-        root of the number of clusters, and the distance in standard errors must then suit level and
+        This assumes that the present estimate is true. The standard error falls with the root of
+        the number of clusters until the distance, in standard errors, is enough for level and
         power.
 
         >>> round(Bound(0.0, 0.2, 0.4, 0.1).growth, 2)
@@ -59,11 +61,11 @@ class Bound:
             return self.known_growth
         if self.varies or not self._is_decidable:
             return self._factor(1.0 - self.of_people, self.of_people)
-        return max(self._room / self._above, 1.0) if self._above > 0 else math.inf
+        return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf
 
     @property
     def people_growth(self) -> float:
-        """Factor by which the number of humans must grow instead, on the present clusters.
+        """Factor by which the number of humans must grow instead, with the present clusters.
 
         >>> round(Bound(0.0, 0.2, 0.4, 0.1, of_people=0.9).people_growth, 2)
         40.26
@@ -73,31 +75,30 @@ class Bound:
         return self._factor(self.of_people, 1.0 - self.of_people)
 
     @property
-    def _above(self) -> float:
+    def _distance(self) -> float:
         return self.estimate - self.bound
 
     @property
-    def _room(self) -> float:
-        return self.estimate - self.low if self._above > 0 else self.high - self.estimate
+    def _half_width(self) -> float:
+        return self.estimate - self.low if self._distance > 0 else self.high - self.estimate
 
     @property
     def _is_decidable(self) -> bool:
-        return self._room > 0 and self.next_alpha > 0 and self._above != 0
+        return self._half_width > 0 and self.next_alpha > 0 and self._distance != 0
 
-    def _factor(self, shrinks: float, stays: float) -> float:
-        """Factor by which the share of the variance that `shrinks` must shrink, where another share
-        `stays`.
-        """
+    def _factor(self, reducible: float, fixed: float) -> float:
+        """Return the factor by which the `reducible` share of the variance must fall."""
         if not self._is_decidable:
             return math.inf
-        distance = abs(self._above) / self._room * -float(ndtri(self.alpha))
-        needed = float(ndtri(POWER)) - float(ndtri(self.next_alpha))
-        left = (distance / needed) ** 2 - stays
-        return max(shrinks / left, 1.0) if left > 0 else math.inf
+        distance = abs(self._distance) / self._half_width * -float(ndtri(self.alpha))
+        required = float(ndtri(POWER)) - float(ndtri(self.next_alpha))
+        remaining = (distance / required) ** 2 - fixed
+        return max(reducible / remaining, 1.0) if remaining > 0 else math.inf
 
 
 def surer_level(alpha: float) -> float:
-    """Level of a bound that is cleared on average where that at `alpha` is in 80% of studies.
+    """Return the level of a bound that is cleared by an average estimate if the bound at `alpha` is
+    cleared in 80% of studies.
 
     >>> round(surer_level(0.025), 4)
     0.0025
@@ -106,10 +107,11 @@ def surer_level(alpha: float) -> float:
 
 
 def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
-    """Number of further clusters that settle whether all bounds are cleared; None if unrealistic.
+    """Return the number of further clusters that decide whether all limits are cleared; None above
+    `MAX_GROWTH`.
 
-    To pass, all must be cleared; where an estimate lies on the wrong side, one that settles it is
-    enough, besides those that are needed either way. `at_least` are needed in any case.
+    To pass, all must be cleared; if an estimate lies on the wrong side, one such bound is enough to
+    fail, besides those needed `either_way`. `at_least` clusters are needed in any case.
 
     >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
     360
@@ -118,7 +120,7 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     failing = [bound.growth for bound in undecided if bound.estimate <= bound.bound]
     either_way = [bound.growth for bound in undecided if bound.either_way]
     growth = max(min(failing) if failing else max(passing, default=1.0), *either_way, 1.0)
-    if growth - 1.0 > REALISTIC:
+    if growth - 1.0 > MAX_GROWTH:
         return None
     return math.ceil(max(clusters * (growth - 1.0) - 1e-9, at_least - clusters, 0))
 
@@ -128,7 +130,7 @@ State = Literal["met", "open", "broken"]
 
 @dataclass(frozen=True)
 class Reason:
-    """A `sentence` with its figures, and the same in a few words."""
+    """Reason for a verdict: a `sentence` with its figures, and a `short` form of a few words."""
 
     sentence: str
     short: str = ""
@@ -136,12 +138,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class Requirement:
-    """One requirement, held against the labels.
+    """Outcome of one requirement.
 
-    It is *met* where the bound clears the limit, *broken* where the other bound lies beyond it, and
-    *open* otherwise. `why` gives the reasons why it is not met. `is_likely` is True if the
-    estimate clears the limit. `unsettled` is the bound that more labels, or people, may bring to
-    clear its limit; None where it is a count, which more labels raise in any case.
+    It is *met* if the bound clears the limit, *broken* if the other bound lies beyond it, and
+    *open* otherwise. `why` returns the reasons why it is not met. `is_likely` is True if the
+    estimate clears the limit. `unsettled` is the bound that may clear its limit with more labels or
+    people; None for a count, which more labels raise in any case.
     """
 
     state: State
@@ -156,7 +158,7 @@ class Requirement:
 
     @property
     def is_broken(self) -> bool:
-        """True if the requirement clearly is not met."""
+        """True if the other bound lies beyond the limit."""
         return self.state == "broken"
 
 
@@ -165,35 +167,33 @@ Requirements = Mapping[str, Requirement]
 
 
 def state_of(*, met: bool, broken: bool = False) -> State:
-    """Return the state of what is met, else broken, else open."""
+    """Return "met", else "broken", else "open"."""
     return "met" if met else "broken" if broken else "open"
 
 
-def all_met(held: Requirements) -> bool:
+def all_met(needs: Requirements) -> bool:
     """Return True if every requirement is met."""
-    return all(need.is_met for need in held.values())
+    return all(need.is_met for need in needs.values())
 
 
-def likely_fault(held: Requirements) -> str:
-    """Return, in a few words, why a requirement would be missed even with bounds as narrow as its
-    estimate; empty if all would be met.
-    """
-    unlikely = (reason for need in held.values() if not need.is_likely for reason in need.why())
-    return next((reason.short or reason.sentence for reason in unlikely), "")
+def likely_fault(needs: Requirements) -> str:
+    """Return in a few words why a requirement would be missed by its estimate; "" if none."""
+    faults = (reason for need in needs.values() if not need.is_likely for reason in need.why())
+    return next((reason.short or reason.sentence for reason in faults), "")
 
 
-def reasons(held: Requirements, *states: State) -> list[Reason]:
+def reasons(needs: Requirements, *states: State) -> list[Reason]:
     """Return the reasons of all requirements in one of these states."""
-    return [reason for need in held.values() if need.state in states for reason in need.why()]
+    return [reason for need in needs.values() if need.state in states for reason in need.why()]
 
 
-def unsettled(held: Requirements) -> list[Bound]:
-    """Return each bound that has not cleared its limit."""
-    return [need.unsettled for need in held.values() if need.unsettled and not need.is_met]
+def unsettled(needs: Requirements) -> list[Bound]:
+    """Return the bounds that have not cleared their limits."""
+    return [need.unsettled for need in needs.values() if need.unsettled and not need.is_met]
 
 
 def rounded_up(clusters: float) -> int:
-    """Return a number of clusters rounded up, free of rounding errors.
+    """Return a number of clusters rounded up, without floating-point errors.
 
     >>> rounded_up(30.0000000001), rounded_up(29.2)
     (30, 30)
@@ -211,42 +211,42 @@ class ClusterCounts:
     effective: float
     minority: float
 
-    def more_to_settle(self, rule: DecisionSettings, held: Requirements) -> int | None:
-        """Return how many further clusters would settle these requirements, with a chance of 80%,
-        and reach the minima of the rule; None if no realistic number would.
+    def more_to_settle(self, rule: DecisionSettings, requirements: Requirements) -> int | None:
+        """Return the number of further clusters that decide these requirements with a probability
+        of 80%, and reach the minima of the rule; None above `MAX_GROWTH`.
         """
         needed = rule.min_clusters
         if self.effective and rounded_up(self.effective) < needed:
             needed = rounded_up(self.clusters * needed / self.effective)
         if self.minority:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.minority))
-        return clusters_to_decide(self.clusters, unsettled(held), needed)
+        return clusters_to_decide(self.clusters, unsettled(requirements), needed)
 
 
 def clusters_for_width(
-    clusters: int, low: float, high: float, wanted: float, at_most: float = REALISTIC
+    clusters: int, low: float, high: float, half_width: float, at_most: float = MAX_GROWTH
 ) -> int | None:
-    """Number of further clusters that narrow an interval to half a width of `wanted`. None where
+    """Return the number of further clusters with which half the interval is `half_width`; None if
     there is no interval, or more than `at_most` times the present sample is needed.
 
     >>> clusters_for_width(100, 0.2, 0.6, 0.1), clusters_for_width(100, 0.58, 0.62, 0.05)
     (300, 0)
     """
-    growth = ((high - low) / 2 / wanted) ** 2
+    growth = ((high - low) / 2 / half_width) ** 2
     if not math.isfinite(growth) or growth - 1.0 > at_most:
         return None
     return math.ceil(max(clusters * (growth - 1.0) - 1e-9, 0))
 
 
-_MOST = 100
-"""Beyond this multiple of the pilot's clusters, "label more" is not a plan."""
+_MAX_PILOT_GROWTH = 100
+"""Multiple of the pilot's clusters above which "label more" is not a plan."""
 
 
 @dataclass(frozen=True)
 class Pilot:
     """A grader's difference from the humans' kappa, as estimated in a pilot. `of_clusters` is its
     variance over the pilot's `clusters`, `of_people` that over its `people`, NaN for fewer than
-    three. `alpha` is the one-sided level of the next look.
+    three. `alpha` is the one-sided level of the next interim analysis.
     """
 
     rubric: str
@@ -260,12 +260,11 @@ class Pilot:
     alpha: float
 
     def chance(self, clusters: int, people: int | None = None) -> float:
-        """Probability that `clusters` clusters decide, if the estimate stays the same.
+        """Return the probability that this number of clusters decides, if the estimate stays the
+        same: for these humans, or with `people` for this number of humans like them.
 
-        Without `people` this is for these humans; else for humans like them, `people` in number.
-
-        A t test on both variances, which fall with the number of clusters and of humans; degrees of
-        freedom as for the bound (`analysis.bootstrap.bounds.reach_over_people`).
+        It is the power of a t test on both variances, which fall with the numbers of clusters and
+        humans; degrees of freedom as for the bound (`bounds.reach_over_people`).
 
         >>> pilot = Pilot("", "g", 0.0, 0.1, 0.0016, 100, 0.0004, 4, 0.025)
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
@@ -273,25 +272,24 @@ class Pilot:
         """
         of_clusters = self.of_clusters * self.clusters / clusters
         of_people = self.of_people * self.people / people if people else 0.0
-        both = of_clusters + of_people
-        if not both > 0 or not self.alpha > 0:
+        variance = of_clusters + of_people
+        if not variance > 0 or not self.alpha > 0:
             return 0.0
         freedom = clusters - 1.0
         if people and of_people:
             parts = of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1)
-            freedom = both**2 / parts
-        away = abs(self.difference + self.margin) / math.sqrt(both)
-        return float(1.0 - nctdtr(freedom, away, stdtrit(freedom, 1.0 - self.alpha)))
+            freedom = variance**2 / parts
+        noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)
+        return float(1.0 - nctdtr(freedom, noncentrality, stdtrit(freedom, 1.0 - self.alpha)))
 
     def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
-        """Return the smallest total number of clusters with a chance of `power`.
-
-        The pilot's are included; None where no realistic number has it.
+        """Return the smallest number of clusters, with the pilot's, that decides with a probability
+        of `power`; None above 100 times the pilot's.
         """
         low, high = self.clusters - 1, self.clusters
         while self.chance(high, people) < power:
             low, high = high, 2 * high
-            if high > _MOST * self.clusters:
+            if high > _MAX_PILOT_GROWTH * self.clusters:
                 return None
         while high - low > 1:
             middle = (low + high) // 2

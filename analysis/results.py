@@ -1,4 +1,4 @@
-"""Results table of the analysis, built row by row."""
+"""Rows of the results table: their columns, and the class that collects them (`ResultRows`)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evenhand.analysis.types import DataFrame
 
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
-FEW_RARER = 10
-"""Clusters of the rarer kind below which resampled coefficients are doubted."""
+FEW_MINORITY = 10
+"""Number of minority-class clusters below which intervals of coefficients have a remark."""
 
 
 class TableRow(TypedDict):
-    """Row of the `results` table, as it is written and read back."""
+    """Row of the `results` table, as in results.csv."""
 
     rubric: str
     statistic: str
@@ -44,9 +44,7 @@ RESULTS_KEY = RESULTS_COLUMNS[:6]
 
 
 class ResultRow(TableRow):
-    """Row with its remarks, whose text is `note`. No decision rests on a note, but on `deciding`,
-    None for a row that decides nothing.
-    """
+    """Row with its remarks, whose text is `note`, and what verdicts use of it, if anything."""
 
     remarks: Remarks
     deciding: Deciding | None
@@ -59,7 +57,7 @@ def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
 
 
 def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
-    """Return the size of a row's sample in words: one number where all clusters are single items.
+    """Return the size of a row's sample in words: one number if every cluster is a single unit.
 
     >>> sample_of({"n_units": 400, "n_clusters": 100}, "item")
     '400 rows in 100 items'
@@ -73,7 +71,8 @@ def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
 
 
 def from_to(first: str, second: str) -> str:
-    """Return the `at` of a cell of a confusion matrix; categories that hold ">" are quoted.
+    """Return the `at` of a pair of names, such as a cell of a confusion matrix or a difference;
+    names that contain ">" are quoted.
 
     >>> from_to("yes", "no"), from_to("p>0", "other")
     ('yes>no', "'p>0'>other")
@@ -85,20 +84,20 @@ def from_to(first: str, second: str) -> str:
 class ResultRows:
     """Rows of one rubric, by their key.
 
-    No row has an interval without width, except for statistics that are constant by construction:
-    `chance`, by view of the labels, "" or "|binary", limits how far
-    coefficients may fall, and `rarer` counts the clusters in which a human chose another category
-    than the commonest.
+    Intervals without width are widened (`intervals.widened`), except for statistics that are
+    constant by construction. By view of the labels, "" or "|binary", `chance` has the frequencies
+    of the categories, which limit this width for coefficients, and `minority_clusters` the number
+    of clusters in which a human chose another category than the commonest.
     """
 
     rubric: str
     rows: dict[tuple[str, ...], ResultRow] = field(default_factory=dict)
     chance: dict[str, Chance] = field(default_factory=dict)
-    rarer: dict[str, int] = field(default_factory=dict)
+    minority_clusters: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
     """Largest weight of a cluster: widened intervals count each cluster as 1 / this."""
     compared: dict[tuple[str, str, str], Any] = field(default_factory=dict)
-    """What verdicts rest on (`analysis.verdicts.evidence`), by grader, subset and `at`."""
+    """Evidence for verdicts (`analysis.verdicts.evidence`), by grader, subset and `at`."""
 
     def add(
         self,
@@ -114,32 +113,33 @@ class ResultRows:
         at: str = "",
         note: Note = "",
     ) -> Interval:
-        """Add a row, `counts` (n_units, n_clusters), and return its interval as stored. A figure
-        on a scale from 0 to 1 is moved `onto` one that begins at a value and has a span.
+        """Add a row, and return its interval as stored. `counts` are (n_units, n_clusters). A
+        figure from 0 to 1 is moved `onto` the scale with this start and span.
         """
         deciding = interval.deciding
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
-        # The kappa of a baseline, or of a rater who only uses one category, is always 0.
-        alone = rater_b in BASELINES or says(join_notes(note), "constant_rater")
+        # The kappa of a baseline, or of a rater with a single category, is always 0.
+        is_constant = rater_b in BASELINES or says(join_notes(note), "constant_rater")
         kind = entry_for(statistic).kind
-        if not (alone and kind == "coefficient"):
+        if not (is_constant and kind == "coefficient"):
             chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
-            apart = 0.0 if chance is None else chance.disagreement(statistic)
+            disagreement = 0.0 if chance is None else chance.disagreement(statistic)
             clusters = int(counts[1] / self.heaviest)  # as if all had the largest weight
-            interval = widened(interval, clusters, kind, apart)
-            # Where resamples have too few labels of the rarer kind to be trusted (see
+            interval = widened(interval, clusters, kind, disagreement)
+            # With few minority labels, bootstrap intervals are not reliable (see
             # benchmarks/results/coverage-small.md). Verdicts check this themselves.
-            rarer = self.rarer.get(subset.removeprefix("all"), FEW_RARER)
-            of_chance = kind in ("coefficient", "difference")
+            minority = self.minority_clusters.get(subset.removeprefix("all"), FEW_MINORITY)
+            is_coefficient = kind in ("coefficient", "difference")
             decides = deciding is not None and not math.isnan(deciding.alpha)
-            if rarer < FEW_RARER and of_chance and not decides and not math.isnan(interval.low):
-                few = Remark("few_rarer", (rarer,))
-                interval = replace(interval, remarks=(*interval.remarks, few))
+            has_bounds = not math.isnan(interval.low)
+            if minority < FEW_MINORITY and is_coefficient and not decides and has_bounds:
+                remark = Remark("few_rarer", (minority,))
+                interval = replace(interval, remarks=(*interval.remarks, remark))
         start, span = onto
-        ends = (start + span * value for value in (interval.estimate, interval.low, interval.high))
-        estimate, low, high = ends
+        moved = (start + span * value for value in (interval.estimate, interval.low, interval.high))
+        estimate, low, high = moved
         interval = replace(interval, estimate=estimate, low=low, high=high)
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
@@ -157,19 +157,21 @@ class ResultRows:
 
     def know_chance(self, coded: Coded, resamples: Resamples) -> None:
         """Record the frequencies of the categories in one view of the labels."""
-        held, times = coded.labelled.copy(), resamples.mass[coded.clusters][:, None]
-        # Of humans only, if there are any: a grader's threshold must not change chance agreement.
-        if people := coded.members("human"):
-            held[:, [at for at in range(held.shape[1]) if at not in people]] = False
-        weights = np.broadcast_to(times, held.shape)[held]
-        counts = np.bincount(coded.codes[held], weights, minlength=coded.q)
+        included, weight = coded.labelled.copy(), resamples.mass[coded.clusters][:, None]
+        # From humans only, if there are any: a grader's threshold must not change these.
+        if humans := coded.members("human"):
+            included[:, [at for at in range(included.shape[1]) if at not in humans]] = False
+        weights = np.broadcast_to(weight, included.shape)[included]
+        counts = np.bincount(coded.codes[included], weights, minlength=coded.q)
         if counts.any():
-            of = BINARY if coded.is_binary else ""
+            view = BINARY if coded.is_binary else ""
             values = coded.values if coded.is_number else ()
             ordered = None if coded.level == "nominal" else coded.ordered
-            self.chance[of] = Chance(counts / counts.sum(), ordered, values)
-            other = held & (coded.codes != counts.argmax())
-            self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
+            self.chance[view] = Chance(counts / counts.sum(), ordered, values)
+            is_minority = included & (coded.codes != counts.argmax())
+            self.minority_clusters[view] = resamples.mass_of(
+                coded.clusters, is_minority.any(axis=1)
+            )
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""

@@ -1,11 +1,12 @@
-"""What results.csv says in codes: its statistics, and the remarks on its rows.
+"""Statistics of results.csv, from `statistics.toml`, and the remarks on its rows, from
+`remarks.toml`.
 
-What a statistic is, how it is shown and what it is called stands in one table, `statistics.toml`:
-intervals, reports and pages look there, never at a statistic's name.
+`statistics.toml` defines each statistic: its kind, its display and its names. Intervals, reports
+and pages look it up there, never by a part of its name.
 
-The note of a row is text for readers, from `remarks.toml`. Whatever the analysis or the report must
-know of a row again - whether its threshold is tuned, why it has no interval - is the code of a
-remark, never the text: any text there may be reworded and no verdict changes.
+The note of a row is text for readers. Everything that the analysis or the report must know of a
+row, such as whether its threshold is tuned or why it has no interval, is the code of a remark, so
+that texts can be reworded without a change of verdicts.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from typing import Literal
 from evenhand.texts import DASH, table_of
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
-"""Kind of a statistic: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
-chance; a difference of two such; a place, a cut, a median or a number of people, whose interval
-may be one number."""
+"""Kind of a statistic: a `share` of cases; another figure from 0 to 1 (`unit`) or from -1 to 1
+(`signed`); a chance-corrected `coefficient`; a `difference` of two coefficients; a `place`, such as
+a cut, a median or a number of people, whose interval may have no width."""
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """An entry of the table; the head of `statistics.toml` says what each field means."""
+    """An entry of `statistics.toml`, which begins with a description of the fields."""
 
     label: str
     name: str
@@ -42,7 +43,7 @@ class Statistic:
     signed: bool = False
 
     def shown(self, value: float, limits: Iterable[float] = ()) -> str:
-        """A value rounded for display, so that it differs from `limits` that it is held against."""
+        """Return a value rounded for display, with enough decimals to differ from its `limits`."""
         if self.digits:
             return f"{value:.{self.digits}g}"
         places = places_apart(value, limits, self.places)
@@ -52,34 +53,34 @@ class Statistic:
 
 @cache
 def statistics() -> dict[str, Statistic]:
-    """The table, by the names of results.csv."""
+    """Return the entries of `statistics.toml`, by the names of results.csv."""
     table = table_of("evenhand.analysis", "statistics.toml")
     return {name: Statistic(**fields) for name, fields in table.items()}
 
 
 _MOST_PLACES = 10
-"""A value that differs from its limit by less than can be told at so many decimals equals it."""
+"""Decimals at which a value is compared with its limit: equal ones count as equal."""
 
 
 def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
     """Return the fewest decimals, from `places` on, at which a value differs from each limit.
 
-    A decision takes a bound as it is, so that a rounded one must lie on the same side of its limit.
-    One that equals the limit, or is not known, needs no more decimals.
+    Decisions are made on unrounded bounds, so a rounded one must lie on the same side of its limit.
+    A value that equals the limit, or is not known, needs no more decimals.
 
     >>> [places_apart(bound, [-0.1]) for bound in (-0.0973, -0.1049, -0.15, -0.1, float("nan"))]
     [3, 3, 2, 2, 2]
     """
-    apart = [number for number in limits if abs(value - number) > 10.0**-_MOST_PLACES]
+    unequal = [number for number in limits if abs(value - number) > 10.0**-_MOST_PLACES]
     for n in range(places, _MOST_PLACES):
-        if f"{value:.{n}f}" not in {f"{number:.{n}f}" for number in apart}:
+        if f"{value:.{n}f}" not in {f"{number:.{n}f}" for number in unequal}:
             return n
     return _MOST_PLACES
 
 
 def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places: int = 2) -> str:
-    """A number with as many decimals as tell it from its limits, and a `sign` as in format
-    specifications; a dash where it is not known.
+    """Return a number with enough decimals to differ from its limits, and a `sign` as in format
+    specifications; a dash if it is not known.
 
     >>> shown_apart(-0.0973, [-0.1], sign="+"), shown_apart(0.62, [0.6]), shown_apart(0.5996, [0.6])
     ('-0.097', '0.62', '0.5996')
@@ -90,7 +91,7 @@ def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places
 
 
 def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
-    """A limit with the decimals of the bounds that are held against it, without zeros at its end.
+    """Return a limit with the decimals of the bounds compared with it, without trailing zeros.
 
     >>> limit_shown(0.1, 0.0973), limit_shown(0.0923, 0.0901), limit_shown(0.0923, 0.15)
     ('0.10', '0.092', '0.09')
@@ -103,7 +104,7 @@ def limit_shown(limit: float, *bounds: float, places: int = 2) -> str:
 
 
 def share_apart(share: float, limit: float) -> str:
-    """A share in percent with as many decimals, one or more, as tell it from its limit.
+    """Return a share in percent with enough decimals, one or more, to differ from its limit.
 
     >>> share_apart(0.8997, 0.9), share_apart(0.85, 0.9)
     ('89.97%', '85.0%')
@@ -112,12 +113,12 @@ def share_apart(share: float, limit: float) -> str:
 
 
 VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
-"""Endings and beginnings of names of variants, with what the label and the name add."""
+"""Suffixes and prefixes of variants' names, with the words that they add to label and name."""
 
 
 @cache
 def find_entry(name: str) -> Statistic | None:
-    """Look a statistic up in the table, or the entry that it is a variant of.
+    """Return the entry of a statistic, or one made from that which it is a variant of; else None.
 
     >>> found = find_entry("bias_order_p")
     >>> found.name if found else ""
@@ -130,15 +131,15 @@ def find_entry(name: str) -> Statistic | None:
         rest = name.removesuffix(affix) if is_ending else name.removeprefix(affix)
         base = None if rest == name else find_entry(rest)
         if base is not None:
-            named = (", ".join(filter(None, (base.label, label))), f"{base.name}, {words}")
+            names = (", ".join(filter(None, (base.label, label))), f"{base.name}, {words}")
             if affix == "_p":
-                return Statistic(*named, digits=2)
-            return replace(base, label=named[0], name=named[1])
+                return Statistic(*names, digits=2)
+            return replace(base, label=names[0], name=names[1])
     return None
 
 
 def entry_for(name: str) -> Statistic:
-    """Look a statistic up; one that is not there goes by its own name.
+    """Return the entry of a statistic; if there is none, one with its name as label.
 
     >>> entry_for("gwet_ac1").label, entry_for("some_new_index").name
     ('AC1', 'some new index')
@@ -148,17 +149,17 @@ def entry_for(name: str) -> Statistic:
 
 
 Code = str
-"""Code of a remark, of which the texts are in `remarks.toml`."""
+"""Code of a remark; its texts are in `remarks.toml`."""
 _TABLES = table_of("evenhand.analysis", "remarks.toml")
 TEXTS: dict[str, str] = _TABLES["notes"]
-"""Text of a remark in the notes of results.csv, by default its code; braces hold its detail."""
+"""Text of a remark in the notes of results.csv, by default its code; braces take its detail."""
 WORDS: dict[str, str] = _TABLES["report"]
 """Text of a remark in the report, where it differs from the note."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """A remark on a row: its code, and the `detail` that varies.
+    """A remark on a row: its code, and the `detail` that its text is filled with.
 
     >>> Remark("few_clusters", (30,)).text, Remark("no_labels").text, Remark("no_labels").words
     ('fewer than 30 clusters', 'no_labels', 'no labels')
@@ -182,7 +183,7 @@ Reason = Code | Remark
 """Reason why a value is undefined."""
 Remarks = tuple[Remark, ...]
 Note = str | Remark | Remarks
-"""Accepted forms of a note: a text is for readers only, and may hold several separated by "; "."""
+"""Accepted forms of a note. A text is for readers only; "; " separates several."""
 
 
 def join_notes(*notes: Note) -> Remarks:
@@ -194,14 +195,14 @@ def join_notes(*notes: Note) -> Remarks:
     remarks: list[Remark] = []
     for note in notes:
         if isinstance(note, str):
-            remarks += (Remark("text", (each,)) for each in note.split("; ") if each)
+            remarks += (Remark("text", (text,)) for text in note.split("; ") if text)
         else:
             remarks += (note,) if isinstance(note, Remark) else note
     return tuple(remarks)
 
 
 def text_of(remarks: Remarks) -> str:
-    """Return the note of a row."""
+    """Return the text of a row's remarks, its note."""
     return "; ".join(remark.text for remark in remarks)
 
 

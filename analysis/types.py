@@ -1,4 +1,4 @@
-"""Types of arrays by content, and of tables. Shapes are documented where the arrays are used."""
+"""Types of arrays by their content, and of tables. Functions document the shapes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from pandas import DataFrame as DataFrame
 else:
-    DataFrame = Any  # to load pandas takes longer than most of what needs no table
+    DataFrame = Any  # pandas is slow to load, and many uses need no table
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.intp]
-"""Positions, or codes of anything."""
+"""Positions in a sequence, or codes of categories, clusters, ..."""
 Labels = npt.NDArray[np.int8]
-"""Codes of categories or verdicts, -1 where there is none."""
+"""Codes of categories or verdicts, -1 for none."""
 Integers = npt.NDArray[np.integer[Any]]
 Frequency = npt.NDArray[np.int64]
-"""Times that each cluster occurs in the data: 1, or more where identical ones are merged."""
+"""Number of times that each cluster occurs in the data, above 1 if identical ones are merged."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 Sparse = Any
 """scipy.sparse.csr_array of whole numbers."""
 
 
 def code_type(q: int) -> np.dtype[Any]:
-    """The smallest type that holds the codes of q categories, and -1."""
+    """Return the smallest integer type for the codes of q categories, and -1."""
     return np.min_scalar_type(-max(q, 1))
 
 

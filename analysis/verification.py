@@ -1,7 +1,5 @@
-"""Verification of point estimates against other libraries, before a report is written.
-
-Estimates and resamples come from one engine; on the original data it must agree with scikit-learn,
-krippendorff and statsmodels.
+"""Verify point estimates against scikit-learn, krippendorff and statsmodels, before a report is
+written. Resampled values come from the same functions as the estimates.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ Value = tuple[str, str, str, float]
 """A library's value of a statistic: statistic, two raters (or a group and ""), value."""
 Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
 """Function that starts to compute the libraries' values of a view (see `library_values`), and
-returns a function that waits for them. Results are awaited in the order of their starts.
+returns a function that waits for them. Results are awaited in the order in which they started.
 """
 
 
@@ -57,10 +55,10 @@ def load_libraries() -> None:
 
 
 def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
-    """Compute the libraries' values for one view of the labels. With unequal weights of clusters,
-    `weight` (clusters,), only kappas of two raters support them.
+    """Return the libraries' values for one view of the labels. With a `weight` of clusters
+    (clusters,), only kappas of two raters, as the libraries' other coefficients take no weights.
     """
-    return [*_pairs(coded, weight), *(_groups(coded) if weight is None else ())]
+    return [*_pair_values(coded, weight), *(_group_values(coded) if weight is None else ())]
 
 
 def in_this_process(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
@@ -69,42 +67,40 @@ def in_this_process(coded: Coded, weight: Array | None) -> Callable[[], list[Val
 
 
 def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> Verification:
-    """Compare the rows of one view with the libraries' values, skipping undefined ones. Raises
-    RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
+    """Compare the rows of one view with the libraries' values, without undefined ones; return the
+    number of comparisons. Raises RuntimeError if a difference exceeds `TOLERANCE`.
     """
     total = Verification()
-    for statistic, rater_a, rater_b, theirs in values:
+    for statistic, rater_a, rater_b, expected in values:
         row = rows.get(statistic, rater_a, rater_b, subset)
-        if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
+        if row is None or math.isnan(row["estimate"]) or math.isnan(expected):
             continue
-        if (difference := abs(row["estimate"] - theirs)) > TOLERANCE:
+        if (difference := abs(row["estimate"] - expected)) > TOLERANCE:
             raise RuntimeError(
                 f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
-                f"a library gives {theirs}"
+                f"a library gives {expected}"
             )
         total += Verification(1, difference)
     return total
 
 
-def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
-    """Yield Cohen's kappas by scikit-learn, and weighted ones by statsmodels: from the table of two
-    raters, which takes a fraction of the time.
-    """
+def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
+    """Yield Cohen's kappas by scikit-learn, and weighted ones by statsmodels, which is faster."""
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
     from statsmodels.stats.inter_rater import cohens_kappa
 
     if coded.is_number:
-        return  # its weights go by rank
+        return  # the libraries' weights are by rank
     q = coded.q
-    for one, two in combinations(listed_raters(coded), 2):
-        both = coded.labelled[:, one] & coded.labelled[:, two]
-        first, second = coded.codes[both, one], coded.codes[both, two]
+    for a, b in combinations(listed_raters(coded), 2):
+        shared = coded.labelled[:, a] & coded.labelled[:, b]
+        first, second = coded.codes[shared, a], coded.codes[shared, b]
         if len(np.union1d(first, second)) < 2:
-            continue  # undefined: nothing varies
-        counts = None if weight is None else weight[coded.clusters[both]]
-        rater_a, rater_b = coded.raters[one], coded.raters[two]
-        # Its checks of the arguments take longer than the coefficient.
+            continue  # undefined without variation
+        counts = None if weight is None else weight[coded.clusters[shared]]
+        rater_a, rater_b = coded.raters[a], coded.raters[b]
+        # scikit-learn's checks of the arguments take longer than the coefficient.
         with config_context(skip_parameter_validation=True, assume_finite=True):
             value = cohen_kappa_score(first, second, labels=range(q), sample_weight=counts)
         yield "cohen_kappa", rater_a, rater_b, float(value)
@@ -115,16 +111,16 @@ def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
             yield f"weighted_kappa_{weights}", rater_a, rater_b, float(value)
 
 
-def _groups(coded: Coded) -> Iterator[Value]:
-    """Yield Krippendorff's alphas, and Fleiss' kappa where all labelled units have as many labels,
-    the only case in which it is right: a unit with one label counts in the marginals.
+def _group_values(coded: Coded) -> Iterator[Value]:
+    """Yield Krippendorff's alphas, and Fleiss' kappa if all labelled units have the same number of
+    labels: else units with a single label would count in its marginals.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     for group, members in groups(coded).items():
         counts = label_counts(coded, members).astype(int)
-        equally_many = len(np.unique(counts.sum(axis=1)[counts.any(axis=1)])) == 1
+        has_equal_counts = len(np.unique(counts.sum(axis=1)[counts.any(axis=1)])) == 1
         counts = counts[counts.sum(axis=1) >= 2]
         if (counts.sum(axis=0) > 0).sum() < 2:
             continue
@@ -134,5 +130,5 @@ def _groups(coded: Coded) -> Iterator[Value]:
                 value_counts=counts, value_domain=list(domain), level_of_measurement=level
             )
             yield f"krippendorff_alpha_{level}", group, "", float(value)
-        if equally_many:
+        if has_equal_counts:
             yield "fleiss_kappa", group, "", float(fleiss_kappa(counts))

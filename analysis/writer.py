@@ -1,4 +1,7 @@
-"""Views of the labels with their resamples: what statistics are computed on, and write rows of."""
+"""Views of the labels with resamples of their clusters, on which each statistic is computed, and
+through which its rows are added to the results: `Writer` adds rows of one subset, `View` has one
+view of the labels, `RubricView` all labels and the request, `RatedView` the single ratings.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from evenhand.analysis.statistics import Note, Reason, Remark, entry_for
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask, Numbers
 
 Counts = tuple[int, int]
-"""(units, clusters) that a row is about."""
+"""Numbers of units and clusters of a row."""
 Figure = Array | float | Interval
-"""Replicates (rows,), one number without an interval, or an interval as it is."""
+"""Value of a row: replicates (rows,), one number without an interval, or an interval."""
 Draw = Resamples | Callable[[], Resamples]
 """Resamples, or the function that draws them when they are first needed."""
 T = TypeVar("T")
 
 
 class About(TypedDict, total=False):
-    """Raters of a row (`a` and `b`), its `at`, its note, the scale that it is moved onto, and the
-    reach of a share.
+    """Optional arguments of `Writer.add`: raters of a row (`a` and `b`), its `at` and note, the
+    start and span of the scale that it is moved onto, and the reach of a share.
     """
 
     a: str
@@ -44,10 +47,7 @@ class About(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
-    Methods that take `units` accept a mask (units,), or the numbers of units and clusters, where
-    many rows share them.
-    """
+    """Writer of rows of one subset, with intervals from resamples of `clusters` (units,)."""
 
     rows: ResultRows
     draw: Draw
@@ -56,35 +56,35 @@ class Writer:
 
     @cached_property
     def resamples(self) -> Resamples:
-        """Resamples of the clusters."""
+        """Resamples of the clusters, drawn on first use."""
         return self.draw if isinstance(self.draw, Resamples) else self.draw()
 
     def on(self, subset: str, clusters: Codes | None = None) -> Writer:
-        """Return a writer of rows of another subset, of other units if in these `clusters`."""
-        at = self.clusters if clusters is None else clusters
-        return Writer(self.rows, lambda: self.resamples, at, subset)
+        """Return a writer of another subset, with other units if in these `clusters` (units,)."""
+        clusters = self.clusters if clusters is None else clusters
+        return Writer(self.rows, lambda: self.resamples, clusters, subset)
 
     @property
     def as_sampled(self) -> Note:
-        """Note for unweighted figures of a weighted sample; else ""."""
+        """Note for unweighted figures of a weighted sample; "" for other samples."""
         return "" if self.resamples.weight is None else Remark("as_sampled")
 
     def sums(self, *features: Numbers) -> Array:
-        """Sum features (units,) or (units, k) in every resample: (rows, columns)."""
+        """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
     def each_cluster(self, features: Numbers) -> Array:
-        """Sum features (units, k) over each cluster of the data, weighted: (clusters, k)."""
+        """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
         return self.resamples.by_cluster(self.clusters, features)
 
     def share(self, part: Numbers, whole: Mask) -> Array:
-        """Return the sum of `part` over the units of `whole`, per such unit, (rows,)."""
+        """Return the mean of `part` (units,) over the units of the mask `whole`, (rows,)."""
         return ratio(*self.sums(np.where(whole, part, 0), whole).T)
 
     def parts(
         self, outcome: Array, mass: Array, part: Codes, stratum: Codes | None = None
     ) -> Parts:
-        """Return outcomes of units by part, for `max_t`, with the clusters' sampling weights."""
+        """Return units' outcomes by part of the sample, with sampling weights, for `max_t`."""
         rows, cluster, times = self.resamples.units(self.clusters)
         if self.resamples.weight is not None:
             mass = mass * self.resamples.weight[self.clusters][:, None]
@@ -92,7 +92,7 @@ class Writer:
         return Parts(outcome[rows], mass[rows], part[rows], cluster, times, strata)
 
     def count(self, units: Mask) -> Counts:
-        """Count (units, clusters) in the data among some units (units,)."""
+        """Return the numbers of units and clusters in a mask (units,)."""
         return self.resamples.count(self.clusters, units)
 
     def add(
@@ -110,10 +110,11 @@ class Writer:
         reason: Reason | None = None,
         undefined: float | None = None,
     ) -> Interval:
-        """Add a row, and return its interval as stored; `a` and `b` are its raters. `reason`
-        explains a figure that is NaN; `onto` is as of `ResultRows.add`, `reach` of
-        `share_interval`. Of replicates, `undefined` is the share that is missing where they cannot
-        show it (see `Resamples.interval`).
+        """Add a row, and return its interval as stored.
+
+        `units` is a mask (units,), or the numbers of units and clusters if rows share them; `a` and
+        `b` are the raters. `reason` explains a NaN; `onto` is that of `ResultRows.add`, `reach`
+        that of `share_interval`, `undefined` that of `Resamples.interval`.
         """
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
@@ -133,8 +134,8 @@ class Writer:
 
 @dataclass(frozen=True)
 class View(Writer):
-    """One view of the labels (`coded`), and its resamples; `known` is what several statistics need
-    of these, by the function that computes it.
+    """One view of the labels (`coded`), and its resamples. `known` caches values that several
+    statistics share, by the function that computes them.
     """
 
     coded: Coded = field(kw_only=True)
@@ -146,7 +147,7 @@ class View(Writer):
         return View(rows, resamples, coded.clusters, coded.subset, coded=coded)
 
     def once(self, compute: Callable[[Coded, Resamples], T]) -> T:
-        """Return what this computes from the labels and the resamples, once for all statistics."""
+        """Return `compute` of the labels and the resamples, cached for all statistics."""
         if compute not in self.known:
             self.known[compute] = compute(self.coded, self.resamples)
         computed: T = self.known[compute]
@@ -155,8 +156,8 @@ class View(Writer):
 
 @dataclass(frozen=True, kw_only=True)
 class RubricView(View):
-    """One view of the `labels` of a rubric, in an analysis as requested. `labels` are all of them,
-    of which `coded` may have those alone that count for agreement (`LabelMatrix.in_agreement`).
+    """One view of the labels of a rubric, in an analysis as requested. `labels` are all of them;
+    `coded` may have only those in agreement (`LabelMatrix.in_agreement`).
     """
 
     labels: LabelMatrix
@@ -166,26 +167,26 @@ class RubricView(View):
     def of_labels(
         cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
-        """Return each view of labels: the categories, and the binary label if there is one."""
-        at = labels.clusters
+        """Return the views of labels: the categories, and the binary label if there is one."""
+        about: dict[str, Any] = {"labels": labels, "request": request}
         return [
-            cls(rows, draw, at, coded.subset, coded=coded, labels=labels, request=request)
+            cls(rows, draw, labels.clusters, coded.subset, coded=coded, **about)
             for coded in labels.views
         ]
 
     def seen_as(self, coded: Coded, labels: LabelMatrix | None = None) -> RubricView:
-        """Return another view of the labels, or of others in the same clusters."""
+        """Return another view of the labels, or of other labels in the same clusters."""
         about: dict[str, Any] = {"clusters": coded.clusters, "subset": coded.subset, "coded": coded}
-        of = self.labels if labels is None else labels
-        return replace(self, draw=lambda: self.resamples, labels=of, known={}, **about)
+        labels = self.labels if labels is None else labels
+        return replace(self, draw=lambda: self.resamples, labels=labels, known={}, **about)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatedView(RubricView):
-    """A view of labels whose units are known one by one.
+    """A view of the categories of labels that are not deduplicated, with their ratings.
 
-    `ratings` are the rubric's rows, without those of excluded raters, which are among the `given`
-    ones; `readings` what the labels are combined to. `variants` are the rubric's other wordings
+    `given` are all ratings of the rubric, `ratings` those of raters who are not excluded,
+    `readings` the labels that these are combined to. `variants` are the rubric's other wordings
     with their ratings.
     """
 
@@ -198,7 +199,7 @@ class RatedView(RubricView):
     def on_units(
         cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
     ) -> RatedView:
-        """Return the categories of labels that are not folded; `rated` are the other fields."""
+        """Return the view; `rated` are the fields of this class."""
         once, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
         draw = partial(request.resampled, once, labels.weight)
         about: dict[str, Any] = {"coded": coded, "labels": labels, "request": request}
@@ -206,5 +207,5 @@ class RatedView(RubricView):
 
     @cached_property
     def facts(self) -> UnitFacts:
-        """Facts about the units, in the order of the labels."""
+        """Facts about the units, in the order of the labels' rows."""
         return UnitFacts(self.readings.units, self.request.units)

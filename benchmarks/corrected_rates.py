@@ -133,15 +133,15 @@ def replicates(
     sums = drawn.totals(features.reshape(len(kept), SUBJECTS, -1))
     own, pooled = RateSums(*sums[:, 0].T), RateSums(*sums.sum(axis=1).T)
     weight, errors = own.ppi_weight, (pooled.sensitivity, pooled.specificity)
-    known = np.full(len(sums), own.elsewhere[0])
+    known = np.full(len(sums), own.grader_rate_rest[0])
     return {
-        "people": own.people,
-        "people_all": pooled.people,
-        "raw": own.raw,
-        "rogan_gladen": invert(own.raw, *errors),
-        "rogan_gladen_fixed": invert(np.full(len(sums), own.raw[0]), *errors),
+        "people": own.reference_rate,
+        "people_all": pooled.reference_rate,
+        "raw": own.grader_rate,
+        "rogan_gladen": invert(own.grader_rate, *errors),
+        "rogan_gladen_fixed": invert(np.full(len(sums), own.grader_rate[0]), *errors),
         "ppi": own.ppi(weight),
-        "ppi_fixed": own.people + weight * (known - own.graded_labelled),
+        "ppi_fixed": own.reference_rate + weight * (known - own.grader_rate_labelled),
     }
 
 
@@ -183,8 +183,8 @@ def lumpy_intervals(
     weight = sums.ppi_weight
     known = int(sizes[:labelled].sum()), labelled
     reach = ppi_reach(features, float(weight[0]))
-    own, ppi = (drawn.interval(each, labelled) for each in (sums.people, sums.ppi(weight)))
-    own = widened(share_interval(own, sums.people[1:], *known), labelled, "share")
+    own, ppi = (drawn.interval(each, labelled) for each in (sums.reference_rate, sums.ppi(weight)))
+    own = widened(share_interval(own, sums.reference_rate[1:], *known), labelled, "share")
     ppi = corrected_interval(ppi, sums.ppi(weight)[1:], int(sizes.sum()), known, reach)
     return {"people": own, "ppi": ppi}
 
@@ -218,7 +218,7 @@ def score_intervals(
     people[labelled:] = np.nan
     features = rate_features(people.ravel(), grader.ravel()).reshape(*people.shape, -1)
     drawn = Resamples(np.ones(len(people)), resamples, rng)
-    sums = RateSums(*np.moveaxis(drawn.totals(features), -1, 0))._replace(less=1.0)
+    sums = RateSums(*np.moveaxis(drawn.totals(features), -1, 0))._replace(ddof=1.0)
     means = sums.ppi(sums.ppi_weight)
     reach = MEANS.reach(math.inf)
     given = drawn.interval(means[:, 1], labelled), means[1:, 1], len(people)

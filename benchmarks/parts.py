@@ -173,7 +173,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
         )
         paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
         of_sides = RateSums(*np.moveaxis(paired, -1, 0))
-        sides, people_only = of_sides.ppi(of_sides.ppi_weight), of_sides.people
+        sides, people_only = of_sides.ppi(of_sides.ppi_weight), of_sides.reference_rate
         of_all = np.full(cell.subjects, n_labelled)
         reach = paired_reach(sides[1:], people_only[0], of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)

@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
-from evenhand.analysis.thresholds.tuning import ERROR, promised_cut
+from evenhand.analysis.thresholds.tuning import ERROR, guaranteed_cut
 
 OUT = RESULTS / "routing.md"
 SEED = 20231206
@@ -151,7 +151,7 @@ def run_cell(cell: Cell, runs: range, _: int, seed: int) -> dict[Cell, Tally]:
     for run in runs:
         rng = np.random.default_rng([seed, run, CELLS.index(cell)])
         confidence, wrong, pair = study(cell, cell.pairs, rng)
-        promised = promised_cut(confidence, wrong, pair, cell.target, ERROR)
+        promised = guaranteed_cut(confidence, wrong, pair, cell.target, ERROR)
         tally.runs += 1
         if not math.isnan(promised.cut):
             tally.found += 1
@@ -160,7 +160,7 @@ def run_cell(cell: Cell, runs: range, _: int, seed: int) -> dict[Cell, Tally]:
         elif math.isfinite(promised.growth):
             tally.advised += 1
             more = study(cell, math.ceil(cell.pairs * promised.growth), rng)
-            tally.advised_found += not math.isnan(promised_cut(*more, cell.target, ERROR).cut)
+            tally.advised_found += not math.isnan(guaranteed_cut(*more, cell.target, ERROR).cut)
     return {cell: tally}
 
 

@@ -77,7 +77,7 @@ class Study:
             positive=nothing,
             confidence=nothing,
             thresholds=np.full(codes.shape, scale.threshold),
-            asked=codes >= 0,
+            assigned=codes >= 0,
             reasons=tuple(Counter[str]() for _ in range(people + graders)),
             clusters=clusters,
             n_clusters=int(clusters.max()) + 1,

@@ -149,7 +149,7 @@ def judged(
         positive=np.full(shape, np.nan),
         confidence=np.full(shape, np.nan),
         thresholds=np.full(shape, 0.5),
-        asked=np.ones(shape, dtype=bool),
+        assigned=np.ones(shape, dtype=bool),
         reasons=tuple(Counter[str]() for _ in range(raters)),
         clusters=np.repeat(np.arange(pairs), subjects),
         n_clusters=pairs,

@@ -351,7 +351,7 @@ def add_rater_group_rows(
     row, since the second is its mirror image; `at` is the other group, or "others".
     """
     kappa, resamples = deciding_kappa(coded), audit.out.resamples
-    kappas, columns = KappaMeans(coded, resamples, [kappa]), sides_of(members, coded, least=1)
+    kappas, columns = KappaMeans(coded, resamples, [kappa]), sides_of(members, coded, at_least=1)
     compared = [
         (f"{column}={value}", others[0] if len(others) == 1 else "others", with_own_group,
          [rater for other in others for rater in groups[other]])

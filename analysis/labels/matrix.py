@@ -2,20 +2,19 @@
 the units table: clusters, subjects, slices, groups, lengths.
 
 `LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
-categories, or the binary label) in the form that coefficients take.
+categories, or the binary label) in the form that coefficients take. `UnitFacts` looks up columns of
+the units table.
 
-Labels may be duplicates: a file that was handed over twice, or under two names. A grader that
-repeats one human's labels agrees with that human for no merit of its own. Two raters who are both
-nearly always right agree as often; so agreement is not enough: on the units on which the human
-differs from everybody else, the grader must side with that human. Where two humans have identical
-labels neither is ever alone, and it cannot be decided who is right and who copied: the identity is
-reported, and decides nothing.
+*Copies.* Labels may be duplicates, such as one file under two names. A grader that repeats one
+human's labels agrees with that human without any merit. As two raters who are nearly always right
+agree as often, agreement is not enough to suspect a copy: the grader must also have the human's
+label where no other human has it. Humans with identical labels never differ from all others, so
+that a copy cannot be told from its source: this is reported, and changes nothing.
 
-Units are weighted where some pairs were likelier to be picked for humans than others. A unit that
-humans labelled represents 1 / p units like it, p its pair's probability of being picked (Horvitz &
-Thompson 1952); every estimate is a quotient of such sums (Hajek 1971). A unit that only graders
-labelled was passed over with probability 1 - p and represents 1 / (1 - p): so the humans' part and
-the rest both represent all units, alone and together.
+*Weights.* Units are weighted if pairs had unequal probabilities p of being selected for humans. A
+unit that humans labelled represents 1 / p units (Horvitz & Thompson 1952), and every estimate is a
+ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected, with
+probability 1 - p, and represents 1 / (1 - p): both parts represent all units, alone and together.
 """
 
 from __future__ import annotations
@@ -37,16 +36,14 @@ from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
 
 WEIGHT = "sampling_weight"
-"""The units column that `with_weights` adds."""
-_LEAST = 0.05
-"""Least probability of being passed over: no such unit represents more than 20."""
+"""Units column that `with_weights` adds."""
+_MIN_CHANCE = 0.05
+"""Lower limit of the probability of not being selected: a unit represents at most 20 units."""
 
 
 def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
-    """Add the weights of one rubric's rated units to a `units` table.
-
-    They come from the column `inclusion_probability`; the table is unchanged where there is none,
-    or where all weights are equal.
+    """Return a `units` table with the weights of one rubric's rated units, from the column
+    `inclusion_probability`; unchanged without this column, or if all weights are equal.
 
     Weights are 1 on average over the clusters that humans labelled, and over the others. Raises
     InputError where a rated unit has no probability above 0 and up to 1.
@@ -78,7 +75,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     cluster = table["cluster_id"] if "cluster_id" in table else table.index.to_series()
     by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
     labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
-    weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _LEAST))
+    weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     first = ~cluster.where(rated).duplicated().to_numpy() & rated
     for part in (labelled, ~labelled):
         if (part & first).any():
@@ -90,9 +87,8 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
 
 
 def effective_size(weight: Array) -> float:
-    """Number of equally weighted clusters that would estimate a mean as precisely. This holds if
-    weights are unrelated to the values (Kish 1965): the square of the sum over the sum of the
-    squares.
+    """Return the number of equally weighted clusters that would estimate a mean as precisely, if
+    weights are unrelated to the values (Kish 1965): (sum of weights)^2 / (sum of squares).
 
     >>> effective_size(np.array([1.5, 0.5]))
     1.6
@@ -101,14 +97,14 @@ def effective_size(weight: Array) -> float:
 
 
 MAX_VALUES = 50
-"""A column with more values than this does not divide a sample: it identifies its units."""
+"""Most values of a column to slice by: with more, a column identifies units."""
 MOST_SIDES = 12
-"""A column of annotators with more values is not looked at unasked."""
+"""Most values of a column of annotators that is analysed without a request."""
 
 
 @dataclass(frozen=True)
 class UnitColumn:
-    """A column as codes (units,), -1 for empty cells, into its values in sorted order."""
+    """A column of a table: `codes` (units,) index its sorted `values`, -1 for empty cells."""
 
     name: str
     values: tuple[str, ...]
@@ -116,14 +112,14 @@ class UnitColumn:
 
     @classmethod
     def of(cls, name: str, cells: Sequence[str]) -> UnitColumn:
-        """Encode cells. Codes follow the values, so that the order of rows never matters."""
+        """Return the column with these cells; codes do not depend on the order of rows."""
         values = sorted(set(cells) - {""})
         position = {value: code for code, value in enumerate(values)} | {"": -1}
         codes = np.array([position[cell] for cell in cells], dtype=np.intp)
         return cls(name, tuple(values), codes)
 
     def parts(self) -> Iterator[tuple[str, Mask]]:
-        """Yield the name and the units (units,) of each part of the sample that has any."""
+        """Yield the name and the mask (units,) of each part of the sample that has units."""
         for code, value in enumerate(self.values):
             chosen = np.asarray(self.codes == code)
             if chosen.any():
@@ -131,8 +127,8 @@ class UnitColumn:
 
 
 class UnitFacts:
-    """Rated units, in the order of their ids, with their rows of a `units` table (or none). Methods
-    that look up a column raise InputError where a unit is not in the table.
+    """Rated units, in the order of `unit_ids`, with their rows of a `units` table, if there is one.
+    Methods that look up a column raise InputError where a unit is not in the table.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "response_words": ["12", ""]})
@@ -146,7 +142,7 @@ class UnitFacts:
             self.table = units.drop_duplicates("unit_id").set_index("unit_id")
 
     def cells(self, name: str) -> list[str]:
-        """Return a column as text, "" where a cell is empty or there is no such column."""
+        """Return a column as texts, "" where a cell is empty or there is no such column."""
         if self._rated is None or name not in self._rated:
             return [""] * len(self.ids)
         column = self._rated[name]
@@ -154,26 +150,26 @@ class UnitFacts:
 
     @cached_property
     def _rated(self) -> DataFrame | None:
-        """Rows of the rated units. Raises InputError where one has none."""
+        """Rows of the rated units. Raises InputError for a unit without a row."""
         if self.table is None:
             return None
         import pandas as pd
 
-        at = self.table.index.get_indexer(pd.Index(self.ids))
-        if (at < 0).any():
-            missing = [self.ids[place] for place in np.flatnonzero(at < 0)]
+        rows = self.table.index.get_indexer(pd.Index(self.ids))
+        if (rows < 0).any():
+            missing = [self.ids[at] for at in np.flatnonzero(rows < 0)]
             raise InputError(
                 f"the units table has no row for item {missing[0]!r}, which is rated "
                 f"({len(missing)} such items); add it or leave the units table out"
             )
-        return self.table.iloc[at]
+        return self.table.iloc[rows]
 
     def column(self, name: str) -> UnitColumn:
-        """Return a column as codes, without values where there is no such column."""
+        """Return a column as codes, -1 for all units if there is no such column."""
         return UnitColumn.of(name, self.cells(name))
 
     def numbers(self, name: str) -> Array:
-        """Return a column as numbers, NaN where a cell holds none."""
+        """Return a column as numbers, NaN where a cell is not a number."""
         import pandas as pd
 
         if self._rated is None or name not in self._rated:
@@ -181,24 +177,24 @@ class UnitFacts:
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def texts(self) -> list[str]:
-        """Return the columns whose numbers of words are in another column (NAME_words)."""
+        """Return the names of the text columns: those with a column NAME_words."""
         names = [] if self.table is None else [str(name) for name in self.table]
         return [name for name in names if f"{name}_words" in names]
 
     def slices(self, names: Sequence[str]) -> tuple[UnitColumn, ...]:
-        """Return the columns to slice by. Raises InputError where one is missing."""
-        return tuple(self._asked_for(name, "slice by") for name in names)
+        """Return the columns to slice by. Raises InputError if one is missing."""
+        return tuple(self._required_column(name, "slice by") for name in names)
 
     def clusters(self, by: str = "pair") -> UnitColumn:
         """Return each unit's cluster: by "pair" (`cluster_id`), "unit" (its own), or a column.
         Without a table, or without `cluster_id`, every unit is its own cluster. Raises InputError
-        where the column is missing, or a cluster is empty.
+        if the column is missing, or has an empty cell.
         """
         name = "cluster_id" if by == "pair" else by
         has_pairs = self.table is not None and "cluster_id" in self.table
         if by == "unit" or (by == "pair" and not has_pairs):
             return UnitColumn.of("unit_id", self.ids)
-        clusters = self._asked_for(name, "cluster by")
+        clusters = self._required_column(name, "cluster by")
         if (clusters.codes < 0).any():
             empty = self.ids[int(clusters.codes.argmin())]
             raise InputError(
@@ -207,22 +203,24 @@ class UnitFacts:
         return clusters
 
     def weights(self, clusters: UnitColumn) -> Array | None:
-        """Return the weight of each cluster, (clusters,); None where all count equally. Raises
-        InputError where a cluster's units differ."""
+        """Return the weight of each cluster, (clusters,); None if all have the same. Raises
+        InputError if a cluster has units of different weights.
+        """
         if self.table is None or WEIGHT not in self.table:
             return None
         of_units = self.numbers(WEIGHT)
         weight = np.zeros(len(clusters.values))
         weight[clusters.codes] = of_units
-        if (differs := weight[clusters.codes] != of_units).any():
-            mixed = clusters.values[clusters.codes[int(differs.argmax())]]
+        if (is_mixed := weight[clusters.codes] != of_units).any():
+            cluster = clusters.values[clusters.codes[int(is_mixed.argmax())]]
             raise InputError(
-                f"units: the pairs of {clusters.name} {mixed!r} were not equally likely to be "
+                f"units: the pairs of {clusters.name} {cluster!r} were not equally likely to be "
                 'picked, so it cannot be weighted as a whole; let pairs be the clusters ("pair")'
             )
         return weight
 
-    def _asked_for(self, name: str, purpose: str) -> UnitColumn:
+    def _required_column(self, name: str, purpose: str) -> UnitColumn:
+        """Return a column; InputError names the `purpose` of one that is missing."""
         if self.table is None:
             raise InputError(
                 f"the column {name!r} to {purpose} needs a units table; give one or leave it out"
@@ -242,18 +240,18 @@ def check_values(column: str, values: Sequence[str]) -> None:
         )
 
 
-ALIKE = 0.98
-"""Share of units with the same label from which two raters may be copies."""
-SIDES_WITH = 0.9
-"""Share that a copy must match of the units on which the human's label is unique."""
+MIN_EQUAL = 0.98
+"""Lowest share of units with the same label at which a grader may be a copy."""
+MIN_FOLLOWED = 0.9
+"""Lowest share of units with the human's label among those on which this label is unique."""
 MIN_UNITS, MIN_ALONE = 30, 5
-"""Minimum of units that both labelled, and of units on which the human's label is unique (or on
+"""Fewest units that both labelled, and fewest units on which the human's label is unique (or on
 which two identical humans chose another than their most frequent category), to suspect a copy."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A `rater` whose labels are those of another, on a `share` of the units that both labelled."""
+    """A `rater` with the labels of another on a `share` of the units that both labelled."""
 
     rater: int
     duplicate_of: int
@@ -263,9 +261,9 @@ class Copy:
 def copies_among(
     codes: Labels, people: Sequence[int], graders: Sequence[int], times: Frequency | None = None
 ) -> tuple[Copy, ...]:
-    """Find graders that repeat a human's labels, and identical graders or humans. `codes` (units,
-    raters) are -1 where there is no label; `times` (units,) is how often each unit occurs in the
-    data, once unless given.
+    """Return the graders that repeat a human's labels, and identical graders or humans. `codes`
+    (units, raters) are -1 for no label; `times` (units,) is the frequency of each unit, by default
+    1.
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
@@ -276,36 +274,40 @@ def copies_among(
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
     copies = []
     for grader, person in product(graders, people):
-        if (share := _alike(codes, times, grader, person, MIN_UNITS)) >= ALIKE:
+        if (share := _share_equal(codes, times, grader, person, MIN_UNITS)) >= MIN_EQUAL:
             # The grader has to give the human's label where no other human does.
-            given, others = codes[:, [person]], codes[:, [who for who in people if who != person]]
-            alone = (others >= 0).any(axis=1) & (others != given).all(axis=1)
-            if _alike(codes[alone], times[alone], grader, person, MIN_ALONE) >= SIDES_WITH:
+            others = codes[:, [human for human in people if human != person]]
+            alone = (others >= 0).any(axis=1) & (others != codes[:, [person]]).all(axis=1)
+            followed = _share_equal(codes[alone], times[alone], grader, person, MIN_ALONE)
+            if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
-    for raters, least in ((graders, 1), (people, MIN_ALONE)):
-        held = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
-        shared = (held.T @ (held * times[:, None])).tocoo()
-        enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
-        for a, b in sorted(zip(shared.row[enough], shared.col[enough], strict=True)):
+    for raters, fewest_varied in ((graders, 1), (people, MIN_ALONE)):
+        labelled = csr_array(codes[:, list(raters)] >= 0, dtype=np.int64)
+        shared = (labelled.T @ (labelled * times[:, None])).tocoo()
+        is_enough = (shared.data >= MIN_UNITS) & (shared.row < shared.col)
+        for a, b in sorted(zip(shared.row[is_enough], shared.col[is_enough], strict=True)):
             first, second = raters[int(a)], raters[int(b)]
-            given = codes[:, first]
-            counts = np.bincount(given[given >= 0], times[given >= 0])
-            is_varied = counts.sum() - counts.max(initial=0) >= least
-            if is_varied and _alike(codes, times, first, second, MIN_UNITS) == 1.0:
+            has_label = codes[:, first] >= 0
+            counts = np.bincount(codes[has_label, first], times[has_label])
+            is_varied = counts.sum() - counts.max(initial=0) >= fewest_varied
+            if is_varied and _share_equal(codes, times, first, second, MIN_UNITS) == 1.0:
                 copies.append(Copy(second, first, 1.0))
     return tuple(copies)
 
 
-def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence[int]) -> list[str]:
-    """Write a sentence for each group of humans with identical labels; `raters` are names.
+def identical_people(
+    copies: Sequence[Copy], raters: Sequence[str], people: Sequence[int]
+) -> list[str]:
+    """Return a sentence for each group of humans with identical labels; `raters` are names.
 
-    >>> people_alike([Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)], "abc", [0, 1, 2])[0][:48]
+    >>> copies = [Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)]
+    >>> identical_people(copies, "abc", [0, 1, 2])[0][:48]
     'a, b and c gave the same label on every item tha'
     """
     pairs = [(copy.duplicate_of, copy.rater) for copy in copies if copy.rater in people]
-    repeating, groups = {rater for _, rater in pairs}, dict[int, list[int]]()
+    repeaters, groups = {rater for _, rater in pairs}, dict[int, list[int]]()
     for first, rater in pairs:
-        if first not in repeating:
+        if first not in repeaters:
             groups.setdefault(first, [first]).append(rater)
     return [
         written("note.same_people", names=listed([raters[at] for at in group]))
@@ -314,7 +316,7 @@ def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names for use within a sentence.
+    """Return names joined for use within a sentence.
 
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -322,13 +324,13 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _alike(codes: Labels, times: Frequency, first: int, second: int, least: int) -> float:
-    """Return the share of units with the same label; 0 where fewer than `least` have both."""
-    both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
-    if times[both].sum() < least:
+def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_least: int) -> float:
+    """Return the share of units with equal labels; 0 if fewer than `at_least` have both."""
+    shared = (codes[:, first] >= 0) & (codes[:, second] >= 0)
+    if times[shared].sum() < at_least:
         return 0.0
-    same = codes[both, first] == codes[both, second]
-    return float(times[both][same].sum() / times[both].sum())
+    is_equal = codes[shared, first] == codes[shared, second]
+    return float(times[shared][is_equal].sum() / times[shared].sum())
 
 
 BINARY = "|binary"
@@ -339,45 +341,45 @@ COLLAPSED = "|collapsed"
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
 MIN_COMPLETE, _MAX_COMPLETE = 10, 12
-"""Fewest units and most raters of a complete part."""
+"""Fewest units and most raters of a complete block."""
 MANY_CLUSTERS = 10_000
-"""From this many clusters, resampling patterns of labels is faster than resampling clusters."""
+"""Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
 MOST_POINTS_OF_GRID = 201
-"""With more different numbers, kappa with linear weights rounds them."""
-_MOST_REPEATING = 100
-"""Of more raters hardly two units have the same labels."""
+"""Most different numbers that kappa with linear weights does not round."""
+_MAX_REPEATING = 100
+"""Number of raters above which units with the same labels are rare."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 _BY_UNIT = (
-    *("codes", "positive", "confidence", "thresholds", "asked", "withheld", "counted"),
+    *("codes", "positive", "confidence", "thresholds", "assigned", "withheld", "counted"),
     *("clusters", "subject", "pair", "side"),
 )
 """Arrays of a `LabelMatrix` with a row for each unit."""
 
 
 def number_sides(values: Sequence[float]) -> Array:
-    """Return what numbers add to the sides of a table of two raters, (numbers, 3): the Bernstein
+    """Return the terms that numbers add to a side of a table of two raters, (numbers, 3): Bernstein
     polynomials of degree two on the range of the `values`.
 
-    They are three shares that add up to one, so that a table of numbers has 3 x 3 cells however
-    many numbers there are. It keeps the sums of x, y, x^2, y^2 and xy: all that coefficients with
-    squared distances know of the labels.
+    These three shares sum to one, so that a table has 3 x 3 cells for any number of values. It
+    determines the sums of x, y, x^2, y^2 and xy, which are sufficient for coefficients with squared
+    distances.
 
     >>> number_sides([0, 50, 100]).tolist()
     [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
     """
-    at = np.asarray(values, dtype=float)
-    at = (at - at.min()) / max(float(np.ptp(at)), 1e-300)
-    return np.column_stack([(1.0 - at) ** 2, 2.0 * at * (1.0 - at), at**2])
+    position = np.asarray(values, dtype=float)
+    position = (position - position.min()) / max(float(np.ptp(position)), 1e-300)
+    return np.column_stack([(1.0 - position) ** 2, 2.0 * position * (1.0 - position), position**2])
 
 
 @dataclass(frozen=True)
 class Coded:
     """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
-    `clusters` (units,) indexes the resampling clusters. For the binary label code 0 is
-    affirmative, so that tables have the affirmative verdict first. `ordered` are the weights of
-    the deciding kappa where categories have an order. `tie_breaks` says that a unit's third label
-    was given because the first two differ (`analysis.people.annotators`).
+    `clusters` (units,) indexes the resampling clusters. In the binary label code 0 is affirmative,
+    so that tables have the affirmative verdict first. `ordered` names the weights of the deciding
+    kappa for ordered categories. `tie_breaks` is True if third labels of units were given because
+    the first two differ (`analysis.people.annotators`).
     """
 
     raters: tuple[str, ...]
@@ -395,25 +397,25 @@ class Coded:
 
     @cached_property
     def grid(self) -> tuple[Codes, Array]:
-        """The points of the categories (q,), numbers, on a grid, and the points' values (points,)
-        from 0 to 1. Many different numbers are rounded to a two-hundredth of their range.
+        """Points of numeric categories on a grid, (q,), and the points' values from 0 to 1,
+        (points,). Above 201 different numbers, they are rounded to 1/200 of their range.
         """
-        at = np.asarray(self.values, dtype=float)
-        at = (at - at.min()) / max(float(np.ptp(at)), 1e-300)
+        position = np.asarray(self.values, dtype=float)
+        position = (position - position.min()) / max(float(np.ptp(position)), 1e-300)
         if self.q <= MOST_POINTS_OF_GRID:
-            return np.arange(self.q), at
+            return np.arange(self.q), position
         steps = MOST_POINTS_OF_GRID - 1
-        return np.rint(at * steps).astype(np.intp), np.arange(steps + 1) / steps
+        return np.rint(position * steps).astype(np.intp), np.arange(steps + 1) / steps
 
     @cached_property
     def sides(self) -> Array:
-        """Terms that each category adds to a side of a table, (q, width): one of q, or for a number
-        the three terms of a quadratic (`number_sides`).
+        """Terms that each category adds to a side of a table, (q, width): an indicator, or for a
+        number the three terms of `number_sides`.
         """
         return number_sides(self.values) if self.is_number else np.eye(self.q)
 
     def spread(self, codes: Integers) -> Array:
-        """Return what labels (...) add to a side of a table, (..., width): zeros where missing."""
+        """Return the terms of labels (...) on a side of a table, (..., width); 0 where missing."""
         return np.asarray(np.vstack([self.sides, 0.0 * self.sides[:1]])[codes])
 
     @property
@@ -431,7 +433,7 @@ class Coded:
         return name + BINARY if self.is_binary else name
 
     def only(self, chosen: Mask, subset: str) -> Coded:
-        """Return some of the units, with their clusters renumbered in the same order."""
+        """Return the view of some units, with their clusters renumbered in the same order."""
         _, clusters = np.unique(self.clusters[chosen], return_inverse=True)
         codes = self.codes[chosen]
         return replace(self, codes=codes, clusters=clusters.reshape(-1), subset=subset)
@@ -442,38 +444,38 @@ class Coded:
         return self.codes >= 0
 
     def labelled_by_any(self, raters: Sequence[int]) -> Mask:
-        """Return a mask (units,) of the units that at least one of the raters labelled."""
+        """Return the mask (units,) of units that at least one of the raters labelled."""
         return np.asarray(self.labelled[:, list(raters)].any(axis=1))
 
     def members(self, kind: str) -> tuple[int, ...]:
-        """Return the positions of the raters of one kind."""
-        return tuple(at for at, of in enumerate(self.kinds) if of == kind)
+        """Return the columns of the raters of one kind."""
+        return tuple(at for at, other in enumerate(self.kinds) if other == kind)
 
     def people_beside(self, grader: int) -> tuple[int, ...]:
-        """Return the humans to compare a grader with: not those whose labels it repeats."""
+        """Return the columns of the humans to compare a grader with: those it does not copy."""
         copied = {copy.duplicate_of for copy in self.copies if copy.rater == grader}
         return tuple(human for human in self.members("human") if human not in copied)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelMatrix:
-    """All labels of one rubric, one row per unit and one column per rater.
+    """All labels of one rubric, one row per unit and one column per rater: humans first, then
+    adjudicators, then models, each by name.
 
-    `clusters` (units,) index the resampling clusters. `subject`, `pair` and `side` (units,) are
-    codes, -1 where the units table has none; `slices` are the requested units columns. `weight`
-    (clusters,) is how much a cluster counts where pairs were not equally likely to be
-    picked.
+    Of units, (units,): `clusters` index the resampling clusters; `subject`, `pair` and `side` are
+    codes, -1 where the units table has none. `slices` are the requested units columns. `weight`
+    (clusters,) are sampling weights, None if pairs had equal probabilities.
 
-    Raters are ordered humans first, then adjudicators, then models, each by name. `asked` marks the
-    raters that a unit was assigned to, `withheld` (None: nowhere) where a grader's labels do not
-    count (`Scale.withheld`); `positive` (units, raters) are probabilities of the
-    affirmative categories and `confidence` (units, raters) those of the likeliest category, NaN
-    where unknown; `thresholds` (units, raters) turn the former into verdicts. `methods` and `draws`
-    describe how each rater's probabilities were obtained (see `analysis.labels.encoding.Readings`),
-    `copies` which raters' labels are duplicates. `distributions` holds the probabilities of the
+    Of labels, (units, raters): `codes` are categories, -1 missing; `positive` are probabilities of
+    the affirmative categories and `confidence` those of the likeliest category, NaN where unknown;
+    `thresholds` turn the former into verdicts. `assigned` is True where the unit was assigned to
+    the rater, `withheld` where a grader's labels do not count (`Scale.withheld`; None: nowhere),
+    `counted` for labels in agreement (None: all). `distributions` are the probabilities of all
     categories, (units, q), NaN where unknown, by the column of each rater who gave them.
-    `counted` (units, raters) are the labels of which agreement is computed (None: all), and
-    `tie_breaks` says that third labels were given where the first two differ.
+
+    Of raters, (raters,): `reasons` count the reasons for missing labels; `methods` and `draws`
+    describe how probabilities were obtained (see `Readings`). `copies` lists duplicates, and
+    `tie_breaks` is True if third labels were given where the first two differ.
     """
 
     clusters: Codes
@@ -492,7 +494,7 @@ class LabelMatrix:
     positive: Array
     confidence: Array
     thresholds: Array
-    asked: Mask
+    assigned: Mask
     reasons: tuple[Counter[str], ...]
     methods: tuple[str, ...] = ()
     draws: tuple[int, ...] = ()
@@ -503,7 +505,7 @@ class LabelMatrix:
     counted: Mask | None = None
 
     def weight_of(self, chosen: Mask | Codes) -> Array | None:
-        """Return the weight of each chosen unit, (chosen units,); None where all count equally."""
+        """Return the weight of each chosen unit, (chosen units,); None if all have the same."""
         return None if self.weight is None else self.weight[self.clusters[chosen]]
 
     def columns(self, names: Iterable[str]) -> list[UnitColumn]:
@@ -513,14 +515,14 @@ class LabelMatrix:
 
     @property
     def sides(self) -> list[UnitColumn]:
-        """Sides of pairs as a column, where units are single responses."""
-        both = len(np.unique(self.side[self.side >= 0])) == 2
-        return [UnitColumn("side", ("a", "b"), self.side)] if both else []
+        """Sides of pairs as a column, if units are single responses; else no column."""
+        has_both = len(np.unique(self.side[self.side >= 0])) == 2
+        return [UnitColumn("side", ("a", "b"), self.side)] if has_both else []
 
     @property
     def in_agreement(self) -> LabelMatrix:
-        """The labels of which agreement is computed (`analysis.people.annotators`). A rater with
-        none of them is no human rater there.
+        """Matrix of the labels that agreement is computed from (`analysis.people.annotators`).
+        Humans without any such label do not count as humans in it.
         """
         if self.counted is None:
             return self
@@ -532,7 +534,7 @@ class LabelMatrix:
             self,
             codes=np.where(self.counted, self.codes, -1),
             positive=np.where(self.counted, self.positive, np.nan),
-            asked=self.asked & self.counted,
+            assigned=self.assigned & self.counted,
             kinds=tuple(kinds),
             counted=None,
         )
@@ -545,8 +547,8 @@ class LabelMatrix:
     @property
     def people_weight(self) -> Array:
         """Weight of each cluster that humans labelled, (those clusters,)."""
-        kept = np.unique(self.clusters[self.labelled_by_people])
-        return np.ones(len(kept)) if self.weight is None else self.weight[kept]
+        clusters = np.unique(self.clusters[self.labelled_by_people])
+        return np.ones(len(clusters)) if self.weight is None else self.weight[clusters]
 
     @property
     def verdicts(self) -> Labels:
@@ -569,14 +571,13 @@ class LabelMatrix:
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
     def assigned_to(self, rater: int) -> Mask:
-        """Return a mask (units,) of the units that were assigned to a rater. A grader was also
-        assigned the units that humans labelled: a row that is missing altogether is not an answer
-        either. Those withheld from it do not count as assigned.
+        """Return the mask (units,) of units that were assigned to a rater. Graders are also
+        assigned all units that humans labelled, and no units withheld from them.
         """
-        asked = self.asked[:, rater]
+        assigned = self.assigned[:, rater]
         if self.kinds[rater] == "model":
-            asked = asked | self.scored[:, list(self.humans)].any(axis=1)
-        return asked if self.withheld is None else asked & ~self.withheld[:, rater]
+            assigned = assigned | self.scored[:, list(self.humans)].any(axis=1)
+        return assigned if self.withheld is None else assigned & ~self.withheld[:, rater]
 
     @property
     def has_verdicts(self) -> bool:
@@ -603,13 +604,14 @@ class LabelMatrix:
 
     @property
     def views(self) -> list[Coded]:
-        """Views of the labels: the categories, and the binary label where there is one."""
+        """Views of the labels: the categories, and the binary label if there is one."""
         return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
 
     def view_of(self, graders: Sequence[int]) -> Coded:
-        """Return the categories, or the binary labels where a grader gives no category."""
-        gives = (self.codes[:, list(graders)] >= 0).any(axis=0).all()
-        return self.on_categories() if gives or not self.has_verdicts else self.on_verdicts()
+        """Return the categories, or the binary labels if a grader gives no category."""
+        has_categories = (self.codes[:, list(graders)] >= 0).any(axis=0).all()
+        is_binary = self.has_verdicts and not has_categories
+        return self.on_verdicts() if is_binary else self.on_categories()
 
     def on_categories(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's own categories."""
@@ -635,17 +637,17 @@ class LabelMatrix:
         return self._nominal(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), BINARY_ALL)
 
     def on_collapsed(self) -> Coded:
-        """Return the labels on the rubric's coarser categories; unclear ones are missing."""
+        """Return the labels on the rubric's coarser categories; unclear labels are missing."""
         names, groups = tuple(self.scale.collapse), enumerate(self.scale.collapse.values())
         position = {category: at for at, categories in groups for category in categories}
-        coarser = [*(position.get(category, -1) for category in self.scale.categories), -1]
-        codes = np.array(coarser, dtype=np.int8)[self.codes]
+        new_codes = [*(position.get(category, -1) for category in self.scale.categories), -1]
+        codes = np.array(new_codes, dtype=np.int8)[self.codes]
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
         return self._nominal(codes, names, values, "all" + COLLAPSED)
 
     def on_sorted(self) -> Coded:
-        """Return the labels on the coarser categories with unclear as one more, the last. Without
-        coarser categories these are the labels on the rubric's own categories.
+        """Return the labels on the coarser categories with "unclear" as the last category. If there
+        are no coarser categories, these are the labels on the rubric's own categories.
         """
         if not self.scale.collapse:
             return self.on_categories()
@@ -663,78 +665,77 @@ class LabelMatrix:
     def _nominal(
         self, codes: Labels, categories: tuple[str, ...], values: tuple[float, ...], subset: str
     ) -> Coded:
+        """Return a nominal view of the labels with other codes and categories."""
         view = replace(self.on_categories(subset), codes=codes, categories=categories)
         return replace(view, values=values, level="nominal", is_number=False)
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
-        """Deduplicate identical units, with their frequencies.
+        """Return the distinct units with their frequencies: a resample of units depends only on the
+        frequency of each distinct row of labels.
 
-        Only where every unit is its own cluster and no rater gives probabilities (those hardly
-        repeat).
-
-        A resample of units depends only on how often each distinct row of labels comes up, so a
-        million labels cost what their few hundred patterns cost. Otherwise the matrix itself.
+        If a cluster has several units, a rater gave probabilities, or units rarely repeat, the
+        matrix is returned unchanged, with frequencies of 1.
         """
-        n, alone = len(self.codes), np.ones(self.n_clusters, dtype=np.int64)
-        if n != self.n_clusters or not self._repeats:
-            return self, alone
-        kept, _, often = self._distinct()
-        return (self, alone) if len(kept) > n // 2 else (self._apart(kept), often)
+        n, once = len(self.codes), np.ones(self.n_clusters, dtype=np.int64)
+        if n != self.n_clusters or not self._may_repeat:
+            return self, once
+        first, _, frequency = self._distinct_units()
+        return (self, once) if len(first) > n // 2 else (self._as_clusters(first), frequency)
 
     def in_patterns(self) -> tuple[LabelMatrix, Any]:
-        """Deduplicate identical units within clusters, for `PatternResamples`.
-
-        Returns each distinct unit once, as its own cluster, and the number of each in every
-        cluster, a sparse matrix (clusters, units). Where units rarely repeat, returns the matrix
-        itself and None.
+        """Return the distinct units, each as its own cluster, and their number in every cluster, a
+        sparse matrix (clusters, units), for `PatternResamples`. If there are few clusters, or units
+        rarely repeat, return the matrix unchanged and None.
         """
-        n, many = len(self.codes), self.n_clusters >= MANY_CLUSTERS and self.weight is None
-        if n == self.n_clusters or not (many and self._repeats):
+        n, is_large = len(self.codes), self.n_clusters >= MANY_CLUSTERS and self.weight is None
+        if n == self.n_clusters or not (is_large and self._may_repeat):
             return self, None
         from scipy.sparse import csr_array
 
-        kept, which, _ = self._distinct()
-        if len(kept) > self.n_clusters // 4:
+        first, kind, _ = self._distinct_units()
+        if len(first) > self.n_clusters // 4:
             return self, None
-        cells = np.ones(n, dtype=np.int64), (self.clusters, which)
-        return self._apart(kept), csr_array(cells, shape=(self.n_clusters, len(kept)))
+        cells = np.ones(n, dtype=np.int64), (self.clusters, kind)
+        return self._as_clusters(first), csr_array(cells, shape=(self.n_clusters, len(first)))
 
     @property
-    def _repeats(self) -> bool:
-        """True if units may repeat: few raters, without probabilities and sides of pairs."""
-        if len(self.raters) > _MOST_REPEATING or self.side.max(initial=-1) >= 0:
+    def _may_repeat(self) -> bool:
+        """True if units can repeat: with few raters, without probabilities and sides of pairs."""
+        if len(self.raters) > _MAX_REPEATING or self.side.max(initial=-1) >= 0:
             return False
         return bool(np.isnan(self.positive).all() and np.isnan(self.confidence).all())
 
-    def _distinct(self) -> tuple[Codes, Codes, Frequency]:
-        """Return a unit of each kind (kinds,), each unit's kind (units,), and the frequencies."""
-        sliced = [column.codes for column in self.slices]
+    def _distinct_units(self) -> tuple[Codes, Codes, Frequency]:
+        """Return the first unit of each kind (kinds,), each unit's kind (units,), and the
+        frequencies of the kinds (kinds,).
+        """
+        columns = [column.codes for column in self.slices]
         for mask in (self.withheld, self.counted):
             if mask is not None:
-                sliced += list(mask.T)
+                columns += list(mask.T)
         if self.weight is not None:  # identical units must have equal weights
-            sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
-        row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
-        kept, which = distinct_bytes(row)
-        return kept, which, np.bincount(which, minlength=len(kept)).astype(np.int64)
+            columns.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
+        row = np.column_stack([self.codes, self.assigned, self.subject, *columns]).astype(np.int32)
+        first, kind = distinct_bytes(row)
+        return first, kind, np.bincount(kind, minlength=len(first)).astype(np.int64)
 
-    def of_units(self, kept: Codes) -> LabelMatrix:
-        """Return some of the units, by their positions, in the same clusters."""
+    def of_units(self, units: Codes) -> LabelMatrix:
+        """Return the labels of the units at these positions, in the same clusters."""
         arrays = ((name, getattr(self, name)) for name in _BY_UNIT)
-        parts: dict[str, Any] = {name: given[kept] for name, given in arrays if given is not None}
-        slices = tuple(replace(column, codes=column.codes[kept]) for column in self.slices)
+        parts: dict[str, Any] = {name: array[units] for name, array in arrays if array is not None}
+        slices = tuple(replace(column, codes=column.codes[units]) for column in self.slices)
         return replace(self, **parts, slices=slices)
 
-    def _apart(self, kept: Codes) -> LabelMatrix:
-        """Return some of the units, each as a cluster of its own."""
-        weight, clusters = self.weight_of(kept), np.arange(len(kept))
-        part = self.of_units(kept)
-        return replace(part, clusters=clusters, n_clusters=len(kept), weight=weight)
+    def _as_clusters(self, units: Codes) -> LabelMatrix:
+        """Return the labels of the units at these positions, each as its own cluster."""
+        weight, clusters = self.weight_of(units), np.arange(len(units))
+        part = self.of_units(units)
+        return replace(part, clusters=clusters, n_clusters=len(units), weight=weight)
 
 
 def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
-    """Return the first of each kind of row (kinds,), in the order of their bytes, and each row's
-    kind (rows,).
+    """Return the position of the first row of each kind (kinds,), in the order of the rows' bytes,
+    and the kind of each row (rows,).
     """
     rows = np.ascontiguousarray(rows)
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
@@ -743,25 +744,26 @@ def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
 
 
 def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
-    """Find the raters and units of the largest complete part of labels (units, raters), -1 missing.
-    Largest in comparisons: units times (raters - 1). Empty where no two raters share enough units.
-    Above twelve raters those with the most labels are considered.
+    """Return the raters and units of the largest complete block of labels (units, raters), -1
+    missing: that with the most comparisons, units times (raters - 1). Empty if no two raters share
+    enough units. Of more than twelve raters, those with the most labels are considered.
     """
     labelled = codes >= 0
-    busiest = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_COMPLETE]
-    best: tuple[int, tuple[int, ...]] = (0, ())
-    for size in range(2, len(busiest) + 1):
-        for chosen in combinations(sorted(int(rater) for rater in busiest), size):
+    raters = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_COMPLETE]
+    largest: tuple[int, tuple[int, ...]] = (0, ())
+    for size in range(2, len(raters) + 1):
+        for chosen in combinations(sorted(int(rater) for rater in raters), size):
             shared = int(labelled[:, chosen].all(axis=1).sum())
-            if shared >= MIN_COMPLETE and shared * (size - 1) > best[0]:
-                best = (shared * (size - 1), chosen)
-    if not best[1]:
+            if shared >= MIN_COMPLETE and shared * (size - 1) > largest[0]:
+                largest = (shared * (size - 1), chosen)
+    if not largest[1]:
         return (), np.array([], dtype=np.intp)
-    return best[1], np.flatnonzero(labelled[:, best[1]].all(axis=1))
+    return largest[1], np.flatnonzero(labelled[:, largest[1]].all(axis=1))
 
 
 def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
-    """Return 1, -1 or 0 for each category, and NaN last, which a missing code of -1 selects.
+    """Return 1 for categories that favour side a, -1 for side b, 0 for neither, (q + 1,); the last
+    is NaN, which the code -1 of a missing label selects.
 
     >>> favour_signs(("A", "B", "C"), {"A": "a", "B": "b"})
     array([ 1., -1.,  0., nan])
@@ -772,9 +774,7 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class Public:
-    """A column of annotators that explains their labels, with its p, and kappa within and across
-    its sides.
-    """
+    """A column of annotators that explains labels: p, and kappa within and across its sides."""
 
     p: float
     within: float
@@ -782,16 +782,16 @@ class Public:
 
 
 def sides_of(
-    people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, least: int = 2
+    people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, at_least: int = 2
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the positions of the humans of each side of each column, from the raters of every
-    `column=value`. A side has `least` humans or more, and a column two sides.
+    """Return the columns of the humans of each side of each column of annotators, from the people
+    of every "column=value". Sides have `at_least` humans, columns two or more such sides.
     """
     columns: dict[str, dict[str, tuple[int, ...]]] = {}
     for part, members in people.items():
         column, _, value = part.partition("=")
-        named = enumerate(zip(raters.raters, raters.kinds, strict=True))
-        members_at = tuple(at for at, (who, kind) in named if kind == "human" and who in members)
-        if len(members_at) >= least:
-            columns.setdefault(column, {})[value] = members_at
+        humans = [at for at, kind in enumerate(raters.kinds) if kind == "human"]
+        of_side = tuple(at for at in humans if raters.raters[at] in members)
+        if len(of_side) >= at_least:
+            columns.setdefault(column, {})[value] = of_side
     return {column: sides for column, sides in columns.items() if len(sides) > 1}

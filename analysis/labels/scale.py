@@ -1,4 +1,4 @@
-"""Scale of a rubric: its declared categories and how they are read."""
+"""Scale of a rubric: its declared categories, and the thresholds of probabilities."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Origin = Literal["default", "declared", "tuned"]
 
 MAX_CATEGORIES = 100
 MOST_POINTS = 11
-"""An interval scale of more points is a number, whose labels are not counted one by one."""
+"""Most points of an interval scale that are categories: labels on more points are numbers."""
 MAX_NUMBERS = 2001
-"""Different numbers that labels may be."""
+"""Most different numbers that labels may be."""
 
 
 def category_values(categories: Column[Hashable], level: Level = "ordinal") -> tuple[float, ...]:
@@ -40,9 +40,8 @@ def category_values(categories: Column[Hashable], level: Level = "ordinal") -> t
 
 @dataclass(frozen=True)
 class Tuning:
-    """Basis of a tuned threshold: labels in these `clusters` (ids, as `cluster_id`). The threshold
-    has the best `objective` against the `reference` ("humans", or a rater), and replaces the
-    threshold `instead_of`, which was compared with it.
+    """Basis of a tuned threshold, which replaces that of `instead_of`: it has the best `objective`
+    in these `clusters` (ids, as `cluster_id`), against the `reference` ("humans", or a rater).
     """
 
     clusters: frozenset[str]
@@ -55,17 +54,17 @@ class Tuning:
 class Scale:
     """A declared scale; no part of it is inferred from the labels.
 
-    `categories` are in their order; `affirmative` are those that count as a positive verdict (none:
-    there is no binary label); `threshold` turns a probability into a verdict, `thresholds` holds
-    exceptions by grader, and `tunings` describes those of them that were tuned; `unit` is "pair",
-    "comparison", "response", or "" where it is not known; `favours` gives the side, "a" or "b" of
-    a pair, that a category favours. `unclear` categories mean that no decision is possible,
-    `collapse` are coarser categories of the others, and `variant_of` names the rubric that this one
-    words differently. `withheld` are units by grader: its labels there do not count, because
-    people's labels of them led to this grader (`evenhand improve`). `number` says that labels are
-    numbers, however few; `part_of` names the labels that are sets of options, of which this is one,
-    yes or no. `ordered` are the weights of the deciding kappa where labels have an order. Raters
-    are in the order of their ids, which `ids` has for those that go by display names.
+    `categories` are in their order; `affirmative` are those that count as a positive verdict
+    (without any, there is no binary label); `unclear` ones mean that no decision is possible;
+    `collapse` are coarser categories of the others; `favours` is the side of a pair, "a" or "b",
+    that a category favours. `threshold` is the probability from which a verdict is affirmative,
+    `thresholds` are exceptions by grader, `tunings` the basis of tuned ones. `unit` is "pair",
+    "comparison", "response", or "" if not known. `variant_of` names the rubric of which this is
+    another wording; `part_of` the labels that are sets of options, of which this is yes or no to
+    one. `withheld` are units, by grader, where its labels do not count, as the grader was made from
+    people's labels of them (`evenhand improve`). `number` is True if labels are numbers even with
+    few points; `ordered` are the weights of the deciding kappa for ordered labels. Raters are
+    sorted by their ids, which `ids` has for those with display names.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -94,6 +93,7 @@ class Scale:
             raise InputError(f"{f'scale {self.name!r}' if self.name else 'the scale'}: {fault}")
 
     def _faults(self) -> Iterator[str]:
+        """Yield a sentence for each fault of the declaration."""
         keys = ", ".join(self.categories)
         if not self.categories or len(set(self.categories)) < len(self.categories):
             yield f"the categories must be at least one and all different, not {keys or 'none'}"
@@ -121,8 +121,8 @@ class Scale:
                 )
         for grader, threshold in {"": self.threshold, **self.thresholds}.items():
             if not 0 <= threshold <= 1:
-                of_whom = f" of {grader}" if grader else ""
-                yield f"the threshold{of_whom} is {threshold}; it must lie between 0 and 1"
+                of_grader = f" of {grader}" if grader else ""
+                yield f"the threshold{of_grader} is {threshold}; it must lie between 0 and 1"
 
     @classmethod
     def from_rubric(
@@ -149,13 +149,13 @@ class Scale:
 
     @property
     def is_number(self) -> bool:
-        """True where labels are numbers on an interval scale of many points."""
-        many = len(self.categories) > MOST_POINTS or self.number
-        return self.level == "interval" and many and self.has_numbers
+        """True if labels are numbers: on an interval scale of many points, or declared so."""
+        has_many_points = len(self.categories) > MOST_POINTS or self.number
+        return self.level == "interval" and has_many_points and self.has_numbers
 
     @property
     def has_numbers(self) -> bool:
-        """True where the categories are numbers, and not words in an order."""
+        """True if all categories are finite numbers."""
         try:
             return all(math.isfinite(float(category)) for category in self.categories)
         except ValueError:
@@ -163,19 +163,19 @@ class Scale:
 
     @property
     def deciding_kappa(self) -> str:
-        """The kappa that verdicts use: unweighted for nominal labels, else weighted."""
+        """Statistic of the kappa that verdicts use: unweighted for nominal labels."""
         return "cohen_kappa" if self.level == "nominal" else f"weighted_kappa_{self.ordered}"
 
     @property
     def affirmative_codes(self) -> tuple[int, ...]:
-        """Positions of the affirmative categories."""
+        """Codes of the affirmative categories."""
         return tuple(
             code for code, category in enumerate(self.categories) if category in self.affirmative
         )
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Categories as numbers where they are numbers, else their ranks 1, 2, ..."""
+        """Categories as numbers, or else their ranks 1, 2, ..."""
         return category_values(self.categories)
 
     def threshold_for(self, rater: str) -> float:
@@ -183,6 +183,6 @@ class Scale:
         return self.thresholds.get(rater, self.threshold)
 
     def untuned_threshold_for(self, rater: str) -> float:
-        """Return a rater's threshold without any tuning: the rubric's, or the declared one."""
+        """Return a rater's threshold without tuning: the rubric's, or the declared one."""
         tuning = self.tunings.get(rater)
         return tuning.instead_of if tuning else self.threshold_for(rater)

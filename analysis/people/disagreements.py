@@ -71,8 +71,8 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Return a rater's numbers of unscored units by reason; those without any row are absent."""
-    absent = labels.assigned_to(rater) & ~labels.asked[:, rater]
+    """Count the reasons for unscored units; those without any row are absent."""
+    absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
     reasons = labels.reasons[rater] + Counter(
         {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
     )

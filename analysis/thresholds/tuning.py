@@ -1,42 +1,41 @@
-"""Thresholds of probability graders, tuned to a reference: people's majority, or another rater; the
-calibration of their probabilities; and cuts of their confidence below which a person labels.
+"""Graders with probabilities: tune their thresholds, measure their calibration, and find the
+confidence above which they can label without a person.
 
-Verdicts change only at probabilities that occur, so every distinct one is tried, as well as the
-threshold in use and 1. Among equally good thresholds the one nearest to that in use is taken.
+The file has these three parts, in this order. Each has functions of arrays first and ends with
+those that add rows to the results. Every figure is against a reference: people's majority, or
+another rater.
 
-The best threshold jumps from one probability to another, so the bootstrap of it promises nothing
-(Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds
-whose objective is not significantly below the best one's, in the same resamples.
+**Thresholds.** Verdicts change only at probabilities that occur, so every distinct one is tried, as
+well as the default threshold and 1. Of equally good thresholds the nearest to the default is taken.
 
-A tuned threshold looks better on the units it was tuned on than it is, so it is also judged on
-clusters that it was not tuned on. The clusters are split into ten folds; each fold's verdicts are
-made with the threshold that is best on the other nine (`held_out_thresholds`). Agreement of those
-verdicts is what tuning is worth elsewhere. On all other clusters the tuned threshold is used as it
-is.
+The best threshold jumps from one probability to another, so its bootstrap interval is not valid
+(Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds whose
+objective is not significantly below the best, in the same resamples.
 
-The threshold to use is one of three:
+A tuned threshold looks too good on the units that it was tuned on, so it is also evaluated on
+held-out clusters. The clusters are split into ten folds, and each fold's verdicts are made with the
+threshold that is best on the other nine (`held_out_thresholds`).
 
-- *tuned*: the tuned threshold wins on held-out items: the lower bound of its gain over the default,
-  on clusters that it was not tuned on, lies above 0.
-- *not_identifiable*: the data cannot tell. Fewer than 30 clusters; or neither the tuned nor the
-  default threshold agrees with the reference beyond chance (lower bounds of kappa); or nothing wins
-  and the interval of the threshold spans more than half of the scale.
-- *default*: everything else; the default is as good as can be shown.
+The advice is one of three, of which the last two keep the default:
 
-The last two keep the default.
+- *tuned*: the lower bound of the gain over the default, on held-out clusters, lies above 0.
+- *not_identifiable*: there are fewer than 30 clusters; or neither threshold agrees with the
+  reference beyond chance (lower bounds of kappa); or the tuned one does not win and the interval of
+  the threshold spans more than half of the scale.
+- *default*: everything else.
 
-*Calibration* of a grader's probabilities: Brier score, calibration error, reliability. Also the
-effect of recalibration: an isotonic curve from probability to share, fitted on some clusters and
-judged on others. Every row names how the probability was obtained (token probabilities, draws,
-stated); graders with several ways are split before (`analysis.labels.encoding`).
+**Calibration**: Brier score, calibration error and reliability, also after recalibration by an
+isotonic curve that was fitted on other clusters. Every row names how the probability was obtained
+(token probabilities, draws, stated); graders with several ways are split before
+(`analysis.labels.encoding`).
 
-Shares differ from probabilities by chance alone, in bins of few units by a lot: the plain mean
-distance of a perfectly calibrated grader is far from 0. The squared distance can be debiased
-exactly (Kumar, Liang & Ma 2019); its root is on the scale of the probabilities.
+Shares in bins of few units differ from probabilities by chance: the plain mean distance of a
+perfectly calibrated grader is far from 0. The squared distance can be debiased exactly (Kumar,
+Liang & Ma 2019); its root is on the scale of the probabilities. Reliability, the share affirmative
+at each stated probability, needs no bins (CORP): its curve is the isotonic regression of the
+reference on the probability (Dimitriadis, Gneiting & Jordan 2021).
 
-Reliability, the share affirmative at each stated probability, needs no bins (CORP). The curve is
-the isotonic regression of the reference on the probability, which picks its steps itself. Source:
-Dimitriadis, Gneiting & Jordan 2021.
+**Routing**: described where its part begins.
 """
 
 from __future__ import annotations
@@ -57,15 +56,7 @@ from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, count_labels, ratio
-from evenhand.analysis.labels.encoding import (
-    cluster_codes,
-    combine_readings,
-    encode,
-    methods_apart,
-    one_version,
-    same_length,
-    without_excluded,
-)
+from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, with_weights
 from evenhand.analysis.labels.scale import Origin, Scale, Tuning
 from evenhand.analysis.people.comparison import CEILING, with_and_among_humans
@@ -81,32 +72,32 @@ from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
 
 CURVE_POINTS = 41
-"""Thresholds at which the whole course of an objective is kept, spread over those that occur."""
+"""Thresholds at which an objective's curve is kept, spread over those that occur."""
 CRITICAL = 1.96
-"""Standard errors that a threshold may lie below the best. The best is picked, so a threshold's
-distance from it is not normal: near the optimum the objective is a Brownian motion minus a parabola
-(Kim & Pollard 1990). By simulation of that limit the interval, from the lowest to the highest
-threshold kept, holds the true optimum in 98.8% of samples at 1.96 and in 95% at 1.56; at moderate n
-it holds it less often than in the limit, hence not less (benchmarks/results/calibration.md)."""
+"""Standard errors that a threshold may lie below the best. Its distance from the best, which is
+selected, is not normal: near the optimum the objective is a Brownian motion minus a parabola (Kim &
+Pollard 1990). In simulations of that limit the interval covers the true optimum in 98.8% of samples
+at 1.96 and in 95% at 1.56; at moderate n it covers it less often than in the limit
+(benchmarks/results/calibration.md)."""
 
 _CACHED_CELLS = 40_000
-"""Outcomes counted at a time: they stay in the processor's cache."""
-_NO_DIFFERENCE = 1e-12
+"""Outcomes counted at a time, so that they stay in the processor's cache."""
+_TOLERANCE = 1e-12
 _DECIMALS = 12
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Counts of verdicts against a reference: how many of those `affirmed` by the reference are
-    `hits`, and how many of the `others` are affirmed falsely (`false`).
+    """Counts of verdicts against a reference: `hits` among the units `affirmed` by the reference,
+    and `false_alarms` among the `others`.
 
-    Whole numbers as floating point, so that equal objectives are equal to the last bit: each is one
-    quotient of whole numbers. Arrays that broadcast; leading axes are resamples.
+    Counts are whole numbers in floating point, and each objective is one quotient of these, so that
+    equal objectives are equal to the last bit. Arrays broadcast; leading axes are resamples.
     """
 
     hits: Array
-    false: Array
+    false_alarms: Array
     affirmed: Array
     others: Array
 
@@ -118,38 +109,38 @@ class Outcomes:
     @cached_property
     def verdicts(self) -> Array:
         """Number of affirmative verdicts."""
-        return self.hits + self.false
+        return self.hits + self.false_alarms
 
     @cached_property
     def beyond_chance(self) -> Array:
-        """The share of hits minus the share of false ones, over a common denominator."""
-        return self.hits * self.others - self.false * self.affirmed
+        """Numerator of the share of hits minus the share of false alarms."""
+        return self.hits * self.others - self.false_alarms * self.affirmed
 
 
-def _kappa(given: Outcomes) -> Array:
-    room = given.verdicts * ((given.others - given.affirmed) / 2.0)
-    return given.beyond_chance / (room + given.affirmed * given.units / 2.0)
+def _kappa(outcomes: Outcomes) -> Array:
+    by_verdicts = outcomes.verdicts * ((outcomes.others - outcomes.affirmed) / 2.0)
+    return outcomes.beyond_chance / (by_verdicts + outcomes.affirmed * outcomes.units / 2.0)
 
 
 OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
     "kappa": _UNDEFINED_IS_NAN(_kappa),
-    "agreement": _UNDEFINED_IS_NAN(lambda of: (of.hits - of.false + of.others) / of.units),
-    "f1": _UNDEFINED_IS_NAN(lambda of: 2.0 * of.hits / (of.verdicts + of.affirmed)),
-    "youden": _UNDEFINED_IS_NAN(lambda of: of.beyond_chance / (of.affirmed * of.others)),
+    "agreement": _UNDEFINED_IS_NAN(lambda n: (n.hits - n.false_alarms + n.others) / n.units),
+    "f1": _UNDEFINED_IS_NAN(lambda n: 2.0 * n.hits / (n.verdicts + n.affirmed)),
+    "youden": _UNDEFINED_IS_NAN(lambda n: n.beyond_chance / (n.affirmed * n.others)),
     "prevalence": _UNDEFINED_IS_NAN(
-        lambda of: (of.units - np.abs(of.verdicts - of.affirmed)) / of.units
+        lambda n: (n.units - np.abs(n.verdicts - n.affirmed)) / n.units
     ),
 }
 """Objectives of tuning: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
 sensitivity + specificity - 1 (Youden 1950); 1 minus the distance between the two shares of
-affirmative verdicts. In closed form, as millions of outcomes go through them; NaN where undefined.
+affirmative verdicts. Closed forms, as they are computed millions of times; NaN where undefined.
 """
 
 
 @dataclass(frozen=True)
 class Curve:
-    """An objective's course: thresholds (points,) ascending, values (rows, points), row 0 the data.
-    `complete` means that no threshold that occurs lies between two points.
+    """An objective by threshold: thresholds (points,) ascending, values (rows, points), row 0 the
+    data. `complete` is True if no candidate threshold lies between two points.
     """
 
     thresholds: Array
@@ -159,20 +150,20 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Tuned thresholds of every resample (rows,), their value there, and the objective's course.
-    Row 0 is the data.
+    """The tuned threshold of every resample and the objective's value there, (rows,) each, and the
+    objective's curve. Row 0 is the data.
     """
 
     threshold: Array
-    tuned: Array
+    best_value: Array
     curve: Curve
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The thresholds worth trying on some probabilities, nearest to the default first. For the
-    units that the reference affirms, and for the others: the `clusters` that they are in, sorted by
-    probability, and how many of them lie `below` each threshold.
+    """Candidate thresholds, nearest to the default first. Both pairs are of the units that the
+    reference affirms and of the others: their `clusters`, sorted by probability, and how many of
+    them lie `below` each threshold.
     """
 
     thresholds: Array
@@ -181,134 +172,134 @@ class Candidates:
 
     @classmethod
     def of(cls, positive: Array, affirmed: Mask, clusters: Codes, default: float) -> Candidates:
-        """Collect every distinct probability of some units (units,), the default, and 1."""
+        """Return every distinct probability of units (units,), the default, and 1 as candidates."""
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
         order = np.argsort(positive)
-        kinds = (order[affirmed[order]], order[~affirmed[order]])
-        of_first, of_second = (np.searchsorted(positive[kind], thresholds) for kind in kinds)
-        return cls(thresholds, (clusters[kinds[0]], clusters[kinds[1]]), (of_first, of_second))
+        parts = (order[affirmed[order]], order[~affirmed[order]])
+        below = [np.searchsorted(positive[part], thresholds) for part in parts]
+        return cls(thresholds, (clusters[parts[0]], clusters[parts[1]]), (below[0], below[1]))
 
     def outcomes(self, weights: Numbers) -> Outcomes:
-        """Count the outcomes of each threshold in each resample, (rows, thresholds). `weights`
-        (rows, clusters) are how much each cluster counts.
+        """Return the outcomes of each threshold in each resample, (rows, thresholds). `weights`
+        (rows, clusters) are the weights of the clusters.
         """
-        counted, whole = [], np.issubdtype(weights.dtype, np.integer)
+        counts_above, is_whole = [], np.issubdtype(weights.dtype, np.integer)
         for clusters, below in zip(self.clusters, self.below, strict=True):
             counts = weights.take(clusters, axis=1)
             shape = counts.shape[0], counts.shape[1] + 1
-            running = np.zeros(shape, dtype=np.int32 if whole else float)
-            np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
-            everything = running[:, -1:].astype(np.float64)
-            counted.append((everything - running.take(below, axis=1), everything))
-        (hits, affirmed), (false, others) = counted
+            cumulative = np.zeros(shape, dtype=np.int32 if is_whole else float)
+            np.cumsum(counts, axis=1, dtype=cumulative.dtype, out=cumulative[:, 1:])
+            total = cumulative[:, -1:].astype(np.float64)
+            counts_above.append((total - cumulative.take(below, axis=1), total))
+        (hits, affirmed), (false, others) = counts_above
         return Outcomes(hits, false, affirmed, others)
 
-    def spread(self, besides: Codes) -> Codes:
-        """Choose `CURVE_POINTS` thresholds at most, spread evenly over all of them, plus the
-        default and those in `besides`: positions, ascending by threshold.
+    def curve_points(self, included: Codes) -> Codes:
+        """Return positions of at most `CURVE_POINTS` thresholds, spread evenly over all of them,
+        plus the default and those `included`, ascending by threshold.
         """
         ascending = np.argsort(self.thresholds)
         points = min(CURVE_POINTS, len(ascending))
-        even = ascending[np.linspace(0, len(ascending) - 1, points).round().astype(np.intp)]
-        chosen = np.unique(np.concatenate([even, besides, [0]]))
+        evenly = ascending[np.linspace(0, len(ascending) - 1, points).round().astype(np.intp)]
+        chosen = np.unique(np.concatenate([evenly, included, [0]]))
         return chosen[np.argsort(self.thresholds[chosen])]
 
 
-def best_of(values: Array) -> Codes:
-    """The first of the best (rows,) of values (rows, thresholds); 0 where none is defined. As the
-    thresholds nearest to the default come first, that is the one that changes least.
+def nearest_best(values: Array) -> Codes:
+    """Return the position of the best of values (rows, thresholds), (rows,): of equally good ones
+    the first, as thresholds nearest to the default come first; 0 where none is defined.
     """
-    best: Codes = values.argmax(axis=1)  # takes an undefined value for the best
-    lost = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
-    best[lost] = np.where(np.isnan(values[lost]), -np.inf, values[lost]).argmax(axis=1)
+    best: Codes = values.argmax(axis=1)  # a NaN counts as the largest
+    undefined = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
+    rest = values[undefined]
+    best[undefined] = np.where(np.isnan(rest), -np.inf, rest).argmax(axis=1)
     return best
 
 
-def values_of(objective: str, outcomes: Outcomes, *, whole: bool) -> Array:
-    """An objective's values at outcomes that are whole numbers, or sums of weights: these are
-    rounded, so that what is equal but for rounding is equal.
+def objective_values(objective: str, outcomes: Outcomes, *, is_whole: bool) -> Array:
+    """Return an objective's values at outcomes. Outcomes that are sums of weights, not whole
+    numbers, are rounded, so that equal values do not differ by rounding errors.
     """
     values = OBJECTIVES[objective](outcomes)
-    return values if whole else values.round(_DECIMALS)
+    return values if is_whole else values.round(_DECIMALS)
 
 
 def sweep(
     positive: Array, reference: Labels, clusters: Codes, resamples: Resamples, default: float
 ) -> dict[str, Sweep]:
-    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1. One sweep
-    for each objective. Resamples that leave the objective undefined have NaN.
+    """Return the sweep of all thresholds of probabilities (units,) against a reference (units,) of
+    0 and 1, by objective. It is NaN in resamples where the objective is undefined.
     """
     candidates = Candidates.of(positive, reference == 1, clusters, default)
-    first = candidates.outcomes(resamples.mass[None, :])
-    whole = resamples.weight is None
-    best_on_data = [best_of(values_of(name, first, whole=whole))[0] for name in OBJECTIVES]
-    points = candidates.spread(np.array(best_on_data, dtype=np.intp))
+    outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
+    on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
+    points = candidates.curve_points(np.array([nearest_best(values)[0] for values in on_data]))
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
     for block in resamples.blocks():
         for start in range(0, len(block), step):
             outcomes = candidates.outcomes(block[start : start + step])
             for objective in OBJECTIVES:
-                values = values_of(objective, outcomes, whole=whole)
-                best = best_of(values)
-                reached = values[np.arange(len(best)), best]
-                chunks[objective].append((best, reached, values[:, points]))
-    sweeps, tried = {}, candidates.thresholds
+                values = objective_values(objective, outcomes, is_whole=is_whole)
+                best = nearest_best(values)
+                best_values = values[np.arange(len(best)), best]
+                chunks[objective].append((best, best_values, values[:, points]))
+    sweeps, thresholds = {}, candidates.thresholds
     for objective, parts in chunks.items():
-        best, tuned, course = (np.concatenate(blocks) for blocks in zip(*parts, strict=True))
-        curve = Curve(tried[points], course, complete=len(points) == len(tried))
-        threshold = np.where(np.isnan(tuned), np.nan, tried[best])
-        sweeps[objective] = Sweep(threshold, tuned, curve)
+        best, value, at_points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        curve = Curve(thresholds[points], at_points, complete=len(points) == len(thresholds))
+        threshold = np.where(np.isnan(value), np.nan, thresholds[best])
+        sweeps[objective] = Sweep(threshold, value, curve)
     return sweeps
 
 
 def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> Interval:
-    """The tuned threshold with its 95% interval, by inverting paired comparisons.
+    """Return the tuned threshold with its 95% interval, by inverting paired comparisons.
 
-    From the lowest to the highest threshold that lies no more than `CRITICAL` standard errors of
-    the paired difference below the best. Between two points of the curve nothing was compared, so
-    the interval reaches to the next point that is ruled out; below the lowest probability
-    verdicts change no more, so it reaches to 0 there.
+    It spans all thresholds at most `CRITICAL` standard errors of the paired difference below the
+    best. It extends to the next point of the curve that is ruled out, as thresholds between points
+    were not compared, and to 0 below the lowest probability, where verdicts do not change.
     """
-    plain = resamples.interval(swept.threshold, n_clusters)
-    if np.isnan(plain.low):
-        return plain
-    at, values = swept.curve.thresholds, swept.curve.values
+    interval = resamples.interval(swept.threshold, n_clusters)
+    if np.isnan(interval.low):
+        return interval
+    thresholds, values = swept.curve.thresholds, swept.curve.values
     # A resample without both verdicts cannot distinguish thresholds.
-    behind = np.nan_to_num(values[:, [int(np.flatnonzero(at == plain.estimate)[0])]] - values)
-    kept = np.flatnonzero(behind[0] <= CRITICAL * behind[1:].std(axis=0) + _NO_DIFFERENCE)
-    low = float(at[kept[0] - 1]) if kept[0] else 0.0
-    after = int(kept[-1]) + (0 if swept.curve.complete else 1)
-    high = float(at[after]) if after < len(at) else 1.0
-    return replace(plain, low=low, high=high)
+    best = int(np.flatnonzero(thresholds == interval.estimate)[0])
+    shortfall = np.nan_to_num(values[:, [best]] - values)
+    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * shortfall[1:].std(axis=0) + _TOLERANCE)
+    low = float(thresholds[not_worse[0] - 1]) if not_worse[0] else 0.0
+    next_point = int(not_worse[-1]) + (0 if swept.curve.complete else 1)
+    high = float(thresholds[next_point]) if next_point < len(thresholds) else 1.0
+    return replace(interval, low=low, high=high)
 
 
 _FOLDS = 10
 
 
 def folds(clusters: Codes) -> Codes:
-    """Assign a fold, 0 to 9, to each unit (units,). Clusters stay whole, and the largest go first
-    to the emptiest fold.
+    """Return the fold, 0 to 9, of each unit (units,). Each cluster is in one fold; from the largest
+    on, each goes to the fold with the fewest units.
 
     >>> folds(np.array([0, 0, 1, 2])).tolist()
     [0, 0, 1, 2]
     """
     _, cluster_of_unit, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    held = np.zeros(min(_FOLDS, max(len(sizes), 1)), dtype=np.intp)
+    sizes_of_folds = np.zeros(min(_FOLDS, max(len(sizes), 1)), dtype=np.intp)
     fold = np.empty(len(sizes), dtype=np.intp)
     for cluster in np.argsort(-sizes, kind="stable"):
-        fold[cluster] = held.argmin()
-        held[fold[cluster]] += sizes[cluster]
+        fold[cluster] = sizes_of_folds.argmin()
+        sizes_of_folds[fold[cluster]] += sizes[cluster]
     return fold[cluster_of_unit.reshape(-1)]
 
 
 def held_out_thresholds(
     positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
 ) -> dict[str, Array]:
-    """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
+    """Return a threshold for each unit (units,), by objective, tuned on all folds but the unit's.
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
-    threshold too. `weight` (units,) is how much each counts. Empty with a single cluster.
+    threshold too. `weight` (units,) are the units' weights. Empty with a single cluster.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
@@ -316,22 +307,20 @@ def held_out_thresholds(
     thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
     for held_out in range(int(fold.max()) + 1):
         train, test = np.flatnonzero((fold != held_out) & (reference >= 0)), fold == held_out
-        places = np.arange(len(train))
-        counts: Numbers = np.ones(len(train), dtype=np.int64)
-        if weight is not None:
-            counts = weight[train]
-        candidates = Candidates.of(positive[train], reference[train] == 1, places, default)
-        outcomes = candidates.outcomes(counts[None])
+        each_unit, affirmed = np.arange(len(train)), reference[train] == 1
+        weights: Numbers = np.ones(len(train), np.int64) if weight is None else weight[train]
+        candidates = Candidates.of(positive[train], affirmed, each_unit, default)
+        outcomes = candidates.outcomes(weights[None])
         for objective in OBJECTIVES:
-            values = values_of(objective, outcomes, whole=weight is None)
-            thresholds[objective][test] = candidates.thresholds[best_of(values)[0]]
+            values = objective_values(objective, outcomes, is_whole=weight is None)
+            thresholds[objective][test] = candidates.thresholds[nearest_best(values)[0]]
     return thresholds
 
 
 def held_out_verdicts(
     positive: Array, reference: Labels, clusters: Codes, default: float, weight: Array | None = None
 ) -> dict[str, Mask]:
-    """Verdicts (units,) by objective, made with these thresholds."""
+    """Return the verdicts (units,) by objective, made with `held_out_thresholds`."""
     by_objective = held_out_thresholds(positive, reference, clusters, default, weight)
     return {objective: positive >= thresholds for objective, thresholds in by_objective.items()}
 
@@ -339,25 +328,23 @@ def held_out_verdicts(
 def verdict_outcomes(
     verdict: Mask, affirmed: Mask, clusters: Codes, resamples: Resamples
 ) -> Outcomes:
-    """Count the outcomes of verdicts (units,) against a reference (units,), in every resample
-    (rows,).
-    """
+    """Return the outcomes (rows,) of verdicts (units,) against a reference (units,)."""
     cells = verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed
     return Outcomes(*resamples.sums(clusters, *cells).T)
 
 
 MIN_CLUSTERS = 30
 TOO_WIDE = 0.5
-"""An interval of the threshold that spans more than this says nothing of where to put it."""
+"""Width of a threshold's interval above which the threshold is not identifiable."""
 
-Kind = Literal["tuned", "default", "not_identifiable"]
+AdviceKind = Literal["tuned", "default", "not_identifiable"]
 
 
 @dataclass(frozen=True)
 class Advice:
     """Advised threshold, the kind of advice, and the reason."""
 
-    kind: Kind
+    kind: AdviceKind
     threshold: float
     reason: Remark
 
@@ -367,12 +354,10 @@ class Calibration:
     """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
-    on, `at_default` the objective at the `default`. `gain` is tuned minus default, held out; None
-    where there is one cluster only.
+    on, `at_default` the objective at the default. `gain` is tuned minus default on held-out
+    clusters; None with a single cluster.
     """
 
-    objective: str
-    default: float
     threshold: Interval
     value: float
     at_default: Interval
@@ -389,9 +374,8 @@ def calibrate(
     n_clusters: int,
     default: float,
 ) -> dict[str, Calibration]:
-    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1. Results are
-    by objective. Both verdicts must occur in the reference; `n_clusters` is the number of clusters
-    of the units.
+    """Return the tuned threshold of probabilities (units,) against a reference (units,) of 0 and 1,
+    with advice, by objective. Both verdicts must occur in the reference.
     """
     affirmed = reference == 1
     weight = None if resamples.weight is None else resamples.weight[clusters]
@@ -404,22 +388,20 @@ def calibrate(
     default_kappa = kappa(by_default)
     calibrations = {}
     for objective, swept in sweep(positive, reference, clusters, resamples, default).items():
-        function = OBJECTIVES[objective]
-        usual = function(by_default)
+        value = OBJECTIVES[objective]
+        at_default = value(by_default)
         threshold = threshold_interval(swept, resamples, n_clusters)
-        gain, informative = None, default_kappa
+        gain, tuned_kappa = None, default_kappa
         if objective in held_out:
-            elsewhere = verdict_outcomes(held_out[objective], affirmed, clusters, resamples)
-            gain = resamples.interval(function(elsewhere) - usual, n_clusters)
-            informative = kappa(elsewhere)
+            by_tuned = verdict_outcomes(held_out[objective], affirmed, clusters, resamples)
+            gain = resamples.interval(value(by_tuned) - at_default, n_clusters)
+            tuned_kappa = kappa(by_tuned)
         calibrations[objective] = Calibration(
-            objective=objective,
-            default=default,
             threshold=threshold,
-            value=float(swept.tuned[0]),
-            at_default=resamples.interval(usual, n_clusters),
+            value=float(swept.best_value[0]),
+            at_default=resamples.interval(at_default, n_clusters),
             gain=gain,
-            advice=advise(threshold, default, gain, informative, default_kappa, n_clusters),
+            advice=advise(threshold, default, gain, tuned_kappa, default_kappa, n_clusters),
             curve=swept.curve,
         )
     return calibrations
@@ -433,15 +415,15 @@ def advise(
     default_kappa: Interval,
     n_clusters: int,
 ) -> Advice:
-    """Tuned, default, or not identifiable; decided from bounds (see the module)."""
-    informed = held_out_kappa.low > 0
+    """Return the advice from bounds: tuned, default, or not identifiable (see the module)."""
+    is_informative = held_out_kappa.low > 0
     if n_clusters < MIN_CLUSTERS:
         return Advice("not_identifiable", default, Remark("few_clusters", (MIN_CLUSTERS,)))
-    if not informed and not default_kappa.low > 0:
+    if not is_informative and not default_kappa.low > 0:
         return Advice("not_identifiable", default, Remark("agrees_by_chance"))
     if threshold.estimate == default:
         return Advice("default", default, Remark("no_better_threshold"))
-    if gain is not None and gain.low > 0 and informed:
+    if gain is not None and gain.low > 0 and is_informative:
         return Advice("tuned", threshold.estimate, Remark("wins_held_out"))
     if threshold.high - threshold.low > TOO_WIDE:
         return Advice("not_identifiable", default, Remark("interval_too_wide"))
@@ -449,25 +431,24 @@ def advise(
 
 
 def draws_needed(threshold: float) -> int:
-    """Smallest number of draws for a threshold: shares of k draws come in steps of 1 / k, and fewer
-    than this leave no step between the threshold and the nearer end of the scale. 1 at the ends.
+    """Return the fewest draws for a threshold; 1 at the ends of the scale. Shares of k draws have
+    steps of 1 / k: with fewer draws, no step lies between the threshold and the nearer end.
 
     >>> draws_needed(0.1), draws_needed(0.5), draws_needed(0.95), draws_needed(1.0)
     (10, 2, 20, 1)
     """
-    nearer = min(threshold, 1.0 - threshold)
-    return int(np.ceil(1.0 / nearer - 1e-9)) if nearer > 0 else 1
+    distance = min(threshold, 1.0 - threshold)
+    return int(np.ceil(1.0 / distance - 1e-9)) if distance > 0 else 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold(Interval):
-    """The threshold that matches a reference best, what it is worth, and whether to use it.
+    """The threshold with the best agreement with a reference, and the advice to use it or not.
 
-    `estimate` is the threshold, with its 95% interval; `value` is
-    the objective on the units tuned on, `at_default` at the threshold in use; `held_out_gain` is
-    tuned minus default on clusters not tuned on, `gain_low` its lower bound. `recommended` is the
-    threshold to use, `advice` is "tuned", "default" or "not_identifiable" (see `Advice`), and
-    `reason` explains it.
+    `estimate` is the threshold, with its 95% interval; `value` is the objective on the units tuned
+    on, `at_default` the objective at the default; `held_out_gain` is tuned minus default on
+    held-out clusters, `gain_low` its lower bound. `recommended` is the threshold to use, `advice`
+    is "tuned", "default" or "not_identifiable", and `reason` explains it.
     """
 
     value: float
@@ -475,7 +456,7 @@ class TunedThreshold(Interval):
     held_out_gain: float
     gain_low: float
     recommended: float
-    advice: Kind
+    advice: AdviceKind
     reason: str
 
 
@@ -488,10 +469,11 @@ def tune_threshold(
     clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> TunedThreshold:
-    """Sweep every threshold of probabilities (units,) against verdicts (units,), exactly.
+    """Return the best of all thresholds of probabilities (units,) against verdicts (units,).
 
-    `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see
-    `OBJECTIVES`); `clusters` (units,) are resampled, or else units.
+    `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see `OBJECTIVES`). Without
+    `clusters` (units,), units are resampled. Raises InputError where a probability is missing, or
+    the reference has one verdict only.
 
     >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
     >>> found = tune_threshold(positive, [p > 0.25 for p in positive])
@@ -499,7 +481,7 @@ def tune_threshold(
     (0.3, 1.0, 0.333, 'tuned')
     """
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
-    same_length(scores, verdicts)
+    encoding.same_length(scores, verdicts)
     if objective not in OBJECTIVES:
         names = ", ".join(OBJECTIVES)
         raise InputError(f"the objective is {objective!r}; it must be one of {names}")
@@ -507,30 +489,31 @@ def tune_threshold(
         raise InputError(
             "a threshold needs a probability for every item and both verdicts in the reference"
         )
-    of = cluster_codes(clusters, len(scores))
-    n = int(of.max()) + 1
-    resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
-    tuned = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
-    gain = tuned.gain or Interval(np.nan, np.nan, np.nan)
+    codes = encoding.cluster_codes(clusters, len(scores))
+    n_clusters = int(codes.max()) + 1
+    resamples = (bootstrap or Bootstrap()).draw(np.ones(n_clusters))
+    sample = scores, verdicts.astype(np.int8), codes
+    calibration = calibrate(*sample, resamples, n_clusters, default)[objective]
+    gain = calibration.gain or Interval(np.nan, np.nan, np.nan)
     return TunedThreshold(
-        **vars(tuned.threshold),
-        value=tuned.value,
-        at_default=tuned.at_default.estimate,
+        **vars(calibration.threshold),
+        value=calibration.value,
+        at_default=calibration.at_default.estimate,
         held_out_gain=gain.estimate,
         gain_low=gain.low,
-        recommended=tuned.advice.threshold,
-        advice=tuned.advice.kind,
-        reason=tuned.advice.reason.text,
+        recommended=calibration.advice.threshold,
+        advice=calibration.advice.kind,
+        reason=calibration.advice.reason.text,
     )
 
 
-class NoReference(InputError):  # noqa: N818 - who asked for several rubrics can go on
-    """A rubric on which the wanted reference has no labels."""
+class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
+    """The reference has no labels on this rubric."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Verdicts that a grader's threshold is tuned to: (units,), 1, 0 or -1, and a remark."""
+    """Verdicts that graders are compared with, (units,): 1, 0, -1 for none; and a note on them."""
 
     name: str
     verdicts: Labels
@@ -538,38 +521,36 @@ class Reference:
 
 
 def human_majority(labels: LabelMatrix) -> Reference:
-    """The humans' majority verdict on each unit; ties are left out and counted (in the data)."""
+    """Return the humans' majority verdicts; ties are left out, and their number is in the note."""
     counts = count_labels(labels.verdicts[:, list(labels.humans)], 2)
     majority, tied = majority_codes(counts), int(is_tied(counts).sum())
     ties = f"{tied} tied items left out" if tied else ""
-    whom = "against the humans' majority"
+    basis = "against the humans' majority"
     if len(labels.humans) == 1:
-        whom = f"against the one annotator, {labels.raters[labels.humans[0]]}"
-    return Reference("humans", majority.astype(np.int8), join_notes(whom, ties))
+        basis = f"against the one annotator, {labels.raters[labels.humans[0]]}"
+    return Reference("humans", majority.astype(np.int8), join_notes(basis, ties))
 
 
 def probability_graders(labels: LabelMatrix) -> list[int]:
-    """Columns of the graders that gave a probability anywhere."""
-    gives = np.asarray((~np.isnan(labels.positive)).any(axis=0))
-    return [model for model in labels.models if gives[model]]
+    """Return the columns of the graders that gave any probability."""
+    has_probability = np.asarray((~np.isnan(labels.positive)).any(axis=0))
+    return [model for model in labels.models if has_probability[model]]
 
 
 def references_of(labels: LabelMatrix) -> list[Reference]:
-    """List the references that graders are tuned to: people, if there are any, and graders with
-    hard labels.
-    """
-    tunable = probability_graders(labels)
+    """Return the references: people, if any, and graders with labels but no probabilities."""
+    with_probabilities = probability_graders(labels)
     people = [human_majority(labels)] if labels.humans else []
     return people + [
         Reference(labels.raters[model], labels.verdicts[:, model])
         for model in labels.models
-        if model not in tunable
+        if model not in with_probabilities
     ]
 
 
 def main_reference(references: Sequence[Reference]) -> str:
-    """Return the name of the reference that curves are drawn against: people, or else the only one
-    there is; empty where there is no such.
+    """Return the name of the reference that curves are drawn against: people, or else the only
+    reference; "" if there are several others, or none.
     """
     if references and (references[0].name == "humans" or len(references) == 1):
         return references[0].name
@@ -577,7 +558,7 @@ def main_reference(references: Sequence[Reference]) -> str:
 
 
 def reference_named(labels: LabelMatrix, name: str) -> Reference:
-    """ "humans", for their majority, or any rater. Raises NoReference where there is none."""
+    """Return the reference "humans", for their majority, or a rater; else raise NoReference."""
     if name == "humans":
         if not labels.humans:
             raise NoReference(
@@ -594,9 +575,9 @@ IN_FORCE = "threshold_in_force"
 
 
 @dataclass(frozen=True)
-class ThresholdInForce:
-    """The threshold of one grader on one rubric; `tuning` describes the data it was tuned on, if it
-    was.
+class ActiveThreshold:
+    """The threshold that makes one grader's verdicts on one rubric; `tuning` describes the data
+    that it was tuned on, None if it was not.
     """
 
     rubric: str
@@ -615,104 +596,102 @@ class ThresholdInForce:
         """Note on a grader whose threshold was tuned; else empty."""
         if self.tuning is None:
             return ""
-        place = f"{self.rubric}: " if self.rubric else ""
-        return place + written(
+        prefix = f"{self.rubric}: " if self.rubric else ""
+        return prefix + written(
             "note.threshold", grader=self.grader, threshold=self.threshold, origin=self.provenance
         )
 
 
-def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
-    """List the threshold of each grader that gave probabilities; empty without a binary label."""
+def active_thresholds(labels: LabelMatrix) -> list[ActiveThreshold]:
+    """Return the threshold of each grader with probabilities; empty without a binary label."""
     if not labels.has_verdicts:
         return []
     scale = labels.scale
-    in_force = []
+    active = []
     for grader in (labels.raters[model] for model in probability_graders(labels)):
         tuning, threshold = scale.tunings.get(grader), scale.threshold_for(grader)
         origin: Origin = "declared" if grader in scale.thresholds else "default"
         origin = "tuned" if tuning else origin
-        in_force.append(ThresholdInForce(scale.name, grader, threshold, origin, tuning))
-    return in_force
+        active.append(ActiveThreshold(scale.name, grader, threshold, origin, tuning))
+    return active
 
 
 def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
-    """Return the labels with no verdict made by a threshold that was tuned on the verdict's
-    cluster. Only the `thresholds` of graders with a tuned one differ, on the clusters it was tuned
-    on.
+    """Return the labels with other `thresholds` for tuned graders on the clusters that theirs were
+    tuned on, so that no verdict is made by a threshold that was tuned on its cluster.
     """
     tuned = list(_tuned_graders(labels))
     if not tuned:
         return labels
     thresholds = np.array(labels.thresholds)
     for grader, tuning in tuned:
-        seen = _tuned_units(labels, grader, tuning)
+        tuned_on = _tuned_units(labels, grader, tuning)
         verdicts = human_majority(labels).verdicts
-        if tuning.reference in labels.raters:  # and still counts
+        if tuning.reference in labels.raters:
             verdicts = labels.verdicts[:, labels.raters.index(tuning.reference)]
-        reference = np.where(seen, verdicts, -1)
-        held = ~np.isnan(labels.positive[:, grader])
-        given = labels.positive[held, grader], reference[held], labels.clusters[held]
-        retuned = held_out_thresholds(*given, tuning.instead_of, labels.weight_of(held))
+        reference = np.where(tuned_on, verdicts, -1)
+        graded = ~np.isnan(labels.positive[:, grader])
+        sample = labels.positive[graded, grader], reference[graded], labels.clusters[graded]
+        retuned = held_out_thresholds(*sample, tuning.instead_of, labels.weight_of(graded))
         if retuned:  # a single cluster cannot be held out
-            thresholds[seen, grader] = retuned[tuning.objective][seen[held]]
+            thresholds[tuned_on, grader] = retuned[tuning.objective][tuned_on[graded]]
     return replace(labels, thresholds=thresholds)
 
 
 def tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
-    """Return, by grader, the labels with its verdicts at thresholds tuned to people on other
-    clusters. For graders without a tuned threshold.
+    """Return, by each grader without a tuned threshold, the labels with its verdicts at thresholds
+    that were tuned to people on other clusters.
     """
     if not labels.has_verdicts:
         return {}
     majority, retuned = human_majority(labels).verdicts, {}
     for grader in probability_graders(labels):
-        name, held = labels.raters[grader], ~np.isnan(labels.positive[:, grader])
+        name, graded = labels.raters[grader], ~np.isnan(labels.positive[:, grader])
         if name in labels.scale.tunings or not has_both(labels, grader, majority):
             continue
-        given = labels.positive[held, grader], majority[held], labels.clusters[held]
-        by_objective = held_out_thresholds(*given, labels.scale.threshold_for(name))
+        sample = labels.positive[graded, grader], majority[graded], labels.clusters[graded]
+        by_objective = held_out_thresholds(*sample, labels.scale.threshold_for(name))
         if by_objective:
             thresholds = np.array(labels.thresholds)
-            thresholds[held, grader] = by_objective["kappa"]
+            thresholds[graded, grader] = by_objective["kappa"]
             retuned[name] = replace(labels, thresholds=thresholds)
     return retuned
 
 
 def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
     """Return True if the reference (units,) has both verdicts where a grader gave probabilities."""
-    held = ~np.isnan(labels.positive[:, grader]) & (reference >= 0)
-    return len(np.unique(reference[held])) == 2
+    compared = ~np.isnan(labels.positive[:, grader]) & (reference >= 0)
+    return len(np.unique(reference[compared])) == 2
 
 
 def held_out_views(
     labels: LabelMatrix, verdicts: Coded, grader: int, reference: Labels, default: float
 ) -> dict[str, Coded]:
-    """Return the `verdicts` by objective, with a grader's at thresholds that were tuned to the
-    reference (units,) on other clusters.
-    """
-    held = ~np.isnan(labels.positive[:, grader])
-    given = labels.positive[held, grader], reference[held], labels.clusters[held]
-    affirmed = held_out_verdicts(*given, default, labels.weight_of(held))
-    return {name: with_verdicts(verdicts, grader, held, pair) for name, pair in affirmed.items()}
+    """Return the verdicts by objective, with a grader's at held-out thresholds of a reference."""
+    graded = ~np.isnan(labels.positive[:, grader])
+    sample = labels.positive[graded, grader], reference[graded], labels.clusters[graded]
+    affirmed = held_out_verdicts(*sample, default, labels.weight_of(graded))
+    return {name: with_verdicts(verdicts, grader, graded, of) for name, of in affirmed.items()}
 
 
-def with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
-    """Return the verdicts, with other ones of a grader on the units (units,) in the mask `held`."""
+def with_verdicts(verdicts: Coded, grader: int, units: Mask, affirmed: Mask) -> Coded:
+    """Return the verdicts with those of a grader replaced on the masked units (units,)."""
     codes = verdicts.codes.copy()
-    codes[held, grader] = np.where(affirmed, 0, 1)
+    codes[units, grader] = np.where(affirmed, 0, 1)
     return replace(verdicts, codes=codes)
 
 
 def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:
-    """The clusters (ids) that a grader's threshold is tuned on: with a probability of the grader
-    and a label of the reference, "humans" or a rater. A tie of people counts as a label.
+    """Return the ids of the clusters that a grader's threshold is tuned on: with a probability of
+    the grader and a label of the reference, "humans" or a rater. Ties count as labelled.
     """
-    who = list(labels.humans) if reference == "humans" else [labels.raters.index(reference)]
-    labelled = (labels.verdicts[:, who] >= 0).any(axis=1) & ~np.isnan(labels.positive[:, grader])
+    raters = list(labels.humans) if reference == "humans" else [labels.raters.index(reference)]
+    labelled = (labels.verdicts[:, raters] >= 0).any(axis=1) & ~np.isnan(labels.positive[:, grader])
     return frozenset(labels.pairs[pair] for pair in set(labels.pair[labelled].tolist()) - {-1})
 
 
 def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
+    """Yield the column and the tuning of each grader with a tuned threshold."""
     if labels.has_verdicts:
         for grader in probability_graders(labels):
             if tuning := labels.scale.tunings.get(labels.raters[grader]):
@@ -720,14 +699,14 @@ def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
 
 
 def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
-    """The units (units,) in clusters that the grader's threshold was tuned on."""
+    """Return the mask (units,) of units in clusters that the grader's threshold was tuned on."""
     is_tuned_on = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
     return np.asarray(is_tuned_on[labels.pair] & ~np.isnan(labels.positive[:, grader]))
 
 
 def _tuned_on(tuning: Tuning) -> Remark:
-    whom = "annotators" if tuning.reference == "humans" else tuning.reference
-    return Remark("tuned_on", (len(tuning.clusters), whom, tuning.objective))
+    reference = "annotators" if tuning.reference == "humans" else tuning.reference
+    return Remark("tuned_on", (len(tuning.clusters), reference, tuning.objective))
 
 
 AT_THRESHOLD = {
@@ -735,17 +714,17 @@ AT_THRESHOLD = {
     "agreement": "observed_agreement_at_threshold",
     "f1": "f1_at_threshold",
 }
-"""Name of an objective's value in results, where it has one."""
+"""Statistics of objectives at a threshold, for those that have one."""
 EVERYWHERE = ("kappa", "agreement")
-"""Objectives that are shown at every threshold."""
+"""Objectives with a row at every threshold."""
 CURVE = "threshold_curve_kappa"
 CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
-USUAL = AnalysisSettings()
+DEFAULT_SETTINGS = AnalysisSettings()
 
 
 @dataclass(frozen=True)
 class ThresholdResults:
-    """The rows, and by grader the clusters (ids) that its threshold was tuned on."""
+    """Rows of results, and by grader the ids of the clusters that its threshold was tuned on."""
 
     rows: list[ResultRow]
     clusters: Mapping[str, frozenset[str]]
@@ -755,38 +734,34 @@ def threshold_results(
     ratings: DataFrame,
     units: DataFrame | None,
     scale: Scale,
-    settings: AnalysisSettings = USUAL,
+    settings: AnalysisSettings = DEFAULT_SETTINGS,
     *,
     reference: str = "humans",
     seed: int = SEED,
     rubric_hashes: Collection[str] | None = None,
     excluded: Mapping[str, str] | None = None,
 ) -> ThresholdResults:
-    """The rows of `add_threshold_rows` for one rubric, as in the `rows` of `analyse`.
+    """Return the rows of `add_threshold_rows` for one rubric, as in the `rows` of `analyse`.
 
-    `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
-    are tuned to; `settings` say what is resampled, and how; `excluded` are the people, with the
-    reason, whose labels are left out. No rows where no grader gave probabilities on the rubric.
-    Raises InputError where there is no such reference.
+    Graders are tuned to the verdicts of `reference`: "humans", for their majority, or a rater.
+    `excluded` maps people whose labels are left out to the reason. There are no rows where no
+    grader gave probabilities. Raises NoReference where the reference has no labels.
     """
-    checked = validate_ratings(ratings)
-    of_rubric, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
-    of_rubric, _ = without_excluded(of_rubric, scale.name, excluded or {})
-    of_rubric, _ = methods_apart(of_rubric, scale.name)
-    rows = ResultRows(scale.name)
-    clusters = {}
-    units = with_weights(units, of_rubric)
-    labels = encode(combine_readings(of_rubric, scale), scale, units, settings.cluster)
+    checked, name = validate_ratings(ratings), scale.name
+    rated, _ = encoding.one_version(checked[checked["rubric"] == name], name, rubric_hashes)
+    rated, _ = encoding.without_excluded(rated, name, excluded or {})
+    rated, _ = encoding.split_by_method(rated, name)
+    rows, clusters, units = ResultRows(name), {}, with_weights(units, rated)
+    readings = encoding.combine_readings(rated, scale)
+    labels = encoding.encode(readings, scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
-        wanted = [reference_named(labels, reference)]
+        references = [reference_named(labels, reference)]
         request = Request(units, settings, seed=seed)
-        once = np.ones(labels.n_clusters, dtype=np.int64)
-        *_, view = RubricView.of_labels(
-            rows, labels, lambda: request.resampled(once, labels.weight), request
-        )
-        rows.know_chance(view.coded, view.resamples)
+        resamples = request.resampled(np.ones(labels.n_clusters, dtype=np.int64), labels.weight)
+        *_, view = RubricView.of_labels(rows, labels, resamples, request)
+        rows.know_chance(view.coded, resamples)
         rows.heaviest = float(labels.people_weight.max(initial=1.0))
-        add_threshold_rows(view, wanted)
+        add_threshold_rows(view, references)
         clusters = {
             labels.raters[grader]: clusters_labelled(labels, grader, reference)
             for grader in probability_graders(labels)
@@ -795,18 +770,16 @@ def threshold_results(
 
 
 def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None = None) -> None:
-    """Add rows for every probability grader and reference: the tuned threshold and the effect of
-    using it.
+    """Add rows for every grader with probabilities and every reference: the tuned threshold and the
+    effect of using it. The view is of the binary verdict.
 
-    The default that tuning is compared with is the rubric's threshold or the one that was declared,
-    never one that was tuned. With at = objective: `threshold`; `threshold_recommended`, whose first
-    remark is tuned, default or not_identifiable;
-    `threshold_held_out_gain`. With at = threshold: kappa, agreement and F1 at the tuned and the
-    default one; along the curve `threshold_curve_kappa`.
-    Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
-    objective), of verdicts made with thresholds from other clusters. `threshold_in_force` of
-    graders whose threshold was tuned, on the units it was tuned on. The view is of the binary
-    verdict.
+    Tuning is compared with the rubric's threshold or a declared one, never with a tuned one.
+    At = objective: `threshold`; `threshold_recommended`, whose first remark is tuned, default or
+    not_identifiable; `threshold_held_out_gain`. At = threshold: kappa, agreement and F1 at the
+    tuned and the default threshold, and the curve `threshold_curve_kappa`. Against people also
+    `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at = objective), of verdicts
+    with thresholds from other clusters. `threshold_in_force` is that of a tuned grader, on the
+    units that it was tuned on.
     """
     labels = view.labels
     references = references_of(labels) if references is None else references
@@ -816,7 +789,7 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
             if reference.name != labels.raters[grader]:
                 _add_tuning_rows(view, grader, reference, curve=reference.name == main)
             if reference.name == "humans":
-                _add_held_out_ceiling(view, grader, reference)
+                _add_held_out_rows(view, grader, reference)
     for grader, tuning in _tuned_graders(labels):
         name = labels.raters[grader]
         threshold = labels.scale.threshold_for(name)
@@ -825,15 +798,15 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
 
 
 def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, curve: bool) -> None:
-    """Add the rows of one grader and one reference, with the `curve` of kappa over thresholds."""
+    """Add the rows of one grader and one reference; with `curve`, also kappa at all thresholds."""
     labels, resamples, name = view.labels, view.resamples, view.labels.raters[grader]
-    held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
-    units, clusters = view.count(held), labels.clusters[held]
-    positive, verdicts = labels.positive[held, grader], reference.verdicts[held]
+    compared = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
+    units, clusters = view.count(compared), labels.clusters[compared]
+    positive, verdicts = labels.positive[compared, grader], reference.verdicts[compared]
 
     def add(statistic: str, figure: Interval, at: str, note: Note = "") -> None:
-        of = About(a=reference.name, b=name, at=at, note=join_notes(note, reference.note))
-        view.add(statistic, figure, units, **of)
+        about = About(a=reference.name, b=name, at=at, note=join_notes(note, reference.note))
+        view.add(statistic, figure, units, **about)
 
     if len(np.unique(verdicts)) < 2:
         reason = "no_variation" if units[0] else "no_pairable_units"
@@ -843,42 +816,43 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
     origin = "declared_threshold" if is_declared else "default_threshold"
-    usual = "the declared one" if is_declared else "the default"
+    words = "the declared one" if is_declared else "the default"
     tuned = calibrate(positive, verdicts, clusters, resamples, units[1], default)
-    shown = {default: list(AT_THRESHOLD)}
-    for objective, found in tuned.items():
-        threshold, advice, gain = found.threshold.estimate, found.advice, found.gain
-        equals = f"equals {usual}" if threshold == default else f"{usual} is {default:.3g}"
-        add("threshold", found.threshold, objective, equals)
+    objectives_at = {default: list(AT_THRESHOLD)}
+    for objective, calibration in tuned.items():
+        interval, advice, gain = calibration.threshold, calibration.advice, calibration.gain
+        threshold = interval.estimate
+        equals = f"equals {words}" if threshold == default else f"{words} is {default:.3g}"
+        add("threshold", interval, objective, equals)
         if gain is not None:
-            wins = "the tuned threshold wins on held-out items" if gain.low > 0 else f"keep {usual}"
+            wins = "the tuned threshold wins on held-out items" if gain.low > 0 else f"keep {words}"
             add("threshold_held_out_gain", gain, objective, wins)
         coarse = tuple(
-            Remark("coarse_draws", (draws, at, draws_needed(at)))
-            for at in dict.fromkeys((threshold, default))
-            if 0 < draws < draws_needed(at)
+            Remark("coarse_draws", (draws, value, draws_needed(value)))
+            for value in dict.fromkeys((threshold, default))
+            if 0 < draws < draws_needed(value)
         )
-        advised = replace(found.threshold, estimate=advice.threshold, remarks=())
-        why = join_notes(Remark(advice.kind), advice.reason, coarse)
-        add("threshold_recommended", advised, objective, why)
-        objectives = shown.setdefault(threshold, list(EVERYWHERE))
+        advised = replace(interval, estimate=advice.threshold, remarks=())
+        note = join_notes(Remark(advice.kind), advice.reason, coarse)
+        add("threshold_recommended", advised, objective, note)
+        objectives = objectives_at.setdefault(threshold, list(EVERYWHERE))
         if objective in AT_THRESHOLD and objective not in objectives:
             objectives.append(objective)
-    for threshold, objectives in shown.items():
+    for threshold, objectives in objectives_at.items():
         outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
         optimistic = "tuned on these items: optimistic"
-        note: Note = Remark(origin) if threshold == default else optimistic
+        basis: Note = Remark(origin) if threshold == default else optimistic
         for objective in objectives:
-            reached = resamples.interval(OBJECTIVES[objective](outcomes), units[1])
-            add(AT_THRESHOLD[objective], reached, repr(threshold), note)
+            interval = resamples.interval(OBJECTIVES[objective](outcomes), units[1])
+            add(AT_THRESHOLD[objective], interval, repr(threshold), basis)
     if curve:
-        course = tuned["kappa"].curve
-        for at, values in zip(course.thresholds.tolist(), course.values.T, strict=True):
-            add(CURVE, resamples.interval(values, units[1]), repr(at))
+        kappas = tuned["kappa"].curve
+        for threshold, values in zip(kappas.thresholds.tolist(), kappas.values.T, strict=True):
+            add(CURVE, resamples.interval(values, units[1]), repr(threshold))
 
 
-def _add_held_out_ceiling(view: RubricView, grader: int, reference: Reference) -> None:
-    """Add the ceiling difference of a grader whose thresholds are chosen on other clusters."""
+def _add_held_out_rows(view: RubricView, grader: int, reference: Reference) -> None:
+    """Add kappa, and its difference from human agreement, of a grader's held-out verdicts."""
     coded, labels, kappas = view.coded, view.labels, view.once(KappaMeans)
     if not has_both(labels, grader, reference.verdicts):
         return
@@ -886,33 +860,37 @@ def _add_held_out_ceiling(view: RubricView, grader: int, reference: Reference) -
     views = held_out_views(labels, coded, grader, reference.verdicts, default)
     units = view.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
     note = join_notes("each verdict by a threshold tuned on other folds", reference.note)
-    for objective, retuned in views.items():
-        _, mean, people = with_and_among_humans(kappas, retuned, grader)
+    for objective, held_out in views.items():
+        _, mean, people = with_and_among_humans(kappas, held_out, grader)
         if mean is None:
             return
-        of = About(a="humans", b=labels.raters[grader], at=objective, note=note)
-        view.add(KAPPA_HELD_OUT, mean.values, units, **of)
+        about = About(a="humans", b=labels.raters[grader], at=objective, note=note)
+        view.add(KAPPA_HELD_OUT, mean.values, units, **about)
         if people is not None:
-            apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
-            view.add(CEILING_HELD_OUT, apart, units, undefined=lost, **of)
+            undefined = max(mean.undefined, people.undefined)
+            difference = mean.values - people.values
+            view.add(CEILING_HELD_OUT, difference, units, undefined=undefined, **about)
 
+
+# ---- Calibration ---------------------------------------------------------------------------------
 
 BINS = 10
 MIN_IN_BIN = 10
-"""Units in a bin at least: with fewer than 100 units there are fewer bins."""
+"""Fewest units in a bin: with fewer than 100 units there are fewer bins."""
 
 
 def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
-    """Bins (units,) of about equally many units; equal probabilities share a bin.
+    """Return the bin of each unit (units,), of about equally many units each; equal probabilities
+    share a bin.
 
     >>> equal_mass_bins(np.array([0.1, 0.2, 0.2, 0.2, 0.8, 0.9]), 3).tolist()
     [0, 1, 1, 1, 2, 2]
     """
-    wanted = bins or min(BINS, max(1, len(positive) // MIN_IN_BIN))
-    shares = np.arange(1, wanted) / wanted
+    n_bins = bins or min(BINS, max(1, len(positive) // MIN_IN_BIN))
+    shares = np.arange(1, n_bins) / n_bins
     bounds = np.unique(np.quantile(positive, shares, method="higher"))
-    place = np.searchsorted(bounds, positive, side="right")
-    return np.unique(place, return_inverse=True)[1].reshape(-1)
+    bin_of_unit = np.searchsorted(bounds, positive, side="right")
+    return np.unique(bin_of_unit, return_inverse=True)[1].reshape(-1)
 
 
 def squared_calibration_error(
@@ -922,43 +900,43 @@ def squared_calibration_error(
     counts: Array | None = None,
     bins: int | None = None,
 ) -> float:
-    """The mean squared gap, in bins, of the share affirmative and the mean probability, minus its
-    bias, the variance of the gaps: free of what chance adds, below 0 by chance.
+    """Return the mean over units of the squared gap, in their bin, between the share affirmative
+    and the mean probability, minus its bias, the variance of the gaps. It can be below 0.
 
-    Takes probabilities, 0 or 1, and the clusters, each (units,); `counts` (clusters,) is how often
-    each cluster counts, 1 unless given. The variance of a gap in a bin of a single cluster is all
-    of the gap.
+    Probabilities, verdicts of 0 or 1, and clusters are (units,); `counts` (clusters,) are weights
+    of the clusters, by default 1. In a bin of a single cluster the bias is all of the squared gap.
     """
-    place = equal_mass_bins(positive, bins)
-    shape = (int(clusters.max()) + 1, int(place.max()) + 1)
-    cell = clusters * shape[1] + place
+    bin_of_unit = equal_mass_bins(positive, bins)
+    shape = (int(clusters.max()) + 1, int(bin_of_unit.max()) + 1)
+    cell = clusters * shape[1] + bin_of_unit
     frequency = np.ones((1, 1)) if counts is None else counts[: shape[0], None]
-    units, apart = (
+    units, error_sums = (
         np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
-        for weights in (np.ones(len(place)), affirmed - positive)
+        for weights in (np.ones(len(bin_of_unit)), affirmed - positive)
     )
-    inside = (frequency * units).sum(axis=0)
-    gap = (frequency * apart).sum(axis=0) / inside
-    # Deviations from a mean are a little smaller than errors, the more so the fewer clusters.
+    bin_sizes = (frequency * units).sum(axis=0)
+    gap = (frequency * error_sums).sum(axis=0) / bin_sizes
+    # Deviations from a mean have (n - 1) / n of the variance, for n clusters.
     clusters_in = (units > 0).sum(axis=0)
-    wider = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
-    influence = frequency * (apart - gap * units) / inside * wider
+    correction = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
+    influence = frequency * (error_sums - gap * units) / bin_sizes * correction
     variance = np.where(clusters_in > 1, (influence**2).sum(axis=0), gap**2)
-    return float(inside @ (gap**2 - variance) / inside.sum())
+    return float(bin_sizes @ (gap**2 - variance) / bin_sizes.sum())
 
 
 MAX_POINTS = 60
-"""Points through which a curve is drawn at most."""
-_DRAWS = 400
+"""Most points of a reliability curve."""
+_MAX_DRAWS = 400
+_MIN_DRAWS = 100
 _DRAWN_UNITS = 20_000_000
-_FEWEST_DRAWS = 100
+"""Simulated samples of the consistency band: as many as this number of units allows, in limits."""
 
 
 def isotonic_curve(
     positive: Array, affirmed: Array, weight: Array | None = None
 ) -> tuple[Array, Array]:
-    """The distinct probabilities, and the share of affirmatives at each that rises best with them.
-    `weight` (units,) is how much each unit counts, here and below; 1 unless given.
+    """Return the distinct probabilities, and the share of affirmative verdicts at each by isotonic
+    regression. `weight` (units,) are the units' weights, here and below; 1 by default.
 
     >>> isotonic_curve(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]))[1].tolist()
     [0.0, 0.5, 0.5]
@@ -966,17 +944,17 @@ def isotonic_curve(
     from scipy.optimize import isotonic_regression
 
     counts = np.ones(len(positive)) if weight is None else weight
-    stated, place = np.unique(positive, return_inverse=True)
-    times = np.bincount(place.reshape(-1), weights=counts)
-    share = np.bincount(place.reshape(-1), weights=counts * affirmed) / times
+    stated, index = np.unique(positive, return_inverse=True)
+    times = np.bincount(index.reshape(-1), weights=counts)
+    share = np.bincount(index.reshape(-1), weights=counts * affirmed) / times
     return stated, np.asarray(isotonic_regression(share, weights=times).x)
 
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """Points of the curve, both ends of its steps: `stated` probability, `share` affirmative, and
-    which `step` they are on; `low` and `high` are the bounds of a calibrated grader's share in 95%.
-    All (points,); `step_of_unit` (units,) says where each unit is.
+    """Points at both ends of the curve's steps, (points,) each: the `stated` probability, the
+    `share` affirmative, the number of the `step`, and the bounds, `low` and `high`, of a calibrated
+    grader's share in 95% of samples. `step_of_unit` (units,) is the step of each unit.
     """
 
     stated: Array
@@ -990,9 +968,9 @@ class ReliabilityCurve:
 def reliability_curve(
     positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
 ) -> ReliabilityCurve:
-    """The isotonic curve with its consistency band, from arrays (units,). For the band the
-    reference is simulated as if the probabilities were true, and the curve fitted to it; the errors
-    of units in one cluster are correlated in the simulation as in the data.
+    """Return the isotonic curve with its consistency band, from arrays (units,). For the band the
+    reference is simulated as if the probabilities were true, and the curve fitted to it; errors
+    within a cluster have the same correlation in the simulation as in the data.
     """
     from scipy.optimize import isotonic_regression
 
@@ -1001,78 +979,78 @@ def reliability_curve(
     change = np.flatnonzero(np.diff(step))
     ends = np.unique([0, *change, *(change + 1), len(step) - 1])
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
-    # The correlation of two units' errors within a cluster, from 0 to 1; 0 for single units.
+    # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit.
     expected = np.interp(positive, stated, share)
-    both, most = (
+    observed, largest = (
         float((np.bincount(clusters, weights=errors) ** 2).sum() - (errors**2).sum())
         for errors in (affirmed - expected, np.sqrt(expected * (1.0 - expected)))
     )
-    together = float(np.clip(both / most, 0.0, 1.0)) if most > 1e-12 else 0.0
+    correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
     counts = np.ones(len(positive)) if weight is None else weight
-    place, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
-    times, rng = np.bincount(place, weights=counts), np.random.default_rng(2021)
-    draws = int(np.clip(_DRAWN_UNITS // len(positive), _FEWEST_DRAWS, _DRAWS))
+    index, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
+    weights, rng = np.bincount(index, weights=counts), np.random.default_rng(2021)
+    draws = int(np.clip(_DRAWN_UNITS // len(positive), _MIN_DRAWS, _MAX_DRAWS))
     curves = np.empty((draws, len(ends)))
     for draw in range(draws):
-        chance = rng.random(len(positive))
-        if together > 0:
-            shared = rng.random(len(positive)) < np.sqrt(together)
-            chance = np.where(shared, rng.random(n_clusters)[clusters], chance)
-        drawn = np.bincount(place, weights=counts * (chance < positive)) / times
-        curves[draw] = isotonic_regression(drawn, weights=times).x[ends]
+        uniform = rng.random(len(positive))
+        if correlation > 0:
+            shared = rng.random(len(positive)) < np.sqrt(correlation)
+            uniform = np.where(shared, rng.random(n_clusters)[clusters], uniform)
+        drawn = np.bincount(index, weights=counts * (uniform < positive)) / weights
+        curves[draw] = isotonic_regression(drawn, weights=weights).x[ends]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
-    of_unit = np.asarray(step[place], dtype=np.intp)
+    of_unit = np.asarray(step[index], dtype=np.intp)
     return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, of_unit)
 
 
 def recalibrated(
     positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
 ) -> Array | None:
-    """Probabilities (units,) put through an isotonic curve that was fitted on other clusters.
-
-    Between the probabilities that the curve was fitted on it runs straight, outside of them it is
-    level. `weight` (units,) is how much each counts. None with a single cluster. Source: Zadrozny &
-    Elkan 2002.
+    """Return the probabilities (units,) recalibrated by an isotonic curve that was fitted on other
+    clusters; None with a single cluster. The curve is linear between the probabilities that it was
+    fitted on, and constant beyond them. Source: Zadrozny & Elkan 2002.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
         return None
-    out = np.empty(len(positive))
+    calibrated = np.empty(len(positive))
     for held_out in range(int(fold.max()) + 1):
         test = fold == held_out
         weights = None if weight is None else weight[~test]
         stated, share = isotonic_curve(positive[~test], affirmed[~test], weights)
-        out[test] = np.interp(positive[test], stated, share)
-    return out
+        calibrated[test] = np.interp(positive[test], stated, share)
+    return calibrated
 
 
 def add_probability_rows(view: RubricView) -> None:
-    """Add calibration rows for every probability grader, against people or else the only reference
-    there is.
+    """Add calibration rows for every grader with probabilities, against people or else the only
+    reference.
 
-    `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster; and with at = probability
-    `reliability`, the share affirmative, and `reliability_probability`, with the bounds of that
-    share for a calibrated grader.
+    They are `brier`, `ece`, and `brier_recalibrated`, cross-fitted by cluster; at = probability,
+    `reliability` is the share affirmative, and the interval of `reliability_probability` that of
+    the share of a calibrated grader.
     """
     references = references_of(view.labels)
     if main_reference(references):
         for grader in probability_graders(view.labels):
-            _add_quality(view, grader, references[0])
+            _add_calibration_rows(view, grader, references[0])
 
 
-def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
+def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -> None:
+    """Add the calibration rows of one grader against one reference."""
     labels, resamples = view.labels, view.resamples
-    held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
-    units, method = view.count(held), labels.methods[grader]
-    positive, affirmed = labels.positive[held, grader], reference.verdicts[held].astype(float)
-    clusters, weight = labels.clusters[held], labels.weight_of(held)
+    compared = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
+    units, method = view.count(compared), labels.methods[grader]
+    positive = labels.positive[compared, grader]
+    affirmed = reference.verdicts[compared].astype(float)
+    clusters, weight = labels.clusters[compared], labels.weight_of(compared)
 
     def add(
-        statistic: str, figure: Interval, at: str = "", note: Note = "", on: Counts = units
+        statistic: str, figure: Interval, at: str = "", note: Note = "", counts: Counts = units
     ) -> None:
-        about = join_notes(note, method, reference.note)
-        of = About(a=reference.name, b=labels.raters[grader], at=at, note=about)
-        view.add(statistic, figure, on, **of)
+        notes = join_notes(note, method, reference.note)
+        row = About(a=reference.name, b=labels.raters[grader], at=at, note=notes)
+        view.add(statistic, figure, counts, **row)
 
     if not units[0]:
         for statistic in ("brier", "ece"):
@@ -1080,7 +1058,7 @@ def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
         return
 
     def brier(stated: Array) -> Interval:
-        """The mean squared distance (Brier 1950)."""
+        """Return the mean squared distance of probabilities (units,) from the verdicts."""
         squares = (stated - affirmed) ** 2
         sums = resamples.sums(clusters, squares, np.ones(len(squares)))
         return resamples.interval(ratio(*sums.T), units[1])
@@ -1088,17 +1066,18 @@ def _add_quality(view: RubricView, grader: int, reference: Reference) -> None:
     add("brier", brier(positive))
     squared = squared_calibration_error(positive, affirmed, clusters, resamples.weight)
     add("ece", Interval.point(math.sqrt(max(0.0, squared))))
-    better = recalibrated(positive, affirmed, clusters, weight)
-    if better is not None:
-        add("brier_recalibrated", brier(better), "", "isotonic, fitted on other clusters")
+    cross_fitted = recalibrated(positive, affirmed, clusters, weight)
+    if cross_fitted is not None:
+        note = "isotonic, fitted on other clusters"
+        add("brier_recalibrated", brier(cross_fitted), note=note)
     curve = reliability_curve(positive, affirmed, clusters, weight)
     for stated, share, low, high, step in zip(
         curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True
     ):
-        here = resamples.count(clusters, curve.step_of_unit == step)
-        add("reliability", Interval.point(share), repr(float(stated)), on=here)
+        step_counts = resamples.count(clusters, curve.step_of_unit == step)
+        add("reliability", Interval.point(share), repr(float(stated)), counts=step_counts)
         band = Interval(float(stated), min(low, stated), max(high, stated))
-        add("reliability_probability", band, repr(float(stated)), on=here)
+        add("reliability_probability", band, repr(float(stated)), counts=step_counts)
 
 
 @dataclass(frozen=True)
@@ -1106,9 +1085,9 @@ class ProbabilityScores:
     """Calibration and sharpness of probabilities, against a reference.
 
     `brier` is the mean squared distance from the reference. `ece` is the calibration error, the
-    root of the mean squared distance of probabilities and shares in bins of equal size, free of
-    what chance adds. `brier_recalibrated` is of probabilities put through an isotonic curve that
-    was fitted on other clusters, NaN where there is one cluster only.
+    root of the debiased mean squared distance between probabilities and shares in bins of equal
+    size. `brier_recalibrated` is the Brier score of probabilities recalibrated by an isotonic curve
+    that was fitted on other clusters, NaN with a single cluster.
     """
 
     brier: float
@@ -1119,59 +1098,63 @@ class ProbabilityScores:
 def score_probabilities(
     positive: Column[float], reference: Column[int], *, clusters: Column[Hashable] | None = None
 ) -> ProbabilityScores:
-    """Brier score and calibration error of probabilities (units,) against verdicts (units,).
+    """Return the Brier score and calibration error of probabilities against verdicts, (units,)
+    each.
 
-    The errors of units in one of the `clusters` (units,), any hashable, may be correlated.
+    Errors may be correlated within `clusters` (units,), hashable ids. Raises InputError where a
+    probability is missing or not between 0 and 1.
 
     >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
     >>> round(found.brier, 4), round(found.ece, 4)
     (0.0125, 0.0)
     """
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
-    same_length(scores, affirmed)
+    encoding.same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every item, each between 0 and 1")
-    of = cluster_codes(clusters, len(scores))
-    squared = squared_calibration_error(scores, affirmed, of)
-    better = recalibrated(scores, affirmed, of)
-    after = np.nan if better is None else float(np.mean((better - affirmed) ** 2))
-    brier = float(np.mean((scores - affirmed) ** 2))
-    return ProbabilityScores(brier, math.sqrt(max(0.0, squared)), after)
+    codes = encoding.cluster_codes(clusters, len(scores))
+    squared = squared_calibration_error(scores, affirmed, codes)
+    calibrated = recalibrated(scores, affirmed, codes)
+    after = np.nan if calibrated is None else float(np.mean((calibrated - affirmed) ** 2))
+    before = float(np.mean((scores - affirmed) ** 2))
+    return ProbabilityScores(before, math.sqrt(max(0.0, squared)), after)
 
 
-# Route units: the grader's labels count above a confidence cut, a person labels those below it.
+# ---- Routing -------------------------------------------------------------------------------------
 #
-# Feng, Park, Liu & Tsvetkov (2023, appendix A.2) drop what their stance grader labels with a
-# confidence below 0.9. The declared cut is shown with all others. The cut for routing comes with a
-# promise: the labels above it agree often enough. The promise is that of Jung, Brahman & Choi
-# (2024), by fixed-sequence testing as in Learn then Test (Angelopoulos, Bates, Candes, Jordan & Lei
+# The grader labels units with a confidence above a cut, a person labels the others.
+#
+# Feng, Park, Liu & Tsvetkov (2023, appendix A.2) drop labels of their stance grader with a
+# confidence below 0.9. Such a declared cut is shown with all others. The routing cut has the
+# guarantee of selective prediction that labels above it agree often enough (Jung, Brahman & Choi
+# 2024), by fixed-sequence testing as in Learn then Test (Angelopoulos, Bates, Candes, Jordan & Lei
 # 2025). Cuts are tested from the highest down, each at the full level, against the hypothesis that
-# labels above it are wrong more often than allowed. The first cut where this cannot be ruled out
-# ends the sequence, and the last before it is the answer. A wrong promise needs a false rejection
-# at one certain cut, the highest that is not good enough; so the level is that of a single test,
-# however many cuts are tried.
+# labels above it are wrong more often than allowed. The first cut where this is not rejected ends
+# the sequence, and the last one before it is the routing cut. The guarantee fails only by a false
+# rejection at one certain cut, the highest that is not good enough; so the level is that of a
+# single test, however many cuts are tried.
 #
-# The sequence does not depend on any labels. Its cuts lie at ranks of the confidence, a twentieth
-# of the units apart. It starts at the highest cut that keeps a quarter of the units and would pass
-# if no label were wrong: cuts above that could only end it. Skipping a cut for how little it keeps
-# leaves the level as it is where agreement does not fall as confidence rises; where it does fall,
-# no harm was seen (benchmarks/results/routing.md).
+# The sequence does not depend on labels. Its cuts lie at ranks of the confidence, a twentieth of
+# units apart. It starts at the highest cut that keeps a quarter of the units and would pass if
+# no label were wrong, as higher cuts could only end it. Skipping cuts that keep few units does not
+# change the level where agreement does not fall as confidence rises; where it falls, simulations
+# showed no harm (benchmarks/results/routing.md).
 #
-# The tests hold in finite samples. With one unit in each cluster, the wrong labels among those kept
-# are binomial, and the test is exact. With several, a cluster's units may all be wrong together,
-# and only the mean over clusters of a bounded number is tested: by a bet (Waudby-Smith & Ramdas
-# 2024). A bet of a fixed share of the capital on every cluster gains nothing on average where
-# labels are wrong more often than allowed, so the capital grows to 1 / p with probability p at most
-# (Markov). The largest cluster seen is taken to be as large as any.
+# The tests are valid in finite samples. With one unit in each cluster, the number of wrong labels
+# is binomial, and the test is exact. With several, a cluster's labels may all be wrong together,
+# and the mean over clusters of a bounded number is tested, by betting (Waudby-Smith & Ramdas 2024):
+# a fixed stake on every cluster gains nothing on average where labels are wrong more often than
+# allowed, so the capital reaches 1 / p with probability p at most (Markov). It is assumed that no
+# cluster is larger than the largest in the sample.
 
 COVERAGE, AGREEMENT = "confidence_coverage", "confidence_agreement"
 MAX_CUTS = 20
 
 
 @dataclass(frozen=True)
-class Graded:
-    """Labels of one grader on units with a majority of people, all (units,): its confidence, and
-    whether it agreed with the majority; `out` writes rows on these units.
+class ConfidentGrades:
+    """Labels of one grader on units with a majority of people: its `confidence`, and the mask
+    `agreed` with the majority, (units,) each. `out` writes rows on these units.
     """
 
     out: Writer
@@ -1181,28 +1164,28 @@ class Graded:
 
 
 def add_confidence_rows(view: RubricView) -> None:
-    """Add coverage against agreement for every grader with a confidence.
+    """Add coverage and agreement at every cut for every grader with a confidence.
 
-    `confidence_coverage` and `confidence_agreement` (at = cut): the share of its labels that the
-    cut keeps, and how often those agree with the majority of people - on the coarser categories
-    with unclear as one more where the rubric has them.
+    `confidence_coverage` (at = cut) is the share of its labels that the cut keeps, and
+    `confidence_agreement` the share of these that agree with the majority of people: on the coarser
+    categories if the rubric has them, with "unclear" as one more.
     """
     declared = view.request.settings.confidence_cut
-    for graded in graded_with_confidence(view):
+    for graded in confident_grades(view):
         out, cuts = graded.out, candidate_cuts(graded.confidence, declared)
-        keeps, every = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
-        *both, units = out.sums(keeps, keeps & graded.agreed[:, None], every).T
-        kept, agreed = np.split(np.array(both), 2)
+        kept, units = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
+        *counts, n_units = out.sums(kept, kept & graded.agreed[:, None], units).T
+        n_kept, n_agreed = np.split(np.array(counts), 2)
         for at, cut in enumerate(cuts.tolist()):
             note = Remark("declared_cut") if cut == declared else ""
             about = About(a="humans", b=graded.grader, at=repr(cut), note=note)
             add = partial(out.add, reason="nothing_kept", **about)
-            add(COVERAGE, ratio(kept[at], units), every)
-            add(AGREEMENT, ratio(agreed[at], kept[at]), keeps[:, at])
+            add(COVERAGE, ratio(n_kept[at], n_units), units)
+            add(AGREEMENT, ratio(n_agreed[at], n_kept[at]), kept[:, at])
 
 
-def graded_with_confidence(view: RubricView) -> Iterator[Graded]:
-    """Yield every grader with a confidence, on the units where people have a majority."""
+def confident_grades(view: RubricView) -> Iterator[ConfidentGrades]:
+    """Yield the labels of every grader with a confidence."""
     labels = view.labels
     if not labels.humans:
         return
@@ -1210,20 +1193,20 @@ def graded_with_confidence(view: RubricView) -> Iterator[Graded]:
     majority = majority_codes(label_counts(coded, labels.humans))
     for grader in labels.models:
         grades, confidence = coded.codes[:, grader], labels.confidence[:, grader]
-        held = (majority >= 0) & (grades >= 0) & ~np.isnan(confidence)
-        if held.any():
-            yield Graded(
-                view.on(coded.subset, labels.clusters[held]),
+        compared = (majority >= 0) & (grades >= 0) & ~np.isnan(confidence)
+        if compared.any():
+            yield ConfidentGrades(
+                view.on(coded.subset, labels.clusters[compared]),
                 labels.raters[grader],
-                # Means over draws that differ in the last digit only are one confidence.
-                np.round(confidence[held], 12),
-                (grades == majority)[held],
+                # Means over draws that differ only by rounding are one confidence.
+                np.round(confidence[compared], 12),
+                (grades == majority)[compared],
             )
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
-    """Cuts to try, in ascending order: the declared one and the distinct confidences (units,). If
-    there are more than 20, those that split the units into twentieths.
+    """Return the cuts to show, ascending: the declared one, and the distinct confidences (units,)
+    or, if these are more than 20, those that split the units into twentieths.
 
     >>> candidate_cuts(np.array([0.6, 0.8, 0.8]), 0.9).tolist()
     [0.6, 0.8, 0.9]
@@ -1235,25 +1218,26 @@ def candidate_cuts(confidence: Array, declared: float) -> Array:
     return np.unique(np.append(distinct, declared))
 
 
-FIRST = 0.25
-"""No cut is tested that keeps less: the first test would be one of few units, however many there
-are, and a lower share saves little."""
-REALISTIC = 20
-"""Largest multiple of the present sample for which a number of units is named."""
+MIN_SHARE = 0.25
+"""Smallest share of units that a tested cut keeps: with less, the first test would have few units,
+and little labelling is saved."""
+MAX_GROWTH = 20
+"""Largest multiple of the sample size that is reported as needed."""
 STEPS = 20
 """Cuts are tested a twentieth of the units apart."""
-MOST = 0.99
-"""The largest share of what may be staked without risking ruin at one cluster."""
+MAX_STAKE = 0.99
+"""Largest stake; at 1 a single cluster could lose all of the capital."""
 
 
 @dataclass(frozen=True)
-class AboveCut:
-    """The test that labels above a cut are wrong more often than `allowed`, at a one-sided `level`.
-    `clusters` (units,) are codes from 0 up. Units count alike, as in `confidence_agreement`.
+class CutTest:
+    """One-sided test, at this `level`, of the hypothesis that labels above a cut are wrong more
+    often than `allowed`. `clusters` (units,) are codes from 0 up. Units are not weighted, as in
+    `confidence_agreement`.
 
-    >>> one_each = AboveCut(np.arange(60), 0.05, 0.05)
+    >>> one_each = CutTest(np.arange(60), 0.05, 0.05)
     >>> kept, none, one = np.ones(60, bool), np.zeros(60, bool), np.arange(60) < 1
-    >>> round(one_each.p(kept, none), 4), round(one_each.p(kept, one), 4)
+    >>> round(one_each.p_value(kept, none), 4), round(one_each.p_value(kept, one), 4)
     (0.0461, 0.1916)
     """
 
@@ -1263,133 +1247,130 @@ class AboveCut:
 
     @cached_property
     def largest(self) -> int:
-        """Units in the largest cluster."""
+        """Number of units in the largest cluster."""
         return int(np.bincount(self.clusters).max())
 
     def passes(self, kept: Mask, wrong: Mask) -> bool:
-        """Return True if labels kept, some of them wrong, both (units,), meet the promise."""
-        return self.p(kept, wrong) <= self.level
+        """Return True if the test rejects for these masks of kept and wrong labels, (units,)."""
+        return self.p_value(kept, wrong) <= self.level
 
-    def p(self, kept: Mask, wrong: Mask) -> float:
-        """Return the probability of at most this number of wrong labels among those kept, if labels
-        are wrong more often than allowed; an upper bound where clusters have several units.
+    def p_value(self, kept: Mask, wrong: Mask) -> float:
+        """Return the probability of at most this number of wrong labels among the kept ones under
+        the hypothesis; an upper bound where clusters have several units.
         """
         if self.largest > 1:
             return math.exp(-max(self._capital(self._stake, kept, wrong), 0.0))
         return float(bdtr((kept & wrong).sum(), kept.sum(), self.allowed))
 
     @property
-    def price(self) -> float:
-        """Number of units that are worth one unit that is alone in its cluster: 1 to `largest`."""
+    def design_effect(self) -> float:
+        """Number of units in clusters that test as well as one independent unit: 1 to `largest`."""
         if self.largest == 1:
             return 1.0
-        every = np.ones(len(self.clusters), dtype=bool)
-        return -len(every) * math.log1p(-self.allowed) / self._capital(self._stake, every, ~every)
+        units = np.ones(len(self.clusters), dtype=bool)
+        capital = self._capital(self._stake, units, ~units)
+        return -len(units) * math.log1p(-self.allowed) / capital
 
-    def chance(self, kept: float, rate: float) -> float:
-        """Return the probability that this number of kept labels passes if they are wrong at this
-        rate.
-        """
-        alone = math.floor(kept / self.price + 1e-9)
-        passing = bdtr(np.arange(alone + 1), alone, self.allowed) <= self.level
-        return float(bdtr(passing.sum() - 1, alone, rate)) if passing.any() else 0.0
+    def power(self, kept: float, rate: float) -> float:
+        """Return the probability that `kept` labels pass if they are wrong at this rate."""
+        n_clusters = math.floor(kept / self.design_effect + 1e-9)
+        passes = bdtr(np.arange(n_clusters + 1), n_clusters, self.allowed) <= self.level
+        return float(bdtr(passes.sum() - 1, n_clusters, rate)) if passes.any() else 0.0
 
     @cached_property
     def _stake(self) -> float:
-        """Optimal fixed stake for this number of clusters by Waudby-Smith & Ramdas (2024, section
-        4.2); for the variance, that of a cut which keeps half of the units with half of the wrong
-        labels allowed.
+        """Optimal fixed stake for this number of clusters (Waudby-Smith & Ramdas 2024, section
+        4.2), for a cut that keeps half of the units, with half of the wrong labels allowed.
         """
         n = len(np.unique(self.clusters))
         variance = self.allowed * (1.0 - self.allowed) / 4.0
         return min(
-            MOST, (1.0 - self.allowed) * math.sqrt(-2.0 * math.log(self.level) / n / variance)
+            MAX_STAKE, (1.0 - self.allowed) * math.sqrt(-2.0 * math.log(self.level) / n / variance)
         )
 
     def _capital(self, stake: float, kept: Mask, wrong: Mask) -> float:
-        """The logarithm of the capital after betting on all clusters, from a start of 1."""
+        """Return the logarithm of the capital, from 1, after betting on all clusters."""
         gains = np.where(kept, self.allowed - wrong, 0.0) / self.largest / (1.0 - self.allowed)
         return float(np.log1p(stake * np.bincount(self.clusters, weights=gains)).sum())
 
 
 @dataclass(frozen=True)
-class Promise:
-    """The lowest `cut` that keeps the promise, NaN where none does; and by what factor the sample
-    must grow until one does in 80% of studies, if labels stay as often wrong as they are; infinite
-    where no realistic number would do.
+class RoutingCut:
+    """The lowest `cut` with the guarantee, NaN if none has it; and the factor by which the sample
+    must grow for a cut to have it in 80% of studies, infinite above `MAX_GROWTH`.
     """
 
     cut: float
     growth: float = 1.0
 
 
-def promised_cut(
+def guaranteed_cut(
     confidence: Array, wrong: Mask, clusters: Codes, target: float, level: float
-) -> Promise:
-    """The lowest cut above which labels agree with a share of `target` or more, wrong in at most
-    `level` of studies. `confidence`, `wrong` and `clusters` are (units,).
+) -> RoutingCut:
+    """Return the lowest cut above which a share of `target` or more of the labels agrees, which is
+    wrong in at most a share `level` of studies. `confidence`, `wrong` and `clusters` are (units,).
 
-    >>> sure = np.arange(200) / 200
-    >>> promised_cut(sure, sure < 0.3, np.arange(200), 0.95, 0.05)
-    Promise(cut=0.305, growth=1.0)
+    >>> confidence = np.arange(200) / 200
+    >>> guaranteed_cut(confidence, confidence < 0.3, np.arange(200), 0.95, 0.05)
+    RoutingCut(cut=0.305, growth=1.0)
     """
     _, codes = np.unique(clusters, return_inverse=True)
-    test = AboveCut(codes, 1.0 - target, level)
+    test = CutTest(codes, 1.0 - target, level)
     if not (test.allowed > 0 and level > 0):
-        return Promise(math.nan, math.inf)
-    # The cuts in the order of testing: a matter of confidence only.
-    n, falling, none_wrong = len(confidence), np.sort(confidence)[::-1], np.zeros_like(wrong)
-    ranks = range(math.ceil(n * FIRST) - 1, n)
+        return RoutingCut(math.nan, math.inf)
+    # The order of testing depends on the confidence only.
+    n, descending, none_wrong = len(confidence), np.sort(confidence)[::-1], np.zeros_like(wrong)
+    ranks = range(math.ceil(n * MIN_SHARE) - 1, n)
     start = bisect_left(
-        ranks, True, key=lambda rank: test.passes(confidence >= falling[rank], none_wrong)
+        ranks, True, key=lambda rank: test.passes(confidence >= descending[rank], none_wrong)
     )
-    tried = ranks[start:]
-    cuts = np.unique(falling[[*tried[:: max(1, n // STEPS)], *tried[-1:]]])[::-1].tolist()
+    tested = [*ranks[start :: max(1, n // STEPS)], *ranks[start:][-1:]]
+    cuts = np.unique(descending[tested])[::-1].tolist()
     passing = list(takewhile(lambda cut: test.passes(confidence >= cut, wrong), cuts))
     if passing:
-        return Promise(passing[-1])
-    # By what factor the sample must grow until the first cut is likely to pass.
-    surest = np.argsort(-confidence, kind="stable")
-    least = test.price * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
-    for growth in np.geomspace(1.0, REALISTIC, STEPS + 1)[1:]:
-        share = max(least / (growth * n), FIRST)
-        rate = wrong[surest[: math.ceil(share * n)]].mean()
-        if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= POWER:
-            return Promise(math.nan, float(growth))
-    return Promise(math.nan, math.inf)
+        return RoutingCut(passing[-1])
+    # Search the factor by which the sample must grow for the first cut to pass.
+    order = np.argsort(-confidence, kind="stable")
+    needed = test.design_effect * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
+    for growth in np.geomspace(1.0, MAX_GROWTH, STEPS + 1)[1:]:
+        share = max(needed / (growth * n), MIN_SHARE)
+        rate = wrong[order[: math.ceil(share * n)]].mean()
+        if share <= 1.0 and test.power(max(needed, share * growth * n), rate) >= POWER:
+            return RoutingCut(math.nan, float(growth))
+    return RoutingCut(math.nan, math.inf)
 
 
-CUT, SHARE, ROUTED_AGREEMENT = (f"routing_{what}" for what in ("cut", "share", "agreement"))
+CUT, SHARE, ROUTED_AGREEMENT = "routing_cut", "routing_share", "routing_agreement"
 ERROR = 0.05
-"""Share of studies in which a promise may be wrong, over all looks at the labels."""
+"""Share of studies in which a guarantee may fail, over all interim analyses."""
 
 
 def add_routing_rows(view: RubricView) -> None:
-    """Add rows for every grader with a confidence (at = target): `routing_cut`, the lowest that
-    promises an agreement of `confidence_target` with the majority of people, wrong in at most
-    `ERROR` of studies; the share of its labels that the cut keeps, and how often these agree here.
+    """Add rows for every grader with a confidence (at = target): `routing_cut`, the lowest cut with
+    a guaranteed agreement of `confidence_target` with the majority of people, which fails in at
+    most `ERROR` of studies; the share of its labels that the cut keeps, and their agreement here.
 
-    The promise is for one grader that was chosen beforehand. There is none where pairs were not
-    equally likely to be picked: it counts units.
+    The guarantee is for one grader that was chosen beforehand. Weighted samples have none, as the
+    test counts units.
     """
     request = view.request
     look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target
     level = level_of_look(look, request.decision.looks, ERROR)
-    for graded in graded_with_confidence(view):
-        best = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
+    for graded in confident_grades(view):
         out, n = graded.out, len(graded.agreed)
-        every, keeps = np.ones(n, dtype=bool), graded.confidence >= best.cut
+        found = guaranteed_cut(graded.confidence, ~graded.agreed, out.clusters, target, level)
+        units, kept = np.ones(n, dtype=bool), graded.confidence >= found.cut
         about = About(a="humans", b=graded.grader, at=repr(target))
         if out.resamples.weight is not None:
-            out.add(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
+            out.add(CUT, math.nan, units, reason=Remark("unequal_chances"), **about)
             continue
-        why = Remark("promise_out_of_reach", (n,))
+        reason = Remark("promise_out_of_reach", (n,))
         if not level > 0:
-            why = Remark("no_level")
-        elif not math.isinf(best.growth):
-            why = Remark("promise_needs_more", (n, math.ceil(n * (best.growth - 1.0))))
-        stated = About(note=Remark("promised_at", (level,)), **about)
-        out.add(CUT, best.cut, every, reason=why, **stated)
-        if not math.isnan(best.cut):
-            out.add(SHARE, out.share(keeps, every), every, **about)
-            out.add(ROUTED_AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)
+            reason = Remark("no_level")
+        elif not math.isinf(found.growth):
+            reason = Remark("promise_needs_more", (n, math.ceil(n * (found.growth - 1.0))))
+        at_level = About(note=Remark("promised_at", (level,)), **about)
+        out.add(CUT, found.cut, units, reason=reason, **at_level)
+        if not math.isnan(found.cut):
+            out.add(SHARE, out.share(kept, units), units, **about)
+            out.add(ROUTED_AGREEMENT, float(graded.agreed[kept].mean()), kept, **about)

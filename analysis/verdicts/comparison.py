@@ -33,7 +33,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, effective_size
 from evenhand.analysis.people.comparison import with_and_among_humans
-from evenhand.analysis.requirement import REALISTIC, ClusterCounts
+from evenhand.analysis.requirement import MAX_GROWTH, ClusterCounts
 from evenhand.analysis.statistics import Remark
 from evenhand.analysis.thresholds.tuning import (
     has_both,
@@ -202,9 +202,9 @@ class AtNull:
 
         low, high = 1.0, 1.0
         while not is_enough(high):
-            if high >= 1.0 + REALISTIC:
+            if high >= 1.0 + MAX_GROWTH:
                 return math.inf
-            low, high = high, min(2.0 * high, 1.0 + REALISTIC)
+            low, high = high, min(2.0 * high, 1.0 + MAX_GROWTH)
         while high > low * 1.02:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if is_enough(middle) else (middle, high)

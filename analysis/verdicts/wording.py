@@ -291,7 +291,9 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     withstands, or the ways on which we cannot tell yet.
     """
     status = audit.status(bounds)
-    of = [(outcome.name, outcome.figures(bound)) for outcome, bound in audit.telling(bounds)]
+    of = [
+        (outcome.name, outcome.figures(bound)) for outcome, bound in audit.deciding_outcomes(bounds)
+    ]
     if status == "withstands":
         highs = {name: figures_of["high"] for name, figures_of in of}
         return [because("withstands", **highs, sample=of[0][1]["sample"])]

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.analysis import Scale
-from evenhand.analysis.labels.encoding import combine_readings, methods_apart
+from evenhand.analysis.labels.encoding import combine_readings, split_by_method
 from evenhand.errors import InputError
 from evenhand.exchange import writers
 from evenhand.reporting.load import from_file, from_study, looked_at
@@ -249,7 +249,7 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
     """Return a row for each rater and unit, with repeated draws and orders combined as in the
     analysis.
     """
-    apart, _ = methods_apart(ratings, rubric)
+    apart, _ = split_by_method(ratings, rubric)
     readings = combine_readings(apart, scale, source)
     names = np.array([*scale.categories, ""], dtype=object)
     return pd.DataFrame(

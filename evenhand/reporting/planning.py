@@ -21,7 +21,7 @@ from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
-from evenhand.analysis.subjects.scores import Corrected
+from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Line, Shown
@@ -120,7 +120,7 @@ class Assumptions:
         scenario = self._on_scale() if self.scale else self._yes_or_no()
         strictness = self.strictness
         if strictness is None:
-            strictness = scenarios.usual_strictness(scenario.likeness)
+            strictness = scenarios.default_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_possible_so_strict:
             agree = "correlate so highly"
@@ -173,7 +173,7 @@ class Assumptions:
             raise InputError("--mean is a mean, or a mean and a positive standard deviation: 3,0.9")
         return mean, sd
 
-    def corrected(self, statistic: str) -> Corrected:
+    def corrected(self, statistic: str) -> LabelSpread:
         """What a corrected mean or difference rests on. Raises InputError as `scenario` does."""
         correlation = 0.7 if self.correlation is None else self.correlation
         _check_between("correlation", correlation, -1e-9)
@@ -186,7 +186,7 @@ class Assumptions:
             sd = math.sqrt(prevalence * (1.0 - prevalence))
         if statistic == "difference":
             sd *= math.sqrt(2.0 * (1.0 - self.alike))
-        return Corrected(sd, correlation)
+        return LabelSpread(sd, correlation)
 
     @property
     def alike(self) -> float:
@@ -303,7 +303,7 @@ def _plan_corrected(assumed: Assumptions, wanted: Wanted) -> Plan:
     return Plan([needed, (title, *table), basis], {"sizes": sizes})
 
 
-def _labelled_for(given: Corrected, wanted: Wanted) -> tuple[pd.DataFrame, Columns]:
+def _labelled_for(given: LabelSpread, wanted: Wanted) -> tuple[pd.DataFrame, Columns]:
     """The labelled items that the wanted half-width takes, by how many are graded, the first as
     many as are enough without a grader; and the same to be shown.
     """

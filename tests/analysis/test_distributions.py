@@ -74,7 +74,7 @@ def test_on_average_few_people_say_what_all_would(n, shape):
     assert found == pytest.approx(true, abs=0.05 * one / n + 0.01 * true)
     plain = ((grader - counts / n) ** 2).sum(axis=1).mean()
     assert plain - true == pytest.approx(one / n, rel=0.1)
-    worth = distances.worth_people(np.array([found]), np.array([one]))[0]
+    worth = distances.equivalent_people(np.array([found]), np.array([one]))[0]
     assert worth == pytest.approx(one / true, rel=0.06)
 
 
@@ -89,7 +89,7 @@ def test_halves_carried_on_to_all(n, shape):
     true = np.mean([0.5 * np.abs(a - b).sum(axis=1).mean() for a, b in combinations(groups, 2)])
     half, quarter = distances.group_sizes(counts)
     near, far = (distances.between_groups(counts, size).mean() for size in (quarter, half))
-    steps = distances.reach(counts).mean()
+    steps = distances.steps_to_all(counts).mean()
     found = distances.between_whole_groups(np.array(near), np.array(far), steps)
     assert found == pytest.approx(true, rel=0.02)
     by_root = far * np.sqrt(half[0] / n)

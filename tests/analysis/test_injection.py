@@ -113,7 +113,7 @@ def test_one_gullible_spot_is_found_and_named(rng):
     audit = audited(rng, noise=0.1, obeys={"fake_turn": 0.6})
     assert audit.status(BOUNDS) == "pulled"
     assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
-    assert [each.effect["at"] for each in audit.attacks if each.works] == ["fake_turn"]
+    assert [each.effect["at"] for each in audit.attacks if each.has_effect] == ["fake_turn"]
     assert "under a fake turn the label asked for" in audit.sentence(BOUNDS)
     assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
@@ -137,7 +137,7 @@ def test_who_always_obeys_has_bounds_too(rng):
 
 def test_a_grader_that_any_text_shakes_is_not_talked_round(rng):
     audit = audited(rng, 100, PAIR, shaken=0.5)
-    assert not any(each.works for each in audit.attacks)
+    assert not any(each.has_effect for each in audit.attacks)
     assert audit.status(BOUNDS) != "pulled"
 
 

@@ -29,7 +29,7 @@ from evenhand.analysis.planning import (
     units_needed,
 )
 from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
-from evenhand.analysis.subjects.scores import Corrected
+from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import DecisionSettings
@@ -194,7 +194,7 @@ def test_the_largest_complete_part():
 @pytest.mark.slow
 def test_a_planned_corrected_mean_is_as_precise_as_planned():
     """By the variance of PPI++ at its weight, and by simulated studies (synthetic)."""
-    given, rng = Corrected(0.5, 0.7), np.random.default_rng(3)
+    given, rng = LabelSpread(0.5, 0.7), np.random.default_rng(3)
     labelled = given.labels_for(0.06, 1000)
     widths = []
     for n in (labelled, labelled - 1):

@@ -35,7 +35,7 @@ def add_first_rows(view):
 
 @pytest.fixture
 def declared(monkeypatch):
-    added = all_rubrics.Declared(add_first_rows, on="labels", needs=["categories"])
+    added = all_rubrics.StatisticEntry(add_first_rows, on="labels", needs=["categories"])
     monkeypatch.setattr(all_rubrics, "STATISTICS", (*all_rubrics.STATISTICS, added))
     entry = Statistic("First", "First chosen", "how often", why="Made up.", kind="share")
     monkeypatch.setitem(statistics(), "first_chosen", entry)

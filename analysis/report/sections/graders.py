@@ -417,7 +417,7 @@ def injection_layers(figures: RubricFigures) -> Part:
     answers, lines = [], []
     for audit in audited:
         # The verdict and the worst attack on its most telling question.
-        outcome, bound = audit.telling(bounds)[0]
+        outcome, bound = audit.deciding_outcomes(bounds)[0]
         worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
         about = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
         answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **about))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import StudyFacts, analyse, ppi_plus_plus, rogan_gladen
-from evenhand.analysis.subjects.corrected_rates import RateSums, large_strata, stratified_ppi
+from evenhand.analysis.subjects.corrected_rates import RateSums, merge_small_strata, stratified_ppi
 from evenhand.errors import InputError
 from tests.analysis.make import YES, both_sides, ratings_of, study
 from tests.known_values import known_values
@@ -241,7 +241,7 @@ def test_small_strata_are_taken_together():
     ):
         strata = np.repeat(np.arange(len(sizes)), sizes)
         labelled = (np.arange(len(strata)) % 2 == 0) & any_labels
-        joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
+        joined = merge_small_strata(strata, [labelled, ~labelled], lambda units: (0, units.sum()))
         assert [joined[strata == stratum][0] for stratum in range(len(sizes))] == expected
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext, render_routing_text, write_report
-from evenhand.analysis.thresholds.tuning import AboveCut, candidate_cuts, promised_cut
+from evenhand.analysis.thresholds.tuning import CutTest, candidate_cuts, guaranteed_cut
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from tests.analysis.make import with_confidence
@@ -127,7 +127,7 @@ def cut_of(wrong, units=1, target=0.95):
     from 1 in steps of 1 / n."""
     confidence = 1 - np.arange(len(wrong)) / len(wrong)
     clusters = np.arange(len(wrong)) // units
-    return promised_cut(confidence, wrong, clusters, target, LEVEL).cut
+    return guaranteed_cut(confidence, wrong, clusters, target, LEVEL).cut
 
 
 def test_the_fewest_units_that_pass_are_those_of_wilks():
@@ -135,17 +135,17 @@ def test_the_fewest_units_that_pass_are_those_of_wilks():
     0, 1, 2, 3 or 4 of them lie outside (tabulated by Guba, Makai & Pal 2003)."""
     for outside, runs in enumerate((59, 93, 124, 153, 181)):
         for n, enough in ((runs - 1, False), (runs, True)):
-            test = AboveCut(np.arange(n), 0.05, LEVEL)
+            test = CutTest(np.arange(n), 0.05, LEVEL)
             every = np.ones(n, dtype=bool)
             assert test.passes(every, np.arange(n) < outside) is enough
 
 
 def test_units_alone_have_the_exact_binomial_p(rng):
-    test = AboveCut(np.arange(80), 0.1, LEVEL)
+    test = CutTest(np.arange(80), 0.1, LEVEL)
     for _ in range(20):
         kept, wrong = rng.random(80) < 0.7, rng.random(80) < 0.05
         k, n = int((kept & wrong).sum()), int(kept.sum())
-        assert test.p(kept, wrong) == pytest.approx(stats.binomtest(k, n, 0.1, "less").pvalue)
+        assert test.p_value(kept, wrong) == pytest.approx(stats.binomtest(k, n, 0.1, "less").pvalue)
 
 
 @pytest.mark.parametrize("clusters", [20, 40, 100, 400])
@@ -153,7 +153,7 @@ def test_units_alone_have_the_exact_binomial_p(rng):
 def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allowed):
     """All three units of a cluster are wrong with the probability that is just allowed: by
     enumeration of how many clusters are."""
-    test = AboveCut(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
+    test = CutTest(np.repeat(np.arange(clusters), 3), allowed, LEVEL)
     every = np.ones(3 * clusters, dtype=bool)
     passes = [test.passes(every, test.clusters < k) for k in range(clusters + 1)]
     chance = stats.binom.pmf(np.arange(clusters + 1), clusters, allowed) @ passes
@@ -163,17 +163,17 @@ def test_a_bet_holds_its_level_where_clusters_are_wrong_together(clusters, allow
 
 
 def test_the_p_of_clusters_by_hand():
-    test = AboveCut(np.repeat(np.arange(50), 2), 0.1, LEVEL)
+    test = CutTest(np.repeat(np.arange(50), 2), 0.1, LEVEL)
     kept = np.tile([True, False], 50)
     right = np.zeros(100, dtype=bool)
     # A stake of .99 / .9 wins .1 for each unit kept, and a cluster keeps one of two.
-    assert test.p(kept, right) == pytest.approx((1 + 0.99 / 0.9 * 0.1 / 2) ** -50)
-    assert test.p(kept, ~right) == 1.0
+    assert test.p_value(kept, right) == pytest.approx((1 + 0.99 / 0.9 * 0.1 / 2) ** -50)
+    assert test.p_value(kept, ~right) == 1.0
     # With ever more clusters less is staked on each, or the first bad one would decide.
-    many = AboveCut(np.repeat(np.arange(2000), 2), 0.1, LEVEL)
+    many = CutTest(np.repeat(np.arange(2000), 2), 0.1, LEVEL)
     stake = 0.9 * math.sqrt(2 * math.log(20) / (2000 * 0.09 / 4))
     alone = np.arange(4000) == 0
-    assert many.p(alone, ~alone) == pytest.approx(1 / (1 + stake / 0.9 * 0.1 / 2))
+    assert many.p_value(alone, ~alone) == pytest.approx(1 / (1 + stake / 0.9 * 0.1 / 2))
 
 
 def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence():
@@ -182,7 +182,7 @@ def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence():
     assert cut_of(wrong) == pytest.approx(1 / 2130)  # all
     wrong[100:130] = True
     every = np.ones(2130, dtype=bool)
-    assert AboveCut(np.arange(2130), 0.05, LEVEL).passes(every, wrong)
+    assert CutTest(np.arange(2130), 0.05, LEVEL).passes(every, wrong)
     assert math.isnan(cut_of(np.roll(wrong, 300)))  # the first cut keeps 533
     assert math.isnan(cut_of(wrong))
     few = np.arange(400) >= 200
@@ -201,37 +201,37 @@ def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter():
 def test_nothing_depends_on_the_order_of_units_or_on_names_of_clusters(rng):
     confidence, clusters = rng.random(800), np.repeat(np.arange(200), 4)
     wrong = rng.random(800) < 0.1 * (1 - confidence)
-    found = promised_cut(confidence, wrong, clusters, 0.9, LEVEL)
+    found = guaranteed_cut(confidence, wrong, clusters, 0.9, LEVEL)
     assert not math.isnan(found.cut)
     order = rng.permutation(800)
     moved = confidence[order], wrong[order], 7 * (200 - clusters[order])
-    assert promised_cut(*moved, 0.9, LEVEL) == found
+    assert guaranteed_cut(*moved, 0.9, LEVEL) == found
 
 
 def test_equal_confidences_have_one_cut():
     right = np.zeros(100, dtype=bool)
-    found = promised_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
+    found = guaranteed_cut(np.full(100, 0.9), right, np.arange(100), 0.95, LEVEL)
     assert found.cut == 0.9
-    assert math.isnan(promised_cut(np.full(100, 0.9), ~right, np.arange(100), 0.95, LEVEL).cut)
+    assert math.isnan(guaranteed_cut(np.full(100, 0.9), ~right, np.arange(100), 0.95, LEVEL).cut)
 
 
 @pytest.mark.parametrize(("target", "level"), [(1.0, 0.05), (0.95, 0.0)])
 def test_nobody_can_promise_all_or_with_certainty(target, level):
     right = np.zeros(100, dtype=bool)
-    found = promised_cut(np.linspace(0, 1, 100), right, np.arange(100), target, level)
+    found = guaranteed_cut(np.linspace(0, 1, 100), right, np.arange(100), target, level)
     assert math.isnan(found.cut)
     assert found.growth == math.inf
 
 
 def test_how_many_more_would_do():
     sure = np.linspace(1, 0, 40)
-    perfect = promised_cut(sure, np.zeros(40, dtype=bool), np.arange(40), 0.95, LEVEL)
+    perfect = guaranteed_cut(sure, np.zeros(40, dtype=bool), np.arange(40), 0.95, LEVEL)
     assert 59 <= 40 * perfect.growth < 70
-    often_wrong = promised_cut(sure, np.arange(40) % 5 == 0, np.arange(40), 0.95, LEVEL)
+    often_wrong = guaranteed_cut(sure, np.arange(40) % 5 == 0, np.arange(40), 0.95, LEVEL)
     assert often_wrong.growth == math.inf
     # One wrong in twenty of the surest quarter, one in ten allowed.
     wrong = np.arange(80) == 5
-    seldom = promised_cut(np.linspace(1, 0, 80), wrong, np.arange(80), 0.9, LEVEL)
+    seldom = guaranteed_cut(np.linspace(1, 0, 80), wrong, np.arange(80), 0.9, LEVEL)
     assert math.isnan(seldom.cut)
     kept = math.ceil(80 * seldom.growth / 4)
     passing = [k for k in range(kept) if stats.binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]
@@ -299,6 +299,6 @@ def test_a_promise_is_broken_in_one_study_of_twenty_at_most(clusters, units, rng
     for _ in range(300):
         wrong = rng.random(clusters * units) < 0.1
         of = np.repeat(np.arange(clusters), units)
-        broken += not math.isnan(promised_cut(rng.random(len(of)), wrong, of, 0.9, LEVEL).cut)
+        broken += not math.isnan(guaranteed_cut(rng.random(len(of)), wrong, of, 0.9, LEVEL).cut)
     assert broken <= 300 * LEVEL + 2 * math.sqrt(300 * LEVEL * (1 - LEVEL))
     assert units > 1 or broken > 0  # or nothing was tried

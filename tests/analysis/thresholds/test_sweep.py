@@ -20,6 +20,7 @@ from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds.tuning import (
     CURVE_POINTS,
     OBJECTIVES,
+    active_thresholds,
     advise,
     calibrate,
     clusters_labelled,
@@ -35,7 +36,6 @@ from evenhand.analysis.thresholds.tuning import (
     squared_calibration_error,
     sweep,
     threshold_interval,
-    thresholds_in_force,
 )
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import ratings_of, rows_of
@@ -70,8 +70,8 @@ def test_sweep_is_exact_in_every_resample(rng, name):
             continue
         cuts = sorted({*p, 0.5, 1.0})
         each = {at: _objective(y[units], (p[units] >= at).astype(int), name) for at in cuts}
-        assert found.tuned[row] == pytest.approx(max(each.values()))
-        assert each[found.threshold[row]] == pytest.approx(found.tuned[row])
+        assert found.best_value[row] == pytest.approx(max(each.values()))
+        assert each[found.threshold[row]] == pytest.approx(found.best_value[row])
         course = [each[at] for at in found.curve.thresholds]
         assert found.curve.values[row] == pytest.approx(course)
 
@@ -379,7 +379,7 @@ def test_every_threshold_says_where_it_comes_from(tables):
     found = {
         each.origin: each
         for scale in (YES, declared, tuned_scale())
-        for each in thresholds_in_force(matrix(tables, scale))
+        for each in active_thresholds(matrix(tables, scale))
     }
     assert {each.threshold for each in found.values()} == {0.5, 0.12}
     assert [each.provenance for each in found.values()] == [

@@ -10,7 +10,7 @@ from benchmarks import designs, scales
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.requirement import REALISTIC
+from evenhand.analysis.requirement import MAX_GROWTH
 from evenhand.analysis.verdicts.comparison import Comparator, readings_of
 from tests.analysis.make import analysed, assert_verdict, matrix_of, passes, ratings_of
 from tests.peers import stats
@@ -179,7 +179,7 @@ def test_inconclusive_says_how_likely_and_what_would_settle_it(n, right):
     assert found["verdict"] == "inconclusive"
     assert 0 < found["chance"] < 1
     assert "The chance that it is within the margin is" in found["sentence"]
-    assert found["more_clusters"] <= REALISTIC * n
+    assert found["more_clusters"] <= MAX_GROWTH * n
     if found["more_clusters"]:
         assert found["next"] == {"kind": "clusters", "number": found["more_clusters"]}
         assert f"abel about {found['more_clusters']} more items" in found["sentence"]
