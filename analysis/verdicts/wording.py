@@ -25,9 +25,9 @@ from evenhand.analysis.verdicts.evidence import (
     Answers,
     Bounds,
     VerdictEvidence,
-    View,
+    ViewEvidence,
     margin_of,
-    part_of,
+    part_name,
 )
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import texts, written
@@ -135,7 +135,7 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     more += _left_out(case)
     decisive = view.bounds if judgement in (*PASSES, "inconclusive") else None
     if decisive and (row := decisive.if_wrong) and not math.isnan(row["low"]):
-        how = "holds" if decisive.survives else "fails"
+        how = "holds" if decisive.passes_if_wrong else "fails"
         how = "inconclusive" if judgement == "inconclusive" else how
         text = written(f"because.if_wrong_{how}", figures=figures(case, decisive, row))
         more.append(Reason(text))
@@ -198,7 +198,7 @@ def _left_out(case: VerdictEvidence) -> list[Reason]:
     return [because("left_out", missing=1 - share, why=why_unscored(coverage))]
 
 
-def _parts_looked_at(view: View, *, names_failing: bool) -> list[Reason]:
+def _parts_looked_at(view: ViewEvidence, *, names_failing: bool) -> list[Reason]:
     """Reason listing the parts of the sample by result: within the margin, below (unless the
     verdict's own sentence names these), or open; empty where none was tested.
     """
@@ -274,12 +274,12 @@ def why_unscored(coverage: ResultRow | None) -> str:
     return f" ({counted.replace('_', ' ')})" if counted else ""
 
 
-def in_parts(case: VerdictEvidence, view: View) -> list[Reason]:
+def in_parts(case: VerdictEvidence, view: ViewEvidence) -> list[Reason]:
     """Reasons naming the parts of the sample in which the grader fails."""
     reasons = []
     for row in view.failing:
         of_part = figures(case, view.bounds, row, at_once=len(view.parts))
-        reasons.append(because("below_in_part", part=part_of(row), figures=of_part))
+        reasons.append(because("below_in_part", part=part_name(row), figures=of_part))
     if len(reasons) > 1:
         first = replace(reasons[0], short=written("short.below_in_parts", parts=len(reasons)))
         reasons = [first, *(replace(reason, short="") for reason in reasons[1:])]
@@ -348,7 +348,7 @@ def advice(
 
 def compared(case: VerdictEvidence, bounds: Bounds) -> str:
     """Figures of a comparison in words: the two kappas, and what `figures` gives."""
-    row, people = case.deciding(bounds), bounds.people["estimate"]
+    row, people = case.deciding_difference(bounds), bounds.people["estimate"]
     return figures(case, bounds, row, kappa=people + row["estimate"], people=people)
 
 
@@ -431,5 +431,5 @@ def mean_kappa(row: ResultRow, noun: str = "") -> str:
 
 def listed(rows: Sequence[ResultRow]) -> str:
     """The names of parts, or how many they are."""
-    names = [part_of(row) for row in rows]
+    names = [part_name(row) for row in rows]
     return ", ".join(names) if len(names) <= MOST_PARTS else f"{len(names)} parts"

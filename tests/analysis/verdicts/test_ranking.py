@@ -30,9 +30,9 @@ from evenhand.analysis.verdicts.evidence import (
     Answers,
     Bounds,
     People,
-    Tuned,
+    TunedEvidence,
     VerdictEvidence,
-    View,
+    ViewEvidence,
 )
 from evenhand.analysis.verdicts.judge import Candidate, judge, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
@@ -304,17 +304,17 @@ def cases(draw):
         people=People(
             draw(st.integers(0, 4)),
             copied=draw(st.sampled_from([(), (("ben", 1.0),)])),
-            least_kappa=0.2,
+            min_kappa=0.2,
         ),
         answers=Answers(coverage),
-        present=View(
+        present=ViewEvidence(
             difference=draw(st.none() | rows("human_ceiling_difference", -0.05)),
             kappa=draw(st.none() | rows("cohen_kappa", 0.5)),
             bounds=draw(st.none() | bounds()),
             biases=draw(st.lists(st.just(bias(0.3)), max_size=1).map(tuple)),
             parts=tuple(draw(parts)),
         ),
-        tuned=Tuned(
+        tuned=TunedEvidence(
             kappa=draw(st.none() | rows("kappa_held_out", 0.5)),
             bounds=draw(st.none() | bounds()),
             advised=draw(st.none() | advised),
@@ -335,9 +335,9 @@ def sound(case, decided):
     difference = row("human_ceiling_difference", 0, 0.1, 0.2)
     return replace(
         case,
-        people=People(3, least_kappa=0.2),
+        people=People(3, min_kappa=0.2),
         answers=Answers(row("coverage", 1.0, 1.0, 1.0)),
-        present=View(difference, row("cohen_kappa", 0.5, 0.6, 0.7), decided),
+        present=ViewEvidence(difference, row("cohen_kappa", 0.5, 0.6, 0.7), decided),
         wording_unstable=None,
     )
 
@@ -356,17 +356,17 @@ def between(low, high, above=0.5):
     )
 
 
-TUNED = Tuned(
+TUNED = TunedEvidence(
     kappa=row("kappa_held_out", 0.5, 0.6, 0.7),
     bounds=between(-0.05, 0.05),
     advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
 )
 PLAIN = {
-    "can_replace": (between(-0.05, 0.05), Tuned()),
+    "can_replace": (between(-0.05, 0.05), TunedEvidence()),
     "can_replace_at_threshold": (between(-0.4, -0.2), TUNED),
-    "only_with_correction": (between(-0.4, -0.2), Tuned()),
-    "inconclusive": (between(-0.2, 0.1), Tuned()),
-    "do_not_use": (between(-0.4, -0.2, above=0.15), Tuned()),
+    "only_with_correction": (between(-0.4, -0.2), TunedEvidence()),
+    "inconclusive": (between(-0.2, 0.1), TunedEvidence()),
+    "do_not_use": (between(-0.4, -0.2, above=0.15), TunedEvidence()),
 }
 
 
@@ -380,7 +380,7 @@ def test_each_verdict_says_one_thing(judgement):
 def verdict_of(decided, tuned=None, **rule):
     """The verdict on a grader without any fault, whatever its bounds say."""
     about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
-    case = VerdictEvidence(*about, View(), tuned or Tuned(), baselines=BASELINES)
+    case = VerdictEvidence(*about, ViewEvidence(), tuned or TunedEvidence(), baselines=BASELINES)
     return judge(sound(case, decided))
 
 
