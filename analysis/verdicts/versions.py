@@ -158,15 +158,13 @@ def drift_rows(
     rows = ResultRows(labels.scale.name)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
     before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
-    clusters, scored_before = (
-        Resamples(frequency, 0, np.random.default_rng(0)),
-        labels.scored[:, before],
-    )
-    masks = np.column_stack([labels.scored[:, after] & scored_before, scored_before])
+    scored = labels.scored[:, before]
+    masks = np.column_stack([labels.scored[:, after] & scored, scored])
+    clusters = Resamples(frequency, 0, np.random.default_rng(0))
     sums = clusters.by_cluster(labels.clusters, masks)
     answered = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL)).held(_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
-    counts = clusters.count(labels.clusters, scored_before)
+    counts = clusters.count(labels.clusters, scored)
     note = unscored_remark(labels, after, clusters)
     answers = Answers(rows.added(ANSWERED, answered, counts, **key, note=note))
     paired = VersionComparison.of(labels, frequency, versions, margin_of(rule, settings))
@@ -272,26 +270,26 @@ class VersionComparison:
         agreement and of the rate, where known.
         """
         coded, columns = self.coded, self.columns
-        view, names = View.of(rows, coded, resamples), [coded.raters[n] for n in columns]
-        pair = {"a": names[0], "b": names[1]}
+        view = View.of(rows, coded, resamples)
+        before, after = (coded.raters[column] for column in columns)
         both = np.asarray(coded.labelled[:, list(columns)].all(axis=1))
         people, kappa = coded.members("human"), deciding_kappa(coded)
         kappas = KappaMeans(coded, resamples, [kappa])
         means = [kappas.with_rater(people, column, self.after.units)[kappa] for column in columns]
-        for name, mean in zip(names, means, strict=True):
+        for name, mean in zip((before, after), means, strict=True):
             view.add(kappa, mean.values, both, a="humans", b=name, undefined=mean.undefined)
         panel = pair_statistics(coded)
         shown = {name: panel[name] for name in ("observed_agreement", kappa) if name in panel}
         for name, mean in mean_over_pairs(coded, [columns], resamples, shown).items():
-            view.add(name, mean.values, both, **pair, undefined=mean.undefined)
-        self_agreement = rows.get("observed_agreement", *names, coded.subset)
+            view.add(name, mean.values, both, a=before, b=after, undefined=mean.undefined)
+        self_agreement = rows.get("observed_agreement", before, after, coded.subset)
         if not labels.has_verdicts:
             return self_agreement, None
         binary = labels.on_verdicts()
         affirmed = [np.asarray(binary.codes[:, column] == 0) for column in columns]
         change = view.share(affirmed[1] * 1.0 - affirmed[0], both)
-        view.on(binary.subset).add(RATE_CHANGE, change, both, **pair)
-        return self_agreement, rows.get(RATE_CHANGE, *names, binary.subset)
+        view.on(binary.subset).add(RATE_CHANGE, change, both, a=before, b=after)
+        return self_agreement, rows.get(RATE_CHANGE, before, after, binary.subset)
 
 
 DriftVerdict = Literal["unchanged", "changed", "inconclusive"]
@@ -364,9 +362,7 @@ def _unchanged(
         )
 
     kappa, kappa_low = (shown_apart(before[end], [margin]) for end in ("estimate", "low"))
-    hardly_agreed = Reason(
-        written("drift.hardly_agreed", kappa=kappa, low=kappa_low, margin=margin)
-    )
+    hardly_agreed = written("drift.hardly_agreed", kappa=kappa, low=kappa_low, margin=margin)
     return {
         "answers": answers,
         "not_lower": above_margin(low, estimate, high, "lower"),
@@ -374,7 +370,7 @@ def _unchanged(
         **sample,
         "agreed_before": Requirement(
             state_of(met=before["low"] > margin),
-            why=lambda: [hardly_agreed],
+            why=lambda: [Reason(hardly_agreed)],
             is_likely=before["estimate"] > margin,
             unsettled=bound_of(before, margin, _LEVEL, either_way=True),
         ),
@@ -519,8 +515,7 @@ def clusters_to_split(
     n_minority = sum(label != majority for label in strata.values())
     needed, needed_minority = math.ceil(min_clusters / share), min_minority / share
     if n_minority < math.ceil(needed_minority):
-        clusters_per_minority = max(n_clusters, 1) / max(n_minority, 1)
-        needed = max(needed, math.ceil(needed_minority * clusters_per_minority))
+        needed = max(needed, math.ceil(needed_minority * max(n_clusters, 1) / max(n_minority, 1)))
     return needed if needed > n_clusters else 0
 
 
@@ -648,9 +643,9 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
 
 
 def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
-    """Forecast the gain in kappa that a proof on `clusters` clusters shows in 80% of studies, if two
-    graders differ on a fifth of the units. `labels` are people's, of other clusters. NaN where they
-    are all the same.
+    """Forecast the gain in kappa that a proof on `clusters` clusters shows in 80% of studies, if
+    two graders differ on a fifth of the units. `labels` are people's, of other clusters. NaN where
+    they are all the same.
     """
     coded = labels.on_categories()
     codes = coded.codes[:, list(coded.members("human"))]
@@ -659,8 +654,8 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     chance_disagreement = 1.0 - float((shares**2).sum())
     if not alpha or not chance_disagreement > 0:
         return math.nan
-    error = math.sqrt(DIFFERING_SHARE / max(clusters, 1)) / chance_disagreement
-    return float((ndtri(POWER) - ndtri(alpha)) * error)
+    error = math.sqrt(DIFFERING_SHARE / max(clusters, 1))  # of observed agreement
+    return float((ndtri(POWER) - ndtri(alpha)) * error / chance_disagreement)
 
 
 def too_few_errors(
