@@ -55,7 +55,7 @@ _MOST_TICKS = 6
 _EDGE = 1e-9
 
 
-def filled(name: str, **values: object) -> dict[str, Any]:
+def fill_template(name: str, **values: object) -> dict[str, Any]:
     """Return a template with values: the `spec` of a chart or of a part of one and, of a chart, its
     `caption`, `alt` and `note`.
 
@@ -95,10 +95,10 @@ def _sentence(key: str, given: Mapping[str, object]) -> str:
 
 def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
     """A whole Vega-Lite spec: the shared frame, the data, and the parts specific to the chart."""
-    return {**filled("frame", data=list(data))["spec"], **content}
+    return {**fill_template("frame", data=list(data))["spec"], **content}
 
 
-def in_order(data: Iterable[Datum], name: str) -> list[str]:
+def unique_values(data: Iterable[Datum], name: str) -> list[str]:
     """Return the values of a field of the data, each once: by default Vega-Lite would sort them.
 
     >>> in_order([{"grader": "b"}, {"grader": "a"}, {"grader": "b"}], "grader")
@@ -107,18 +107,20 @@ def in_order(data: Iterable[Datum], name: str) -> list[str]:
     return list(dict.fromkeys(datum[name] for datum in data))
 
 
-def shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False) -> Spec:
+def heat_cells(
+    order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False
+) -> Spec:
     """Cells shaded by the step that their estimate reaches, the number in a colour that is legible
     on the shade.
     """
     across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
     axes = {"order": order, "x": x, "y": y, "across": across}
     dark = f"datum.estimate >= {steps[3]}"
-    spec: Spec = filled("grid", **axes, steps=steps, heat=HEAT, dark=dark)["spec"]
+    spec: Spec = fill_template("grid", **axes, steps=steps, heat=HEAT, dark=dark)["spec"]
     return spec
 
 
-def left_out(
+def omitted_note(
     listed: Sequence[str],
     drawn: Collection[str],
     what: Literal["annotators", "graders", "subjects", "values"] = "graders",
@@ -135,13 +137,13 @@ def left_out(
     notes = []
     if beyond := listed[most:]:
         of = written(f"chart.{what}")
-        notes.append(written("chart.only_first", most=most, what=of, names=first_of(beyond)))
+        notes.append(written("chart.only_first", most=most, what=of, names=join_first(beyond)))
     if lacking := [name for name in listed[:most] if name not in drawn]:
-        notes.append(written("chart.no_figure", names=first_of(lacking)))
+        notes.append(written("chart.no_figure", names=join_first(lacking)))
     return " ".join(notes)
 
 
-def first_of(names: Sequence[str]) -> str:
+def join_first(names: Sequence[str]) -> str:
     """Names one after the other, of many the first and how many more there are."""
     first, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
     return written("chart.and_more", names=first, more=more) if more > 0 else first
@@ -152,7 +154,7 @@ def bounds_of(data: Iterable[Datum]) -> list[float | None]:
     return [datum[name] for datum in data for name in ("low", "estimate", "high")]
 
 
-def through_zero(bounds: Iterable[float | None]) -> Spec:
+def axis_through_zero(bounds: Iterable[float | None]) -> Spec:
     """An axis that holds all of `bounds` and 0, with a tick at 0 and few enough others that no two
     labels meet.
 
@@ -172,7 +174,7 @@ def through_zero(bounds: Iterable[float | None]) -> Spec:
     return {"type": "quantitative", "scale": scale, "axis": {"values": values}}
 
 
-def short(name: str) -> str:
+def shorten(name: str) -> str:
     """A name short enough for an axis; its middle is cut, since ids differ at their ends.
 
     >>> short("provider:a-model-with-quite-a-long-name-20260101@0f3a")
@@ -182,14 +184,14 @@ def short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: half + 1]}…{name[-half:]}"
 
 
-def shortened(names: Iterable[str]) -> dict[str, str]:
+def short_names(names: Iterable[str]) -> dict[str, str]:
     """Names with what an axis calls them: `short`, but in full where that would be another's too.
 
     >>> names = [f"Should the rate of tax on the {who} be raised soon" for who in ("rich", "poor")]
     >>> [short(name) == shortened(names)[name] for name in names]
     [False, False]
     """
-    brief_names = {name: short(name) for name in names}
+    brief_names = {name: shorten(name) for name in names}
     times = Counter(brief_names.values())
     return {name: name if times[brief] > 1 else brief for name, brief in brief_names.items()}
 

@@ -69,11 +69,11 @@ class Topic(NamedTuple):
 TOPICS = {
     "human-ceiling": Topic("ceiling", graders.layers),
     "per-sample-agreement": Topic("pairs", raters.pair_layers),
-    "overall-agreement": Topic("overall", subjects.overall_layers),
-    "preference": Topic("preference", subjects.preference_layers),
-    "direction": Topic("direction", subjects.direction_layers),
+    "overall-agreement": Topic("overall", subjects.overall_part),
+    "preference": Topic("preference", subjects.preference_part),
+    "direction": Topic("direction", subjects.direction_part),
     "thresholds": Topic("thresholds", certainty.threshold_layers),
-    "corrected-rates": Topic("rates", subjects.rate_layers, finished=subjects.with_every_rubric),
+    "corrected-rates": Topic("rates", subjects.rate_part, finished=subjects.with_every_rubric),
     "bias-audit": Topic("bias_section", graders.bias_layers, lambda source: {"bound": BOUND}),
     "injection-audit": Topic(
         "injection",

@@ -137,7 +137,7 @@ def study_figures(
     from evenhand.analysis.report.charts import can_draw, inline_svg
     from evenhand.analysis.report.sections.graders import forest
     from evenhand.analysis.report.sections.raters import widest_first
-    from evenhand.analysis.report.source import READINGS, Source
+    from evenhand.analysis.report.source import SUBSET_NAMES, Source
     from evenhand.reporting.analysing import analyse_study, with_ids
 
     with open_study(folder) as study:
@@ -152,7 +152,7 @@ def study_figures(
     forests = [
         chart  # one for each reading: the page shows as many in a row as it has room for
         for figures in source.rubrics
-        for reading in READINGS
+        for reading in SUBSET_NAMES
         for chart in forest(figures, readings=(reading,))
     ]
     drawn = [

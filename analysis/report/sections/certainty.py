@@ -20,22 +20,22 @@ from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, tr
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
-    READINGS,
+    SUBSET_NAMES,
     Column,
     Figure,
     Key,
     ReportContext,
-    RowPlace,
+    RowSpec,
     RubricFigures,
     Source,
-    defined,
+    format_number,
+    join_listed,
+    join_sentences,
+    largest_first,
     lines_of,
-    listed,
     rater_title,
     reference_title,
     rows_of,
-    sentences,
-    shown,
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
@@ -53,37 +53,37 @@ def clarity_layers(figures: RubricFigures) -> Part:
     if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
         people = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
-        for best in defined(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
+        for best in largest_first(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
             of_best = in_pieces("report.clear_best", grader=best.grader, share=best)
-            answer = sentences(answer, of_best)
+            answer = join_sentences(answer, of_best)
     return Part(answers=[answer], folded=[*people, *figures.table("clarity.graders")])
 
 
 def distribution_layers(figures: RubricFigures) -> Part:
     """Probabilities and people's shares."""
     folded: list[Block] = []
-    for subset, reading in READINGS.items():
+    for subset, reading in SUBSET_NAMES.items():
         raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
         who = [(written("distributions.others"), ("humans", ""))]
         who += [(rater_title(rater), ("humans", rater)) for rater in raters]
         folded += figures.table("distributions.distances", who, on=subset, reading=reading)
     distances = (row for row in figures.select(named.TOTAL_VARIATION) if row.grader)
-    near = defined(distance for distance in distances if distance.grader not in BASELINES)
+    near = largest_first(distance for distance in distances if distance.grader not in BASELINES)
     answers = []
     for best in near[-1:]:
         # Its distance from what other people reach.
         excess = figures.get(named.EXCESS, *best.raters)
         beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=best.grader, distance=best)
-        answers.append(sentences(shares, beyond))
+        answers.append(join_sentences(shares, beyond))
     return Part(answers=answers, folded=folded)
 
 
 def confidence_layers(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
-    coverage, routes = figures.everywhere(tuning.COVERAGE), list(_routes(figures))
-    declared = [row for row in coverage if row.says("declared_cut")]
-    cut = shown(float(declared[0].at), tuning.CUT) if declared else ""
+    coverage, routes = figures.select_all(tuning.COVERAGE), list(_routes(figures))
+    declared = [row for row in coverage if row.has_remark("declared_cut")]
+    cut = format_number(float(declared[0].at), tuning.CUT) if declared else ""
     columns = [(written("confidence.kept_at", cut=cut), tuning.COVERAGE)]
     columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
     at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
@@ -92,7 +92,9 @@ def confidence_layers(figures: RubricFigures) -> Part:
         lines = lines_of([promised, *_above(figures, promised)])
         traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
     promises = items(figures.caption(written("confidence.what")), traces)
-    rows = rows_of(coverage, lambda row: shown(float(row.at), tuning.CUT), attrgetter("grader"))
+    rows = rows_of(
+        coverage, lambda row: format_number(float(row.at), tuning.CUT), attrgetter("grader")
+    )
     every_cut = figures.table("confidence.curve", rows)
     return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
 
@@ -100,15 +102,15 @@ def confidence_layers(figures: RubricFigures) -> Part:
 def _promised(figures: RubricFigures) -> list[list[object]]:
     """The cuts that keep a promise, and the graders for which none does."""
     answers, without = [], []
-    for cut in figures.everywhere(tuning.CUT):
+    for cut in figures.select_all(tuning.CUT):
         if above := _above(figures, cut):
             about = dict(zip(("share", "agreement"), above, strict=True))
             answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
         else:
             without.append([cut.grader])
     if without:
-        answers.append(in_pieces("report.cut_none", graders=listed(without)))
-    return [sentences(*answers)]
+        answers.append(in_pieces("report.cut_none", graders=join_listed(without)))
+    return [join_sentences(*answers)]
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
@@ -130,7 +132,7 @@ def _above(figures: RubricFigures, cut: Figure) -> list[Figure]:
 
 def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
     """Yield every grader's promised cut with its explanation."""
-    for cut in figures.everywhere(tuning.CUT):
+    for cut in figures.select_all(tuning.CUT):
         target = f"{100 * float(cut.at):g}%"
         if above := _above(figures, cut):
             share, agreement = (row.bounds[1] for row in above)
@@ -158,12 +160,12 @@ def stability_layers(figures: RubricFigures) -> Part:
     kappa = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
     columns.append((written("stability.binary", statistic=kappa), binary))
-    kappas = [row for row in figures.everywhere(STABILITY) if not row.is_binary]
+    kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
     whole = figures.select(STABILITY)
     subsets = dict.fromkeys(row.subset for row in kappas)
     answers: list[Table] = []
     for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
-        rows: list[RowPlace] = []
+        rows: list[RowSpec] = []
         for row in whole:
             if row.at == column and row.interval:
                 reader = written("ceiling.majority") if row.rater == "humans" else row.rater
@@ -177,7 +179,7 @@ def stability_layers(figures: RubricFigures) -> Part:
 
 def _least_stable(kappas: Sequence[Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    known = [row for row in defined(kappas) if row.interval]
+    known = [row for row in largest_first(kappas) if row.interval]
     by_rubric = [row for row in known if row.at == REWORDED]
     of_subjects = [row for row in known if row.at != REWORDED and row.subset != ALL]
     by_question = [row for row in of_subjects if row.rater == "humans"] or of_subjects
@@ -187,7 +189,7 @@ def _least_stable(kappas: Sequence[Figure]) -> list[list[object]]:
     for e in by_question[-1:]:
         place = _place(e.subset)
         answers.append(in_pieces("report.answers_vary", at=e.at, subject=place, kappa=e))
-    return [sentences(*answers)]
+    return [join_sentences(*answers)]
 
 
 def _place(subset: str) -> str:
@@ -209,7 +211,7 @@ def rewording_layers(figures: RubricFigures) -> Part:
         fewest = min(old.n_clusters, new.n_clusters)
         verdict = moved(*gap.bounds, fewest, gap.n_clusters, share)
         about = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(sentences([verdict.sentence(name, noun)], about))
+        answers.append(join_sentences([verdict.sentence(name, noun)], about))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
@@ -251,16 +253,16 @@ def _thresholds_to_use(figures: RubricFigures, thresholds: Sequence[Figure]) -> 
     kept: dict[str, list[Figure]] = {}
     for advised in by_people:
         grader, (_, gain) = advised.grader, _evidence(figures, advised)
-        if advised.says("tuned") and gain:
+        if advised.has_remark("tuned") and gain:
             about = {"grader": grader, "threshold": advised, "gain": gain}
             answers.append(in_pieces("report.threshold_tuned", **about))
         else:
             kept.setdefault(advised.estimate, []).append(advised)
     for same in kept.values():
-        graders = listed([[row.grader] for row in same])
+        graders = join_listed([[row.grader] for row in same])
         default = replace(same[0], interval="")  # which is of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
-    return [sentences(*answers)]
+    return [join_sentences(*answers)]
 
 
 def render_thresholds_text(
@@ -314,7 +316,7 @@ def _sentence(figures: RubricFigures, advised: Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind the advice."""
     kind, reason, *others = advised.remarks
     at = figures.default_threshold(advised.raters)
-    default = shown(float(at), "threshold") if at else written("thresholds.default")
+    default = format_number(float(at), "threshold") if at else written("thresholds.default")
     tuned, gain = _evidence(figures, advised)
     best = tuned.text if tuned else ""
     won = gain.text if gain else ""
@@ -345,7 +347,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     """The course of kappa over the thresholds, a panel for each grader, with the best and its
     interval, and the one to use; empty where no grader's probabilities meet a reference.
     """
-    graders = figures.in_order(figures.select(tuning.CURVE, ALL_BINARY))
+    graders = figures.rater_pairs(figures.select(tuning.CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
     curves: list[Figure] = []
     advice: dict[str, str] = {}
@@ -355,10 +357,10 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
             continue
         curve = figures.select(tuning.CURVE, ALL_BINARY, raters)
         default = figures.default_threshold(raters)
-        kind = next(code for code in _KINDS if advised.says(code))
+        kind = next(code for code in _KINDS if advised.has_remark(code))
         about = {"estimate": advised.estimate, "interval": advised.interval}
         text = advice[raters[1]] = written(f"chart.advice_{kind}", **about)
-        panel = {"grader": charts.short(raters[1])}
+        panel = {"grader": charts.shorten(raters[1])}
         for point in curve:
             at = float(point.at)
             mark = _BEST if at == best.bounds[1] else ""
@@ -377,7 +379,7 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
 
     columns: list[str | tuple[str, Column]] = [tuning.CURVE]
     columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
-    rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
+    rows = rows_of(curves, lambda e: format_number(float(e.at), "threshold"), lambda e: e.grader)
     names = {
         "statistic": entry_for(tuning.CURVE).label,
         "reference": reference_title(graders[0][0]),
@@ -385,10 +387,10 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     every = [written("chart.threshold_advice", grader=e, advice=advice[e]) for e in advice]
     return figures.chart(
         "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),
-        charts.left_out([name for _, name in graders], advice),
+        charts.omitted_note([name for _, name in graders], advice),
         **names, label=written("chart.threshold_label", **names), marks=_marks(values),
-        advice="; ".join(every), graders=charts.in_order(values, "grader"),
-        y=charts.through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
+        advice="; ".join(every), graders=charts.unique_values(values, "grader"),
+        y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
     )  # fmt: skip
 
 
@@ -409,7 +411,7 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     the band of a calibrated grader's curve; a panel for each grader, empty where no grader's
     probabilities meet a reference.
     """
-    graders = figures.in_order(figures.select(_SHARE, ALL_BINARY))
+    graders = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
     if not (drawn := graders[: charts.MAX_LISTED]):
         return []
     values: list[charts.Datum] = []
@@ -419,17 +421,17 @@ def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
             if stated := figures.by_key(share.key._replace(statistic=_STATED)):
                 shares.append(share)
                 low, middle, high = stated.bounds
-                about = {"grader": charts.short(raters[1]), "units": share.n_units}
+                about = {"grader": charts.shorten(raters[1]), "units": share.n_units}
                 about |= {"stated": middle, "stated_row": stated.line}
                 values.append(share.datum(**about, stated_low=low, stated_high=high))
 
     def probability(share: Figure) -> str:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
-        return shown(stated.bounds[1], "threshold") if stated else ""
+        return format_number(stated.bounds[1], "threshold") if stated else ""
 
     rows = rows_of(shares, probability, lambda chance: chance.grader)
     return figures.chart(
         "reliability", values, figures.table("chart.reliability_table", rows),
-        charts.left_out([name for _, name in graders], {share.grader for share in shares}),
-        reference=reference_title(drawn[0][0]), graders=charts.in_order(values, "grader"),
+        charts.omitted_note([name for _, name in graders], {share.grader for share in shares}),
+        reference=reference_title(drawn[0][0]), graders=charts.unique_values(values, "grader"),
     )  # fmt: skip

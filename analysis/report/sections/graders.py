@@ -30,23 +30,23 @@ from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
     GROUPS,
-    READINGS,
+    SUBSET_NAMES,
     Column,
     Figure,
     Key,
     ReportContext,
-    RowPlace,
+    RowSpec,
     RubricFigures,
     Source,
-    defined,
-    distinct,
-    grouped,
+    distinct_rows,
+    group_by,
+    join_listed,
+    join_sentences,
+    largest_first,
     lines_of,
-    listed,
     pair_title,
     rater_title,
     rows_of,
-    sentences,
 )
 from evenhand.analysis.results import BASELINES, sample_of
 from evenhand.analysis.statistics import entry_for
@@ -151,17 +151,21 @@ def _answer(figures: RubricFigures) -> list[object]:
     elif people:
         sentence = in_pieces("report.ceiling", people=people)
     compared = (figures.get(kappa, "humans", name, subset) for name in figures.graders(subset))
-    if not (graders := defined(compared)):
-        return sentences(sentence, in_pieces("report.ceiling_no_grader"))
+    if not (graders := largest_first(compared)):
+        return join_sentences(sentence, in_pieces("report.ceiling_no_grader"))
     best, worst = graders[0], graders[-1]
     if best is worst:
-        return sentences(sentence, in_pieces("report.ceiling_grader", name=best.grader, best=best))
+        return join_sentences(
+            sentence, in_pieces("report.ceiling_grader", name=best.grader, best=best)
+        )
     about = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
-    return sentences(sentence, in_pieces("report.ceiling_graders", **about))
+    return join_sentences(sentence, in_pieces("report.ceiling_graders", **about))
 
 
 def forest(
-    figures: RubricFigures, data: Iterable[Table] = (), readings: Collection[str] = tuple(READINGS)
+    figures: RubricFigures,
+    data: Iterable[Table] = (),
+    readings: Collection[str] = tuple(SUBSET_NAMES),
 ) -> list[Chart]:
     """Kappa with annotators of each grader and baseline, the largest first, on the categories and
     on the binary label (or one of these `readings`), with annotators' kappa with one another;
@@ -170,7 +174,7 @@ def forest(
     Each row is drawn against the ceiling, the band of annotators' kappa on all items. Where both
     readings are the same, as on a yes/no rubric, they are drawn once, on the categories.
     """
-    plots = {subset: _reading(figures, subset) for subset in READINGS}
+    plots = {subset: _reading(figures, subset) for subset in SUBSET_NAMES}
     compared = ("kind", "rater", "low", "estimate", "high")
     categories, binary = ([[d[key] for key in compared] for d in plot] for plot in plots.values())
     if categories == binary:
@@ -183,17 +187,19 @@ def forest(
     hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for view in readings for g in figures.graders(view)))
     drawn = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
-    x = charts.through_zero(datum[name] for datum in values for name in drawn)
+    x = charts.axis_through_zero(datum[name] for datum in values for name in drawn)
     panels = []
-    for reading, same in grouped(values, lambda datum: datum["reading"]).items():
+    for reading, same in group_by(values, lambda datum: datum["reading"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
         names = [datum["who"] for datum in same if datum["kind"] != _PEOPLE]
-        panels.append(charts.filled("forest_panel", reading=reading, x=x, names=names)["spec"])
+        panels.append(
+            charts.fill_template("forest_panel", reading=reading, x=x, names=names)["spec"]
+        )
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",
         written("chart.forest_baselines") if hollow else "",
-        charts.left_out(graders, {str(datum["rater"]) for datum in values}),
+        charts.omitted_note(graders, {str(datum["rater"]) for datum in values}),
         caption=written("chart.forest_ceiling" if people else "chart.forest"),
         alt=written("chart.forest_alt_ceiling" if people else "chart.forest_alt", figures=people),
         panels=panels,
@@ -208,11 +214,11 @@ def _reading(figures: RubricFigures, subset: str) -> list[charts.Datum]:
     kinds |= dict.fromkeys(BASELINES, "baseline")
     drawn = [(_PEOPLE, people, "")]
     drawn += [(kinds[e], figures.get(kappa, "humans", e, subset), e) for e in kinds]
-    reading = f"{entry_for(kappa).label} {READINGS[subset]}"
+    reading = f"{entry_for(kappa).label} {SUBSET_NAMES[subset]}"
     values: list[charts.Datum] = []
     for kind, figure, name in drawn:
         if figure is not None:
-            who = charts.short(rater_title(name)) if name else None
+            who = charts.shorten(rater_title(name)) if name else None
             about: charts.Datum = {"kind": kind, "rater": name, "who": who, "reading": reading}
             ends = people.bounds if people and name else [math.nan] * 3
             for end, bound in zip(("ceiling_low", "ceiling", "ceiling_high"), ends, strict=True):
@@ -237,25 +243,25 @@ def price_front(figures: RubricFigures) -> list[Chart]:
             difference, price = map(figures.of_row, (grader.difference, grader.price))
             rows.append((grader.verdict["grader"], difference))
             about = {"price": price.bounds[1], "price_row": price.line, "front": grader.best_buy}
-            values.append(difference.datum(grader=charts.short(rows[-1][0]), **about))
+            values.append(difference.datum(grader=charts.shorten(rows[-1][0]), **about))
 
     def on_reading(key: Key, *, subset: str) -> Figure | None:
         return figures.by_key(key) if key.subset == subset else None
 
     columns = [
         (written("chart.price_difference_on", reading=reading), partial(on_reading, subset=subset))
-        for subset, reading in READINGS.items()
+        for subset, reading in SUBSET_NAMES.items()
     ]
     unpriced = _graders([grader for grader in ranked if grader not in priced])
     margin = -figures.analysis.settings.margin
     names = [datum["grader"] for datum in values]
     return figures.chart(
         "price", values, figures.table("chart.price_table", rows, columns),
-        charts.left_out(_graders(priced), _graders(drawn)),
+        charts.omitted_note(_graders(priced), _graders(drawn)),
         written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
-        graders=[charts.short(name) for name in _graders(drawn)],
-        x=charts.through_zero(datum["price"] for datum in values),
-        y=charts.through_zero([*charts.bounds_of(values), margin]), margin=margin, names=names,
+        graders=[charts.shorten(name) for name in _graders(drawn)],
+        x=charts.axis_through_zero(datum["price"] for datum in values),
+        y=charts.axis_through_zero([*charts.bounds_of(values), margin]), margin=margin, names=names,
         colours=(charts.SERIES + charts.SERIES)[: len(names)],
         shapes=(charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1])[: len(names)],
     )  # fmt: skip
@@ -277,7 +283,7 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
     source = Source(analysis, context)
     tables: list[Table] = []
     for figures in source.rubrics:
-        first, binary = (_panel(figures, subset) for subset in READINGS)
+        first, binary = (_panel(figures, subset) for subset in SUBSET_NAMES)
         tables += first
         # With two options the binary label is the label: once is enough.
         if [_as_text(table)[1:] for table in binary] != [_as_text(table)[1:] for table in first]:
@@ -288,10 +294,10 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
 
 def _panel(figures: RubricFigures, subset: str) -> list[Table]:
     who = [(GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
-    pairs = figures.pairs(figures.usual(subset), subset)
+    pairs = figures.pairs(figures.general_statistic(subset), subset)
     pairs += [("humans", name) for name in (*figures.graders(subset), *BASELINES)]
     who += [(pair_title(pair), pair) for pair in pairs]
-    return figures.table("naming.categories", who, on=subset, caption=READINGS[subset])
+    return figures.table("naming.categories", who, on=subset, caption=SUBSET_NAMES[subset])
 
 
 def rates_table(figures: RubricFigures) -> list[Table]:
@@ -334,14 +340,14 @@ def bias_layers(figures: RubricFigures) -> Part:
         row = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
         return row and row.without("uncorrected_p")  # which is in results.csv
 
-    def questions(statistics: Sequence[str]) -> list[RowPlace]:
-        rows = figures.everywhere(*statistics)
+    def questions(statistics: Sequence[str]) -> list[RowSpec]:
+        rows = figures.select_all(*statistics)
         return rows_of(rows, _heading, lambda row: entry_for(row.statistic).name, by="statistic")
 
     shift, p_value = (written(f"bias_section.{name}") for name in ("shift", "p"))
     columns: list[tuple[str, Column]] = [(shift, {}), (p_value, p)]
-    screened = figures.everywhere(*SCREENED)
-    by_part = distinct(screened, "subset", lambda subset: subset.removesuffix(BINARY))
+    screened = figures.select_all(*SCREENED)
+    by_part = distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     of_graders = [(grader, {"rater_b": grader}) for grader in graders]
     planned = figures.table("bias_section.caption", questions(PLANNED), columns)
@@ -359,7 +365,7 @@ def _biases(figures: RubricFigures, every: list[Finding]) -> list[object]:
     if biases:
         beyond = in_pieces("report.bias", found=_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_shifts(small)) if small else []
-        return sentences(beyond, within)
+        return join_sentences(beyond, within)
     if not (limits := [bias for bias in every if bias.p and bias.row["statistic"] in PLANNED]):
         return in_pieces("report.bias_unknown")
     shift = figures.of_row(max(limits, key=lambda limit: limit.largest).row)
@@ -368,7 +374,7 @@ def _biases(figures: RubricFigures, every: list[Finding]) -> list[object]:
 
 def _shifts(figures: list[Figure]) -> list[object]:
     """List figures, each with its grader and question."""
-    return listed([[f"{_asked(figure)} ", figure] for figure in figures], "; ")
+    return join_listed([[f"{_asked(figure)} ", figure] for figure in figures], "; ")
 
 
 def _asked(figure: Figure) -> str:
@@ -377,13 +383,13 @@ def _asked(figure: Figure) -> str:
 
 def _found(figures: RubricFigures, every: list[Finding]) -> list[Items]:
     """List the biases found, then planned questions and parts of the sample without any."""
-    shown = [_traced(figures, bias) for bias in every if bias.status == "found"]
+    format_number = [_traced(figures, bias) for bias in every if bias.status == "found"]
     others = (bias for bias in every if bias.status != "found" and bias.row["statistic"] in PLANNED)
     screened = (bias for bias in every if bias.row["statistic"] in SCREENED)
-    by_grader = grouped(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
+    by_grader = group_by(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
     rest = [_traced(figures, other) for other in others]
     rest += filter(None, map(screening_sentence, by_grader.values()))
-    found = items(written("bias_section.found"), shown)
+    found = items(written("bias_section.found"), format_number)
     return [*found, *items(written("bias_section.rest"), rest)]
 
 
@@ -423,5 +429,5 @@ def injection_layers(figures: RubricFigures) -> Part:
         answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **about))
         rows = lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(traced(audit.sentence(bounds), rows))
-    attacks = figures.table("injection.caption", rows_of(figures.everywhere(UNSCORED), attack))
+    attacks = figures.table("injection.caption", rows_of(figures.select_all(UNSCORED), attack))
     return Part(answers=answers, folded=[*items(written("bias_section.found"), lines), *attacks])

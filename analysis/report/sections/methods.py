@@ -332,5 +332,7 @@ def _estimated(source: Source) -> set[str]:
     return {
         figure.statistic
         for figure in source.figures.values()
-        if not (figure.reason or figure.says("peoples_own") or {*BASELINES} & {*figure.raters})
+        if not (
+            figure.reason or figure.has_remark("peoples_own") or {*BASELINES} & {*figure.raters}
+        )
     }

@@ -11,7 +11,14 @@ from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.bias.audit import family_of
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Cell, ReportSection, Row, Table
-from evenhand.analysis.report.source import ALL, Figure, Source, letters, pair_title, rater_title
+from evenhand.analysis.report.source import (
+    ALL,
+    Figure,
+    Source,
+    footnote_mark,
+    pair_title,
+    rater_title,
+)
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
 
@@ -89,7 +96,7 @@ def _table(source: Source, declared: BesidePublished, pairs: Sequence[Paired]) -
         name = source.on(quoted.rubric).caption(f"{entry_for(quoted.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
-        mark = notes.setdefault(quoted.differs, letters(len(notes))) if quoted.differs else ""
+        mark = notes.setdefault(quoted.differs, footnote_mark(len(notes))) if quoted.differs else ""
         printed = (
             Cell() if quoted is last else Cell(quoted.beside_ours, marks=mark, published=citation)
         )
@@ -108,7 +115,7 @@ def _own(source: Source, declared: BesidePublished, each: PublishedFigure) -> li
     """The study's own figures that are the like of a published one."""
     figures = source.on(each.rubric)
     if each.between == "subjects":
-        rows = figures.everywhere(each.statistic)
+        rows = figures.select_all(each.statistic)
         if _of_subject(each):
             return [f for f in rows if (f.subset, f.at) == (each.subset, each.at)]
         # How far answers to one and the same prompt differ is another question.

@@ -21,22 +21,22 @@ from evenhand.analysis.report.blocks import Block, Chart, GivenLabel, Paragraph,
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
-    READINGS,
+    SUBSET_NAMES,
     Column,
     Figure,
     Key,
     ReportContext,
-    RowPlace,
+    RowSpec,
     RubricFigures,
     Source,
-    defined,
-    distinct,
-    grouped,
-    listed,
+    distinct_rows,
+    group_by,
+    join_listed,
+    join_sentences,
+    largest_first,
     pair_title,
     rater_title,
     rows_of,
-    sentences,
 )
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
@@ -54,7 +54,7 @@ _DIFFERENCE = "group_difference"
 
 def layers(figures: RubricFigures) -> Part:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
-    shares = [row for subset in READINGS for row in figures.select("prevalence", subset)]
+    shares = [row for subset in SUBSET_NAMES for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
     coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
     columns: list[str | tuple[str, Column]] = []
@@ -63,7 +63,7 @@ def layers(figures: RubricFigures) -> Part:
         place = {"statistic": "prevalence", "subset": subset, "at": at}
         columns.append((written("raters.affirmative") if affirmed else at, place))
     covered = (entry_for(COVERAGE).label, lambda key: coverage.get(key.rater_a))
-    by_rater = partial(distinct, by="rater", title=rater_title)
+    by_rater = partial(distinct_rows, by="rater", title=rater_title)
     tables = figures.table("raters.caption", by_rater(shares), [*columns, covered])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, covered])
     listed_all = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
@@ -82,7 +82,7 @@ def layers(figures: RubricFigures) -> Part:
 def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     """State how far single people agree with the others, and which grader left most units out."""
     answers: list[list[object]] = []
-    if people := defined(figures.select(_AGREEMENT)):
+    if people := largest_first(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
         about = {"low": low, "first": low.rater, "high": high, "last": high.rater}
         numbers = figures.select(_MEAN)
@@ -90,20 +90,20 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     elif labelled:
         answers.append(in_pieces("report.pair_none"))
     graders = set(figures.graders())
-    for least in defined(e for e in figures.select(COVERAGE) if e.grader in graders)[-1:]:
+    for least in largest_first(e for e in figures.select(COVERAGE) if e.grader in graders)[-1:]:
         some = in_pieces("report.coverage", grader=least.grader, share=least)
         answers.append(some if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
-    return [sentences(*answers)]
+    return [join_sentences(*answers)]
 
 
 def pair_layers(figures: RubricFigures) -> Part:
     """Every two raters, groups of raters, and parts of the sample."""
     groups: list[Table] = []
     missing = []
-    for subset, reading in READINGS.items():
+    for subset, reading in SUBSET_NAMES.items():
         of_groups = figures.table("pairs.groups", on=subset, reading=reading)
         groups += of_groups
-        if of_groups and not figures.pairs(figures.usual(subset), subset):
+        if of_groups and not figures.pairs(figures.general_statistic(subset), subset):
             why = written("pairs.not_listed", rubric=figures.title, reading=reading)
             missing.append(Paragraph(why))
     tables = figures.table("pairs.caption")
@@ -120,7 +120,7 @@ def _agreeing(figures: RubricFigures) -> list[object]:
     graders, kappa = figures.graders(), figures.kappa()
     people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
     kappas = [figures.get(kappa, *pair) for pair in people]
-    defined_kappas = defined(kappas)
+    defined_kappas = largest_first(kappas)
     agreement = in_pieces("report.pair_none")
     if kappas and not defined_kappas:
         reasons = [figure.reason.words for figure in kappas if figure and figure.reason]
@@ -131,18 +131,18 @@ def _agreeing(figures: RubricFigures) -> list[object]:
         high, low = defined_kappas[0], defined_kappas[-1]
         first, last = pair_title(low.raters), pair_title(high.raters)
         agreement = in_pieces("report.pairs", low=low, first=first, high=high, last=last)
-    return sentences(agreement, *_short_in_parts(figures))
+    return join_sentences(agreement, *_short_in_parts(figures))
 
 
 def _short_in_parts(figures: RubricFigures) -> Iterator[list[object]]:
     """Yield a sentence for each grader clearly below people in some part, or for none."""
     verdicts = [case for case in figures.analysis.verdicts if case["rubric"] == figures.rubric]
-    parts_of_all = figures.everywhere(PART)
-    below = grouped((e for e in parts_of_all if e.bounds[2] < 0), lambda figure: figure.grader)
+    parts_of_all = figures.select_all(PART)
+    below = group_by((e for e in parts_of_all if e.bounds[2] < 0), lambda figure: figure.grader)
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
         if parts := [e for e in below.get(grader, ()) if e.part in failing]:
-            named = listed([[f"{figure.part} (", figure, ")"] for figure in parts])
+            named = join_listed([[f"{figure.part} (", figure, ")"] for figure in parts])
             yield in_pieces("report.parts", grader=grader, parts=named)
     if parts_of_all and not any(verdict["failing_parts"] for verdict in verdicts):
         yield in_pieces("report.parts_none")
@@ -164,17 +164,17 @@ def _heat_map(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     values: list[charts.Datum] = []
     for pair in figures.pairs(kappa):
         if figure := figures.get(kappa, *pair):
-            first, second = (charts.short(rater_title(rater)) for rater in pair)
+            first, second = (charts.shorten(rater_title(rater)) for rater in pair)
             values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
     if not values:
         return []
-    single = figures.graders_last(chain.from_iterable(figures.pairs(figures.usual())))
-    raters = [charts.short(rater_title(name)) for name in single]
+    single = figures.graders_last(chain.from_iterable(figures.pairs(figures.general_statistic())))
+    raters = [charts.shorten(rater_title(name)) for name in single]
     undefined = any(row["estimate"] is None for row in values)
     return figures.chart(
         "heat_map", values, data, written("chart.heat_map_note", dash=DASH) if undefined else "",
-        statistic=entry_for(kappa).label, reading=READINGS[ALL], raters=raters,
-        grid=charts.shaded(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True),
+        statistic=entry_for(kappa).label, reading=SUBSET_NAMES[ALL], raters=raters,
+        grid=charts.heat_cells(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True),
     )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
         for (label, key), graded in product(rows, categories):
             if figure := count(key, graded):
                 counts.append(figure)
-                values.append(figure.datum(a=graded, b=label, grader=charts.short(grader)))
+                values.append(figure.datum(a=graded, b=label, grader=charts.shorten(grader)))
         named = {"stub": annotators, "grader": grader}
         tables += figures.table("chart.confusion_table", rows, columns, **named)
     if not counts:
@@ -221,10 +221,10 @@ def _confusions(figures: RubricFigures) -> list[Chart]:
     steps = [most * share for share in _COUNT_STEPS]
     return figures.chart(
         "confusion", values, tables,
-        charts.left_out(graders, {figure.grader for figure in counts}),
-        graders=[charts.short(name) for name in drawn],
-        panels=charts.in_order(values, "grader"), width=max(190, 42 * len(categories)),
-        grid=charts.shaded(categories, steps, x=written("chart.grader"), y=annotators),
+        charts.omitted_note(graders, {figure.grader for figure in counts}),
+        graders=[charts.shorten(name) for name in drawn],
+        panels=charts.unique_values(values, "grader"), width=max(190, 42 * len(categories)),
+        grid=charts.heat_cells(categories, steps, x=written("chart.grader"), y=annotators),
     )  # fmt: skip
 
 
@@ -235,7 +235,7 @@ def _slices(figures: RubricFigures) -> list[Block]:
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
     on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
     out: list[Block] = []
-    for column, of_column in grouped(on_categories, attrgetter("column")).items():
+    for column, of_column in group_by(on_categories, attrgetter("column")).items():
         rows = rows_of(of_column, lambda row: row.value, lambda row: pair_title(row.raters))
         out += figures.table("pairs.parts", rows, stub=column, column=column)
     return [*out, Paragraph(written("pairs.about_parts"))] if out else []
@@ -245,22 +245,22 @@ def group_layers(figures: RubricFigures) -> Part:
     """Performance by group against people's consensus, where a group column was named; then every
     group's difference to the rest; on the binary label where there is one.
     """
-    balanced = figures.everywhere(BALANCED)
+    balanced = figures.select_all(BALANCED)
     binary = any(row.is_binary for row in balanced)
     tables: list[Table] = []
     differences: list[Table] = []
-    for column, of_column in grouped(balanced, attrgetter("column")).items():
+    for column, of_column in group_by(balanced, attrgetter("column")).items():
         groups = {row.subset: row.value for row in of_column if row.is_binary == binary}
         graders = {row.raters: row for row in of_column}.values()
         of_groups = [(value, {"subset": subset}) for subset, value in groups.items()]
         by_grader = rows_of(graders, lambda row: row.grader)
         tables += figures.table("groups.caption", by_grader, of_groups, column=column)
-        rows: list[RowPlace] = []
+        rows: list[RowSpec] = []
         for row in graders:
             places = ((value, row.key._replace(subset=name)) for name, value in groups.items())
             rows += [(row.grader, None), *places]
         differences += figures.table("groups.differences", rows, column=column)
-    apart = defined(e for e in figures.everywhere(_DIFFERENCE) if e.is_binary == binary)
+    apart = largest_first(e for e in figures.select_all(_DIFFERENCE) if e.is_binary == binary)
     # The grader and the group on which it falls furthest behind its other groups.
     answers = [
         in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
@@ -300,7 +300,7 @@ def disagreement_layers(figures: RubricFigures) -> Part:
         units.append((_unit([unit], figures.context), (cell,) if cell else ()))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
     graders = figures.by_agreement(dict.fromkeys(unit.grader for unit in of_rubric))
-    named = listed([[grader] for grader in graders])
+    named = join_listed([[grader] for grader in graders])
     counts = figures.select("disagreement_sorted")
     by_grader = {figure.grader: figure for figure in counts}
     rows = [(grader, by_grader[grader]) for grader in figures.by_agreement(by_grader)]
@@ -316,7 +316,7 @@ def _widest(figures: RubricFigures, every: list[GraderDisagreement]) -> list[Gra
     sized = [unit for unit in every if unit.key]
     order = figures.by_agreement(dict.fromkeys(unit.grader for unit in sized))
     sized.sort(key=lambda unit: order.index(unit.grader))
-    by_unit = grouped(widest_first(sized), lambda unit: unit.unit_id)
+    by_unit = group_by(widest_first(sized), lambda unit: unit.unit_id)
     return [same[0] for same in by_unit.values()][:_SHOWN]
 
 
@@ -338,7 +338,7 @@ def has_page(every: Sequence[GraderDisagreement], context: ReportContext) -> boo
 
 def page_of(every: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
     """Collect all disagreements, those on one unit together."""
-    by_unit = grouped(widest_first(every), lambda unit: (unit.rubric, unit.unit_id))
+    by_unit = group_by(widest_first(every), lambda unit: (unit.rubric, unit.unit_id))
     rubrics = list(dict.fromkeys(unit.rubric for unit in every))
     units = [_unit(by_unit[e], context) for name in rubrics for e in by_unit if e[0] == name]
     parts: dict[str, set[str]] = {}
