@@ -16,7 +16,7 @@ from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, traced
+from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 
-def clarity_layers(figures: RubricFigures) -> Part:
+def clarity_part(figures: RubricFigures) -> Part:
     """People and graders on a rubric that calls a category unclear."""
     answer: list[object] = []
     people: list[Table] = []
@@ -59,7 +59,7 @@ def clarity_layers(figures: RubricFigures) -> Part:
     return Part(answers=[answer], folded=[*people, *figures.table("clarity.graders")])
 
 
-def distribution_layers(figures: RubricFigures) -> Part:
+def distribution_part(figures: RubricFigures) -> Part:
     """Probabilities and people's shares."""
     folded: list[Block] = []
     for subset, reading in SUBSET_NAMES.items():
@@ -79,7 +79,7 @@ def distribution_layers(figures: RubricFigures) -> Part:
     return Part(answers=answers, folded=folded)
 
 
-def confidence_layers(figures: RubricFigures) -> Part:
+def confidence_part(figures: RubricFigures) -> Part:
     """Graders with a confidence: the declared cut, a promise, all cuts."""
     coverage, routes = figures.select_all(tuning.COVERAGE), list(_routes(figures))
     declared = [row for row in coverage if row.has_remark("declared_cut")]
@@ -90,7 +90,7 @@ def confidence_layers(figures: RubricFigures) -> Part:
     traces = []
     for promised, text in routes:
         lines = lines_of([promised, *_above(figures, promised)])
-        traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
+        traces.append(with_lines(written("naming.about", whom=promised.grader, what=text), lines))
     promises = items(figures.caption(written("confidence.what")), traces)
     rows = rows_of(
         coverage, lambda row: format_number(float(row.at), tuning.CUT), attrgetter("grader")
@@ -149,7 +149,7 @@ def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
             yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **about)
 
 
-def stability_layers(figures: RubricFigures) -> Part:
+def stability_part(figures: RubricFigures) -> Part:
     """Kappa across variants: subjects' answers as each reader labels them, a table for each varying
     column; then every rater's labels across wordings of the rubric.
     """
@@ -196,7 +196,7 @@ def _place(subset: str) -> str:
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-def rewording_layers(figures: RubricFigures) -> Part:
+def rewording_part(figures: RubricFigures) -> Part:
     """People's agreement under two wordings, where one was tried: which they agree better under, or
     how many more labels would tell.
     """
@@ -232,11 +232,11 @@ _BEST, _DEFAULT = "best", "default"
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def threshold_layers(figures: RubricFigures) -> Part:
+def threshold_part(figures: RubricFigures) -> Part:
     """Tuned thresholds of a rubric that has graders with probabilities."""
     advised, lines = _advised(figures, MAIN), []
     for cut in advised:
-        lines.append(traced(_sentence(figures, cut), lines_of([cut, *_evidence(figures, cut)])))
+        lines.append(with_lines(_sentence(figures, cut), lines_of([cut, *_evidence(figures, cut)])))
     who = [(_matched(*row.raters), row.raters) for row in figures.select("brier", ALL_BINARY)]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
     folded += [*_tuned(figures, [MAIN]), *figures.table("thresholds.errors", who)]

@@ -25,7 +25,7 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import MAJORITY, REFERENCE
 from evenhand.analysis.raters import PRICE
 from evenhand.analysis.report import blocks, charts
-from evenhand.analysis.report.blocks import Chart, Items, Part, Table, items, traced
+from evenhand.analysis.report.blocks import Chart, Items, Part, Table, items, with_lines
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
@@ -132,7 +132,7 @@ def _evidence(figure: Figure) -> tuple[str, blocks.Cell]:
     return ", ".join(filter(None, parts)), figure.cell
 
 
-def layers(figures: RubricFigures) -> Part:
+def ceiling_part(figures: RubricFigures) -> Part:
     """Graders and baselines compared with annotators."""
     tables = figures.table("ceiling.caption")
     drawn, prices = forest(figures, tables), price_front(figures)
@@ -332,7 +332,7 @@ _STATUSES |= {"inconclusive": "open"}
 """Answer to every status of the injection audit."""
 
 
-def bias_layers(figures: RubricFigures) -> Part:
+def bias_part(figures: RubricFigures) -> Part:
     """Sentences first, then the figures of every question, then the parts of the sample."""
     audited = findings([row for row in figures.analysis.rows if row["rubric"] == figures.rubric])
 
@@ -398,7 +398,7 @@ def _traced(figures: RubricFigures, finding: Finding) -> str:
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
-    return traced(sentence, lines_of(map(figures.of_row, finding.rows)))
+    return with_lines(sentence, lines_of(map(figures.of_row, finding.rows)))
 
 
 def _heading(figure: Figure) -> str:
@@ -409,7 +409,7 @@ def _heading(figure: Figure) -> str:
     return ", ".join([figure.grader or figure.rater, *filter(None, about)])
 
 
-def injection_layers(figures: RubricFigures) -> Part:
+def injection_part(figures: RubricFigures) -> Part:
     """Sentences on every grader that was audited, then every attack, placebos first."""
     bounds = figures.analysis.decision.injection
     audited = [made for made in audits(figures.analysis.rows) if made.rubric == figures.rubric]
@@ -428,6 +428,6 @@ def injection_layers(figures: RubricFigures) -> Part:
         about = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
         answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **about))
         rows = lines_of(map(figures.of_row, audit.rows(bounds)))
-        lines.append(traced(audit.sentence(bounds), rows))
+        lines.append(with_lines(audit.sentence(bounds), rows))
     attacks = figures.table("injection.caption", rows_of(figures.select_all(UNSCORED), attack))
     return Part(answers=answers, folded=[*items(written("bias_section.found"), lines), *attacks])

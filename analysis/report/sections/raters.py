@@ -52,7 +52,7 @@ _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 _DIFFERENCE = "group_difference"
 
 
-def layers(figures: RubricFigures) -> Part:
+def label_part(figures: RubricFigures) -> Part:
     """Labels given, shares of the categories, coverage, and the bounds due to missing grades."""
     shares = [row for subset in SUBSET_NAMES for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
@@ -96,7 +96,7 @@ def _answer(figures: RubricFigures, *, labelled: bool) -> list[list[object]]:
     return [join_sentences(*answers)]
 
 
-def pair_layers(figures: RubricFigures) -> Part:
+def pair_part(figures: RubricFigures) -> Part:
     """Every two raters, groups of raters, and parts of the sample."""
     groups: list[Table] = []
     missing = []
@@ -241,7 +241,7 @@ def _slices(figures: RubricFigures) -> list[Block]:
     return [*out, Paragraph(written("pairs.about_parts"))] if out else []
 
 
-def group_layers(figures: RubricFigures) -> Part:
+def group_part(figures: RubricFigures) -> Part:
     """Performance by group against people's consensus, where a group column was named; then every
     group's difference to the rest; on the binary label where there is one.
     """
@@ -287,7 +287,7 @@ def with_page(source: Source, section: blocks.ReportSection) -> blocks.ReportSec
     return replace(section, blocks=(link, *section.blocks))
 
 
-def disagreement_layers(figures: RubricFigures) -> Part:
+def disagreement_part(figures: RubricFigures) -> Part:
     """A handful of units, folded, and the number of disagreements that the lead sorted as each
     kind.
     """

@@ -245,7 +245,7 @@ class _SubjectFigures:
 
     @cached_property
     def statistic(self) -> str:
-        """The statistic that is shown: corrected figures, or raw ones before annotators labelled."""
+        """The statistic shown: corrected, or raw as long as annotators have labelled nothing."""
         corrected = self.measure.powered
         return corrected if self.figures.select(corrected, self.subset) else self.measure.raw
 
@@ -386,9 +386,8 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     """
     figures, statistics = measure.figures, measure.measure
     graders, made = measure.distinct_graders, []
-    for column, least in group_by(
-        figures.select_all(statistics.least), attrgetter("column")
-    ).items():
+    by_column = group_by(figures.select_all(statistics.least), attrgetter("column"))
+    for column, least in by_column.items():
         of_sides = figures.select_all(statistics.powered, statistics.sides)
         titles = {
             (row.statistic, row.subset): _annotator_side_title(row)

@@ -19,7 +19,7 @@ from evenhand.analysis.report.charts import (
     inline_svg,
     svg_in_scheme,
 )
-from evenhand.analysis.report.files import rendered, sections_of
+from evenhand.analysis.report.files import render, sections_of
 from evenhand.analysis.report.sections.graders import forest
 from evenhand.analysis.report.source import SUBSET_NAMES, Source
 from tests.analysis.make import analyse_labels, rows_of
@@ -158,7 +158,7 @@ def test_hostile_text_is_text_and_comes_through_whole(hostile_analysis):
 def test_colours_are_defined_and_told_apart_without_colour_vision():
     """Series differ in luminance or shape; shades of a grid rise evenly from light to dark."""
     for sheet in ("report.css", "notebook.css"):
-        assert all(f"--chart-{role}:" in rendered(sheet) for role in ROLES)
+        assert all(f"--chart-{role}:" in render(sheet) for role in ROLES)
     assert len(set(ROLES.values())) == len(ROLES), "each role is told by its colour"
 
     def luminance(role: str) -> float:
