@@ -150,10 +150,10 @@ def study_figures(
     write_report(analysis, context, out)
     source = Source(analysis, context)
     forests = [
-        chart  # one for each reading: the page shows as many in a row as it has room for
+        chart  # one for each subset: the page shows as many in a row as it has room for
         for figures in source.rubrics
-        for reading in SUBSET_NAMES
-        for chart in forest(figures, readings=(reading,))
+        for subset in SUBSET_NAMES
+        for chart in forest(figures, subsets=(subset,))
     ]
     drawn = [
         {

@@ -224,7 +224,7 @@ def test_graders_stand_in_the_order_of_their_agreement(busy, charts):
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
     source = Source(busy, ReportContext("A study")).on("R")
     (whole,) = forest(source)
-    parts = [each for reading in SUBSET_NAMES for each in forest(source, readings=(reading,))]
+    parts = [each for reading in SUBSET_NAMES for each in forest(source, subsets=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
     values = [datum for each in parts for datum in each.spec["data"]["values"]]
     assert values == whole.spec["data"]["values"]
@@ -233,7 +233,7 @@ def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
     source = Source(analyse_labels(labels, XY, ["m"], resamples=10), ReportContext("A study"))
     [drawn] = forest(source.on(""))
     assert len(drawn.spec["vconcat"]) == 1
-    assert [len(forest(source.on(""), readings=(each,))) for each in SUBSET_NAMES] == [1, 0]
+    assert [len(forest(source.on(""), subsets=(each,))) for each in SUBSET_NAMES] == [1, 0]
 
 
 def test_the_front_joins_what_no_other_beats(charts):
