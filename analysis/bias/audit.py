@@ -129,9 +129,7 @@ class AuditRows:
                 self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return the audit of a grader's held-out verdicts, with the tests that rest on no verdict
-        of this grader.
-        """
+        """Return the audit of a grader's held-out verdicts, with the tests on no verdict of it."""
         tests = [
             test
             for test in self._tests
@@ -179,8 +177,7 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 def add_bias_rows(view: RatedView, retuned: Mapping[str, LabelMatrix] | None = None) -> None:
     """Add rows on the sides that raters favour and on shifts of graders' calls with properties that
     should not matter. `retuned` are the labels with a grader's held-out verdicts, by thresholds
-    tuned on other clusters: questions that rest on verdicts are asked of these, too, in rows
-    NAME_held_out.
+    tuned on other clusters: the rows on verdicts are added for these, too, as NAME_held_out.
     """
     labels, directed, audit = view.labels, directed_calls(view.labels), AuditRows(view)
     # In a comparison, the order of the two answers in a file has no meaning.
@@ -271,8 +268,7 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
     """Return the family of a grader or subject by its model's name, "" where it is unknown.
 
     Only the model's name counts, not the provider before the colon, as many servers use another
-    provider's protocol. The first matching part of the name decides; `families` of the settings go
-    before `FAMILIES`.
+    provider's protocol. The first match in the name decides; `families` go before `FAMILIES`.
 
     >>> family_of("anthropic:claude-opus-5"), family_of("openai:llama-3@http://gpt.example/v1")
     ('anthropic', 'meta')
@@ -318,14 +314,13 @@ def add_family_rows(
 def lengths(
     verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
 ) -> Iterator[tuple[Calls, Property]]:
-    """Yield the lengths of texts as properties: `bias_length` is the change of calls with every
-    doubling of a length.
+    """Yield the lengths of texts: `bias_length` is the change of calls with every doubling of one.
 
     For responses the verdict is related to the length of the response (column `response_words`) and
     of every other text shown (`context_words` of `context`); for pairs, the side favoured to the
     ratio of both lengths (`response_a_words`, `response_b_words`). For verdicts the shift is also
-    estimated with noise, as labels of longer texts may be noisier for all raters; the side that is
-    favoured does not depend on noise.
+    estimated with noise, as labels of longer texts may be noisier; the side favoured does not
+    depend on noise.
     """
     contexts = [
         (verdicts, (f"{name}_words",), f"per doubling of the {name}")
@@ -351,8 +346,8 @@ def add_rater_group_rows(
     """Add `bias_rater_group`: the grader's mean kappa with one group minus that with the others.
 
     Both are over humans of the same column, on units that humans of both groups labelled. A group
-    with noisier labels has a lower kappa with everybody, so that a second estimate assumes that
-    both groups are equally reliable.
+    with noisier labels has a lower kappa with everybody: a second estimate assumes equally reliable
+    groups.
 
     `members` holds the humans of every `column=value`. Of two groups only the first by name has a
     row, since the second is its mirror image; `at` is the other group, or "others".
@@ -534,9 +529,8 @@ def by_orders(orders_of: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def add_order_rows(audit: AuditRows, view: RatedView) -> None:
-    """Add `bias_order_flips` of every grader that read both orders: the share of units labelled
-    differently in the two orders; where options favour a side, also `bias_order_first` and
-    `bias_order`.
+    """Add `bias_order_flips` of every grader that read both orders: the share of units whose label
+    differs; where options favour a side, also `bias_order_first` and `bias_order`.
 
     Labels stay in the pair's own orientation, and a grader's draws within an order are combined. Of
     the units that move to another side, or to or from neither, `bias_order_first` is the share that

@@ -164,9 +164,9 @@ class Noise:
     """Noise of all raters as exp(g x) of a property x, fitted to the annotators' calls.
 
     If quality spreads alike in all strata, Phi^-1(tau) has a standard deviation of exp(k - g x).
-    `covariance` is that of two annotators' calls with this spread, `strictness` exp(-g x), to which
-    a grader's strictness in units of noise is proportional; both (rows, strata). `rise` is g in
-    units of x, (rows, 1).
+    `covariance` is that of two annotators' calls with this spread, `strictness` exp(-g x),
+    proportional to a grader's strictness in units of noise; both (rows, strata). `rise` is g per
+    unit of x, (rows, 1).
     """
 
     covariance: Array
@@ -262,10 +262,10 @@ class _Curves:
     """Expected answers of a grader as a function of its strictness and sharpness.
 
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
-    (strata, rows), `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean,
-    `part` each stratum's share of the units, `relative` its strictness as a multiple of `a`.
-    `level` and `together` (rows,) are the moments to match: the grader's mean and its covariance
-    with humans.
+    (strata, rows), `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus
+    its mean, `part` each stratum's share of the units, `relative` its strictness as a multiple of
+    `a`. `level` and `together` (rows,) are the grader's mean and covariance with humans, to be
+    matched.
     """
 
     part: Array
@@ -309,8 +309,7 @@ class _Curves:
         """Return strictness and sharpness (rows,), and True where they match both moments (rows,).
 
         The covariance rises with sharpness up to a maximum. A grader whose covariance is below 0 is
-        taken as a guesser, of sharpness 0; where it is above the maximum, as the nearest, the one
-        at the maximum.
+        taken as a guesser, of sharpness 0; where it is above the maximum, the maximum is taken.
         """
         a, b = np.full((2, len(self.level)), np.nan)
         fits = np.ones(len(self.level), dtype=bool)
@@ -347,9 +346,7 @@ class _Curves:
         return a, b, fits
 
     def _solve(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Match both moments by Newton's method from strictness `a` and sharpness `b`; NaN where it
-        does not converge.
-        """
+        """Match both moments by Newton's method from `a` and `b`; NaN if it does not converge."""
         a, b, rest, curves = a.copy(), b.copy(), np.arange(len(a)), self
         solved_a, solved_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
@@ -377,7 +374,7 @@ class _Curves:
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return strictness and sharpness at which the covariance is at its maximum, with the
         grader's mean matched, by Newton's method: its slope along sharpness is 0. It is at the
-        largest sharpness allowed where the covariance rises up to there, and at the start where the
+        largest sharpness allowed if the covariance rises up to there, and at the start if the
         method does not converge.
         """
         start, place = b, b.copy()
@@ -432,9 +429,9 @@ class _Expected:
     """Expected answers at one strictness and sharpness of every row.
 
     Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product
-    with tau the chance that two normal variables of correlation rho lie below `place` and
-    `people`; all (strata, rows). To these the nodes add `extra`, which is `steep` along strictness,
-    each (strata, nodes, rows).
+    with tau the chance that two normal variables of correlation rho lie below `place` and `people`;
+    all (strata, rows). The nodes add `extra`, with slope `steep` along strictness, (strata, nodes,
+    rows).
     """
 
     curves: _Curves
@@ -477,9 +474,7 @@ class _Expected:
         return self._overall(self.curves.relative * (normal + self.steep.sum(axis=1)))
 
     def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return the slopes of the mean, then those of the covariance, each along strictness and
-        along sharpness, (rows,).
-        """
+        """Return the slopes (rows,) of mean and covariance, each along strictness and sharpness."""
         h, k = self.place, self.people
         density, conditional = _density(h), (k - self.rho * h) / self.rest
         by_place = density * (ndtr(conditional) - ndtr(k))
@@ -695,9 +690,7 @@ class Shift:
 
 
 def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
-    """Estimate a grader's mean call minus r times that of humans, on the units that both called;
-    None where there are none.
-    """
+    """Estimate a grader's mean call minus r times that of humans on their common units, if any."""
     people, called = calls.people, calls.values[:, grader]
     has_call = ~np.isnan(people)
     n_people = has_call.sum(axis=1)
@@ -735,8 +728,8 @@ class Shifts:
 
     `noisy` allows for noise of all raters that changes with x: people's spread may change, and the
     shift is estimated a second time with strictness in units of that noise. `called` keeps people's
-    calls on the units that a grader called, as graders mostly called the same units; other shifts
-    on these resamples may share it.
+    calls on the units that a grader called, mostly the same for all; other shifts on these
+    resamples may share it.
     """
 
     def __init__(

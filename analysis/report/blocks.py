@@ -1,8 +1,7 @@
 """Content of a report as data, which templates render as HTML and Markdown.
 
-A `ReportSection` has a `Part` for each rubric, a part has blocks (`Table`, `Chart`, `Items`, ...),
-and a block refers to rows of results.csv by the `line` of its cells. The functions at the end write
-a table as CSV and as LaTeX.
+A `ReportSection` has a `Part` for each rubric, a part has blocks (`Table`, `Chart`, ...), whose
+cells refer to rows of results.csv by their `line`. The end writes a table as CSV and LaTeX.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ SYNTHETIC = " (synthetic)"
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: `text`, its `interval`, an `aside`, and footnote `marks`; `reason` is why a
-    figure is undefined.
+    """A table cell: `text`, its `interval`, an `aside`, footnote `marks`, `reason` if undefined.
 
     `key` and `line` identify the results row that the numbers are from; a figure that others
     published has its source, `published`, instead.
@@ -372,8 +370,8 @@ _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 def csv_of(table: Table, *, synthetic: bool) -> str:
     """Write a table as CSV with the numbers of the page: a column for each estimate and, where it
-    has an interval, for both bounds. The last column, Note, has remarks on the numbers, and
-    "synthetic" if they are.
+    has an interval, for both bounds. The last column, Note, has remarks, and "synthetic" if the
+    data are.
     """
     cells_of_rows = [row.cells for row in table.rows if row.cells]
     has_headings = len(cells_of_rows) < len(table.rows)

@@ -56,8 +56,7 @@ _ROUNDING = 1e-9
 
 
 def fill_template(name: str, **values: object) -> dict[str, Any]:
-    """Fill in a template: return the `spec` of a chart or of a part of one and, for a chart, its
-    `caption`, `alt` and `note`.
+    """Fill in a template: return a chart's (or part's) `spec`, its `caption`, `alt` and `note`.
 
     A string "$name" stands for a value, for a role's colour or, with a dot, for a sentence of
     texts.toml, whose fields are values as well (a list's items are joined). The key "$" of an
@@ -159,8 +158,7 @@ def bounds_of(data: Iterable[Datum]) -> list[float | None]:
 
 
 def axis_through_zero(bounds: Iterable[float | None]) -> Spec:
-    """Return an axis that includes all of `bounds` and 0, with a tick at 0 and so few others that
-    labels do not overlap.
+    """Return an axis that includes all of `bounds` and 0, with ticks at 0 and few other values.
 
     >>> axis_through_zero([-0.11, None, 0.09])["axis"]["values"]
     [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
@@ -236,8 +234,8 @@ def inline_svg(spec: Spec, alt: str) -> str:
     """Draw a spec as one `svg` element without scripts, styles or links; `alt` describes it.
 
     Vega's drawing is rebuilt from a short list of elements and attributes, so that nothing else
-    passes, whatever a rater's name contains. Colours become CSS variables, so that one picture
-    serves light, dark and print.
+    passes, whatever a rater's name contains. Colours become CSS variables, for light, dark and
+    print.
     """
     root = ElementTree.fromstring(vega_svg(spec))  # noqa: S314 - by Vega just now, no entities
     width, height = root.get("width", "0"), root.get("height", "0")
@@ -293,9 +291,7 @@ def _value(name: str, value: str) -> str:
 
 
 def standalone_spec(chart: Chart, mark: str = "") -> Spec:
-    """Return the spec of a chart for a file: on white, with its caption, which ends in the `mark`,
-    and its note.
-    """
+    """Return a chart's spec for a file: on white, with its caption plus `mark`, and its note."""
     title = {
         "text": wrap(chart.caption + mark, _CAPTION_LETTERS), "fontSize": _FONT_SIZE + 3,
         "subtitle": wrap(chart.note, _NOTE_LETTERS), "subtitleFontSize": _FONT_SIZE,
@@ -306,9 +302,7 @@ def standalone_spec(chart: Chart, mark: str = "") -> Spec:
 
 
 def svg_in_scheme(svg: str, scheme: str) -> str:
-    """Return a picture of `inline_svg` as a separate file in the colours of a scheme, light or
-    dark.
-    """
+    """Return a picture of `inline_svg` as a separate file in the colours of a scheme."""
     colours = _colours(scheme)
     for role in ROLES:
         svg = svg.replace(f"var(--chart-{role})", colours[f"chart-{role}"])

@@ -1,8 +1,8 @@
 """Put the report together and write its files.
 
 `sections_of` makes the sections in reading order and names each figure and table. `write_report`
-and `write_figures` write files, each whole or not at all; `render_notebook` renders the output of a
-notebook's cell.
+and `write_figures` write files, each whole or not at all; `render_notebook` renders a notebook's
+cell.
 """
 
 from __future__ import annotations
@@ -209,10 +209,9 @@ def prepare_report() -> None:
 def write_report(
     analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
 ) -> None:
-    """Write report.html, report.md, report.json and results.csv into a folder, which is made if
-    needed; disagreements.html where the texts of units that graders and people differ on are known,
-    and published.csv where the study declares published figures. On a `full` page everything is
-    unfolded.
+    """Write report.html, report.md, report.json and results.csv into a folder, made if needed;
+    disagreements.html where the texts of units that graders and people differ on are known,
+    published.csv where the study declares published figures. A `full` page is all unfolded.
 
     A synthetic study is marked in all files: `study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
@@ -373,8 +372,7 @@ def _latex() -> jinja2.Environment:
 
 
 def markdown(text: str) -> str:
-    """Escape a text from users for Markdown, as one line without table cells, links, markup or
-    headings.
+    """Escape a text for Markdown, as one line without table cells, links, markup or headings.
 
     >>> print(markdown("a|b <b>*x*</b>"))
     a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;
@@ -431,8 +429,8 @@ def tex_of(table: Table, *, synthetic: bool) -> str:
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     """Render a notebook's cell as HTML: the verdicts with the notes needed to read them, the panel,
-    and one figure of graders compared with people. It has its own colours for light and dark, has
-    no script and loads nothing.
+    and one figure of graders compared with people. It has its own light and dark colours, no
+    script, and loads nothing.
     """
     source = Source(analysis, context)
     forests = chain.from_iterable(map(graders.forest, source.rubrics))

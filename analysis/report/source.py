@@ -138,9 +138,7 @@ class Figure:
         return Cell(self.estimate, self.interval, reason, key=self.key, line=self.line)
 
     def datum(self, **fields: object) -> Datum:
-        """Return a datum for a chart: `fields`, the unrounded bounds, None where undefined, and the
-        row's number.
-        """
+        """Return a chart's datum: `fields`, unrounded bounds or None, the row's number."""
         low, estimate, high = (None if math.isnan(bound) else bound for bound in self.bounds)
         numbers = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
         return {**numbers, "row": self.line, **fields}
@@ -278,8 +276,8 @@ def make_table(
 
 def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
     """Make a cell of a figure. A short reason and the number of `units` go into the cell, a long
-    reason and remarks below the table, where `notes` has the mark of each text; with `asides`
-    everything goes into the cell.
+    reason and remarks below the table, where `notes` has the mark of each text; with `asides` all
+    goes into the cell.
     """
     reason = figure.reason.words if figure.reason else ""
     inside, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
@@ -446,9 +444,7 @@ def rows_of(
     *,
     by: Literal["raters", "statistic", "subset"] = "raters",
 ) -> list[RowSpec]:
-    """Return a row for each figure; with a `heading` over those that share the part `by` of their
-    key, if it is given.
-    """
+    """Return a row for each figure, with a `heading` over those that share the key's part `by`."""
     if heading is None:
         return [(title(figure), figure) for figure in figures]
     rows: list[RowSpec] = []
@@ -575,9 +571,7 @@ class RubricFigures:
         return list(chain.from_iterable(by_line))
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
-        """Return the figures of one statistic on the binary label by part of the sample, such as
-        "column=value".
-        """
+        """Return the figures of one statistic on the binary label by part ("column=value")."""
         return {
             subset.removesuffix(BINARY): figures
             for subset, figures in self.by_subset(statistic).items()
@@ -595,9 +589,7 @@ class RubricFigures:
         return sorted(graders, key=sort_key)
 
     def rater_pairs(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
-        """Return the raters (reference, grader) of figures on graders' probabilities, sorted by the
-        grader's agreement with people.
-        """
+        """Return the raters (reference, grader) of figures, by agreement with people."""
         by_grader = {figure.raters[1]: figure.raters for figure in figures}
         return [by_grader[grader] for grader in self.by_agreement(by_grader, ALL_BINARY)]
 
@@ -642,9 +634,7 @@ class RubricFigures:
         return weighted if self.select(weighted, subset) else "cohen_kappa"
 
     def general_statistic(self, subset: str = ALL) -> str:
-        """Return a statistic that all raters with shared units have: observed agreement, or of
-        numbers, which have none, kappa.
-        """
+        """Return the statistic of all raters with shared units: agreement, of numbers kappa."""
         return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:

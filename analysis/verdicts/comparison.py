@@ -53,9 +53,7 @@ TUNED_FOR = "kappa"
 
 @dataclass(frozen=True)
 class GraderView:
-    """One view of a grader's labels, with all other raters' labels in `coded`; `at` distinguishes
-    views of the same subset.
-    """
+    """One view of a grader's labels, in `coded` with all other raters'; `at` is  or its kind."""
 
     coded: Coded
     grader: int
@@ -157,17 +155,13 @@ _MIN_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class ScoreBounds:
-    """A statistic of a grader with its score bounds, whose variance is taken at the value tested
-    (`analysis.bootstrap.bounds`).
-    """
+    """A statistic with its score bounds, whose variance is that at the value tested."""
 
     statistic: Kappas
     sample: Sample
 
     def reach(self, alpha: float) -> tuple[float, float]:
-        """Return the distances of both bounds from the estimate: (below, above), NaN where
-        undefined.
-        """
+        """Return the distances of both bounds from the estimate (below, above), or NaN."""
         estimate = float(self.sample.estimate)
         if self.statistic.is_empty:
             return math.nan, math.nan
@@ -234,8 +228,8 @@ class Comparison:
     """A grader compared with people on one label view.
 
     Arrays of (rows,) hold a value for all data first, then without each cluster; influences are
-    (clusters,). `counts` are the numbers of units and clusters compared, `units` (units,) is the
-    mask of these units.
+    (clusters,). `counts` are the numbers of units and clusters compared, `units` (units,) is their
+    mask.
 
     `difference` is grader-human kappa minus human-human kappa. It is tested against `margin`, or
     against the `margin_share` of human-human kappa: `difference_influence` and `difference_bounds`
@@ -244,8 +238,7 @@ class Comparison:
     `best_baseline_kappa`. `people_kappa` is the kappa of `n_people` people with one another, and
     `people_variance` the variance of the difference over people, NaN for fewer than three or where
     it was not asked for. `chance_agreement` is that of two raters with people's shares of the
-    labels. `is_constant`: the grader gave one label only. `is_pooled`: people with few labels share
-    a table.
+    labels. `is_constant`: the grader gave one label only; `is_pooled`: some people share a table.
     """
 
     view: GraderView
@@ -288,8 +281,8 @@ class Comparison:
 class Comparator:
     """Compare graders with people, in the data and without each cluster (`jackknife`). `margin` is
     how far below human-human kappa a grader may lie, unless `margin_share` sets it as a share of
-    that kappa. With `min_people` = 1, units labelled by one person count too, and human-human kappa
-    is not computed.
+    that kappa. With `min_people` = 1 units with one person's label count too, without human-human
+    kappa.
     """
 
     jackknife: Resamples
@@ -408,8 +401,8 @@ class Support:
     ) -> ScoreBounds:
         """Return the bounds of the mean kappa of these tables minus `subtracted`, which the
         grader's labels do not change. `values` (rows,) is that difference and `subtracted` (rows,)
-        its second term, each in the data and without each cluster; `effective` is the effective
-        number of clusters.
+        its second term, both in the data and without each cluster; `effective` is the number of
+        effective clusters.
         """
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
         linear = np.zeros(len(self.weights))

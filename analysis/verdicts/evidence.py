@@ -1,8 +1,7 @@
 """Collect the evidence that a verdict on a grader rests on.
 
 `add_deciding_rows` compares every grader with people and keeps the result rows as `Bounds`;
-`evidence_on` adds what other parts of the analysis found about a grader, as `VerdictEvidence`.
-Verdicts use nothing else.
+`evidence_on` adds other findings about a grader. Verdicts use nothing but this `VerdictEvidence`.
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
 of the bounds here, taken at the null, at a level that allows for every look at the study and for
@@ -87,8 +86,8 @@ class Bounds:
     `difference` from human-human kappa holds for these people, `like_these` for people like these.
     `above_baseline` is kappa minus the better baseline's, `people` human-human kappa, `chance` the
     chance that the grader is within the margin, `clusters_to_pass` the number of clusters that
-    would show it. `if_wrong` is the deciding difference if every missing label were wrong, None
-    where none is missing.
+    would show it. `if_wrong` is the deciding difference if every missing label were wrong (None:
+    none is missing).
     """
 
     difference: ResultRow
@@ -198,9 +197,7 @@ class People:
 
 @dataclass(frozen=True)
 class Answers:
-    """Share of the units assigned to a grader that it answered, and its agreement with people on
-    these (`scored`).
-    """
+    """Share of its units that a grader labelled, and its agreement with people there (`scored`)."""
 
     coverage: ResultRow | None = None
     scored: ResultRow | None = None
@@ -425,8 +422,7 @@ def add_deciding_rows(
     parts: Sequence[UnitColumn] = (),
     error: float = ALPHA,
 ) -> None:
-    """Add the rows that verdicts rest on for every grader; at = "held_out" for thresholds tuned on
-    other clusters.
+    """Add the rows that verdicts rest on; at = "held_out" for thresholds tuned on other clusters.
 
     `non_inferiority` is the ceiling difference, `non_inferiority_people` the same for people like
     these, `non_inferiority_unscored_as_disagreement` the deciding one of both if every missing
@@ -437,8 +433,7 @@ def add_deciding_rows(
     grader's labels is kept in `rows.compared`.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict, so that a wrong pass
-    has at most the `error`, over all graders and looks. Of the `resamples` only the clusters are
-    used, none of the draws.
+    has at most the `error`, over all graders and looks. Of the `resamples` no draws are used.
     """
     if not labels.humans:
         return
@@ -498,9 +493,7 @@ def _add_bounds(
     worst: Comparison | None,
     rule: DecisionSettings,
 ) -> Bounds:
-    """Add the rows of one comparison, and return them. `worst` is the comparison with every missing
-    label wrong.
-    """
+    """Add the rows of a comparison and return them; `worst` is that with missing labels wrong."""
     margin, people_variance = comparison.margin, comparison.people_variance
 
     def add(statistic: str, interval: Interval, deciding: Deciding, note: Note = "") -> ResultRow:
@@ -570,9 +563,7 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
 
 
 def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) -> Interval | None:
-    """Widen the interval of the difference from `these` people to people like these; None with
-    fewer than three people.
-    """
+    """Widen the interval of the difference to people like `these`; None for fewer than three."""
     if math.isnan(comparison.people_variance) or not alpha or math.isnan(these.low):
         return None
     below, above = reach_over_people(

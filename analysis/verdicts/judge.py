@@ -311,8 +311,8 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
 
 def _missing(case: VerdictEvidence, requirements: Requirements, fails: str) -> Decision:
     """Decide that it is inconclusive, with the reasons why the grader has not passed as it is, how
-    many further clusters would decide, and the cheapest other step. There are no reasons if it
-    meets every requirement.
+    many further clusters would decide, and the cheapest other step; without reasons if it meets
+    every requirement.
 
     `fails` is the reason why its estimates do not meet every requirement, empty if they do.
     """

@@ -144,8 +144,7 @@ def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
 
 def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
     """Require that no audit found a fault that agreement with people does not show: a part of the
-    sample in which the grader fails, a bias, a prompt injection that works, labels that change with
-    the rubric's wording.
+    sample in which the grader fails, a bias, a prompt injection that works, unstable labels.
     """
     stability = case.wording_unstable
 
@@ -164,9 +163,7 @@ def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
 
 
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
-    """Require the rule's number of clusters with a minority label, and its number of clusters; both
-    numbers are effective numbers.
-    """
+    """Require the rule's effective numbers of clusters, and of those with a minority label."""
     minority, effective = sample.minority, rounded_up(sample.effective)
     few_minority = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
     few_clusters = {"worth": effective, "least": rule.min_clusters, "noun": noun}
@@ -280,8 +277,8 @@ def add_reference_rows(
 
     `low` and `high` are one-sided bounds at the level of the verdict: kappa's like those of
     `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
-    effective sample size. A pass needs all three figures above their limits, so the three need no
-    correction for multiple tests.
+    effective sample size. A pass needs all three above their limits, without correction for
+    multiple tests.
     """
     labels = labels.with_reference(rule.reference)
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
@@ -401,9 +398,7 @@ def _level_of(row: ResultRow) -> Deciding:
 
 
 def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
-    """Require that a figure is clearly above its bar. It is clearly missed only on a sample that
-    `is_large` enough.
-    """
+    """Require that a figure is clearly above its bar; broken only on a sample that `is_large`."""
     bar = _level_of(row).bar
     state = state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
     return Requirement(

@@ -1,7 +1,6 @@
 """Compare two versions of a grader on the same units, and choose the better of several graders.
 
-The first half decides whether a grader has changed since its baseline (`drift_of`), from bounds
-against the drift margin:
+The first half (`drift_of`) tests whether a grader has changed by more than the drift margin:
 
 - *unchanged*: its kappa with people moved by less than the margin, either way.
 - *changed*: it moved by more than the margin, or labels are missing.
@@ -123,9 +122,8 @@ def paired_labels(
 @dataclass(frozen=True)
 class DriftEvidence:
     """The evidence on a drift: the rows of the change in kappa with people, of the kappa before, of
-    the agreement of both versions with each other and of the change in the affirmative rate, the
-    last two where known; and the number of clusters that would show that the change is within the
-    margin.
+    the agreement of both versions with each other and of the change in the affirmative rate, where
+    known; and the number of clusters that would show that the change is within the margin.
     """
 
     change: ResultRow
@@ -238,9 +236,9 @@ class VersionComparison:
 
     def _change(self, values: Array) -> tuple[Interval, float]:
         """Return the change in kappa with its bounds, and the number of clusters that would show in
-        80% of studies that it stays within the margin, if the estimates stay; infinite where that
-        is shown already or the estimate is beyond the margin. `values` (rows,) is the change in the
-        data and without each cluster.
+        80% of studies that it stays within the margin, if the estimates stay; infinite if that is
+        shown or the estimate is beyond the margin. `values` (rows,) is the change in the data and
+        without each cluster.
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), math.inf
@@ -254,9 +252,7 @@ class VersionComparison:
         return interval, math.ceil(growth * self.after.counts[1]) if growth < math.inf else growth
 
     def score_bounds(self, values: Array) -> ScoreBounds:
-        """Return the score bounds of the change in kappa, `values` (rows,) in the data and without
-        each cluster.
-        """
+        """Return the score bounds of the change in kappa, `values` (rows,) as in `_change`."""
         people = self.coded.members("human")
         overlap = Overlap.of(self.coded, self.jackknife, people, self.after.units)
         support = Support.of(overlap, self.jackknife, self.columns[::-1])
@@ -436,8 +432,7 @@ def split_clusters(
     seed: int,
     rubric: str,
 ) -> dict[str, Part]:
-    """Assign each cluster to a part. `strata` is the stratum of each cluster, `known_parts` are the
-    parts assigned before.
+    """Assign each cluster to a part. `strata` is by cluster, as are the parts assigned before.
 
     Within a stratum the clusters come in the order of a hash, and each goes to the part that lacks
     most, in its stratum and in all. So parts have their shares of every stratum, and the parts of
@@ -480,8 +475,8 @@ def hash_order(clusters: Iterable[str], *, seed: int, rubric: str) -> list[str]:
 
 def strata_of(ratings: DataFrame, clusters: Mapping[str, str]) -> dict[str, str]:
     """Return the stratum of each cluster: of people's labels in it, the one that is rarest in all
-    `ratings`, which are of one rubric. `clusters` is the cluster of each unit; clusters without a
-    person's label are left out.
+    `ratings`, which are of one rubric. `clusters` is by unit; those without a person's label are
+    left out.
     """
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     counts = people["label"].value_counts().to_dict()
@@ -530,9 +525,7 @@ Outcome = Literal["better", "not_shown", "worse"]
 
 @dataclass(frozen=True)
 class Score:
-    """A candidate in a round: its kappa with people, NaN where undefined, and the share of the
-    units that it answered.
-    """
+    """A candidate's kappa with people, NaN if undefined, and its share of labelled units."""
 
     kappa: float
     answered: float
@@ -540,9 +533,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Round:
-    """A round of successive halving: the number of clusters, and the scores by grader's name, that
-    of the old grader first.
-    """
+    """A round of successive halving: number of clusters, and scores by grader, the old one first."""
 
     clusters: int
     scores: dict[str, Score]
@@ -629,8 +620,8 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
     """Return the approximate chance that a proof on `clusters` clusters succeeds at the one-sided
-    level `alpha`, if the true gain is that on *choose*, whose labels these are. As that gain is too
-    high on average, so is the chance.
+    level `alpha`, if the true gain is that on *choose*, whose labels these are. Like that gain it
+    is too high on average.
     """
     gains = _kappas_of(labels, new)[0] - _kappas_of(labels, old)[0]
     if not alpha or not gains[0] > 0:
@@ -644,8 +635,8 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
 
 def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     """Forecast the gain in kappa that a proof on `clusters` clusters shows in 80% of studies, if
-    two graders differ on a fifth of the units. `labels` are people's, of other clusters. NaN where
-    they are all the same.
+    two graders differ on a fifth of the units. `labels` are people's elsewhere. NaN if they are all
+    the same.
     """
     coded = labels.on_categories()
     codes = coded.codes[:, list(coded.members("human"))]
@@ -733,7 +724,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     number of this reading of them, from 1. Each grader's labels are at its own threshold.
 
     It is *better* if the lower bound is above 0, there are as many clusters, and as many with a
-    minority label, as a verdict needs, and it labels as many units; *worse* if the upper bound is
+    minority label, as a verdict needs, and it labels enough units; *worse* if the upper bound is
     below 0.
     """
     alpha, nan = level_of_reading(look, rule.looks), math.nan

@@ -193,9 +193,7 @@ def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
 
 
 def _left_out(case: VerdictEvidence) -> list[Reason]:
-    """Reason on units without the grader's label, few enough for it to pass: too many are a reason
-    of the verdict.
-    """
+    """Reason on units without the grader's label, unless the verdict says they are too many."""
     share, low, _ = case.answers.share
     coverage, min_coverage = case.answers.coverage, case.rule.min_coverage
     if coverage is None or low < min_coverage or f"{1 - share:.0%}" == "0%":
@@ -277,9 +275,7 @@ def unanswered(
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
-    """Return the reasons for units without a label with their counts, in brackets; empty if all
-    units have one.
-    """
+    """Return the reasons for missing labels with their counts, in brackets, or an empty text."""
     remarks = coverage["remarks"] if coverage else ()
     counts = next((str(remark.detail[0]) for remark in remarks if remark.code == "unscored"), "")
     return f" ({counts.replace('_', ' ')})" if counts else ""
@@ -365,9 +361,7 @@ def compared(case: VerdictEvidence, bounds: Bounds) -> str:
 def figures(
     case: VerdictEvidence, bounds: Bounds | None, row: ResultRow, n_bounds: int = 1, **kappas: float
 ) -> str:
-    """Figures of a difference in words: the interval that decides, one of `n_bounds` that hold
-    together, the margin, and n.
-    """
+    """Figures of a difference in words: the interval that decides, the margin, and n."""
     alpha, margin, share = ALPHA, margin_of(row), 0.0
     if bounds:
         alpha, share = bounds.level.alpha / n_bounds, bounds.level.margin_share

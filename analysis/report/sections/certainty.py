@@ -1,8 +1,7 @@
 """Sections on the certainty of labels: clear items, label distributions, graders' confidence,
 stability across wordings; and on graders' probabilities: tuned thresholds and calibration.
 
-Each `*_part` function makes a section's part on one rubric; `render_*_text` give the same findings
-as text for a terminal.
+Each `*_part` function makes a section's part on one rubric; `render_*_text` are for a terminal.
 """
 
 from __future__ import annotations
@@ -83,9 +82,7 @@ def distribution_part(figures: RubricFigures) -> Part:
 
 
 def confidence_part(figures: RubricFigures) -> Part:
-    """Graders with a confidence: the declared cut, the cut that guarantees an agreement, all
-    cuts.
-    """
+    """Graders with a confidence: the declared cut, cuts that guarantee an agreement, all cuts."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
     cut = _cut_title(declared[0]) if declared else ""
@@ -304,9 +301,7 @@ def _recommended(figures: RubricFigures, objective: str) -> list[Figure]:
 def _tuned_table(
     figures: RubricFigures, objectives: Sequence[str], name: str = "caption"
 ) -> list[Table]:
-    """Tabulate tuned thresholds, each with the objective's value at the default, at itself, and
-    its held-out gain.
-    """
+    """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
 
     def value_at(key: Key, at: str) -> Figure | None:
         return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
@@ -440,8 +435,7 @@ def _marks_note(values: Sequence[charts.Datum]) -> str:
 
 def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
     """Draw the affirmative share at each stated probability by the isotonic curve, with the band of
-    a calibrated grader's curve; a panel for each grader, empty where no grader's probabilities meet
-    a reference.
+    a calibrated grader's; a panel for each grader, empty where no probabilities meet a reference.
     """
     pairs = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
     if not pairs:

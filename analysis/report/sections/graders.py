@@ -285,8 +285,8 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """Return (title, columns, rows) for each rubric, on the categories and on the binary label:
     groups, pairs of raters, graders with people, baselines; then graders' rates against the
-    majority. Cells are text, the first column names the raters. Undefined cells have a dash, and
-    the title has the reason.
+    majority. The first column names the raters. Undefined cells have a dash, and the title the
+    reason.
     """
     source = Source(analysis, context)
     tables: list[Table] = []

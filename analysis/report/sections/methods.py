@@ -115,9 +115,7 @@ _SENTENCES = {
 
 
 def paragraphs(source: Source) -> blocks.Quotable:
-    """Return the paragraphs on methods and, if there are any, on results, with authors and years,
-    and their references as BibTeX.
-    """
+    """Return the paragraphs on methods and results, with authors, years and references."""
     texts = [" ".join(sentences(source)) for sentences in (_methods, _results)]
     texts = [text for text in texts if text]
     text = "\n\n".join(texts)

@@ -1,8 +1,7 @@
 """Section that compares published figures with the study's own.
 
 A study declares the published figures (`PublishedFigure`); `_matches` pairs each with the study's
-figures of the same quantity. The section shows the pairs as a table; `published_rows` are the rows
-of published.csv.
+figures of the same quantity, for the table and for published.csv (`published_rows`).
 """
 
 from __future__ import annotations
@@ -62,9 +61,7 @@ def _matches(source: Source, declared: BesidePublished) -> Iterator[Match]:
 
 
 def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[str, object]]:
-    """Return the rows of published.csv, one for each match: numbers in the unit of results.csv,
-    None where there are none.
-    """
+    """Return the rows of published.csv, one for each match, numbers as in results.csv."""
     names, undefined = ("low", "estimate", "high"), (None, None, None)
     return [
         {

@@ -120,9 +120,7 @@ def pair_part(figures: RubricFigures) -> Part:
 
 
 def _pair_answer(figures: RubricFigures) -> list[object]:
-    """Name the two people who agree least and most, and the parts of the sample where graders
-    fail.
-    """
+    """Name the people who agree least and most, and parts of the sample where graders fail."""
     graders, kappa = figures.graders(), figures.kappa()
     people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
     kappas = [figures.get(kappa, *pair) for pair in people]
@@ -371,9 +369,7 @@ def page_of(
 
 
 def widest_first(disagreements: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
-    """Sort disagreements: those with two people's labels or more first, then by size, then by
-    number of people.
-    """
+    """Sort disagreements: two people's labels or more first, then by size, by number of people."""
     return sorted(
         disagreements, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people))
     )

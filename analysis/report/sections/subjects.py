@@ -415,9 +415,7 @@ def _annotator_side_title(figure: Figure) -> str:
 
 
 def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each column of annotators, on the subject by which their sides differ
-    most.
-    """
+    """Yield a sentence for each column of annotators: on which subject their sides differ most."""
     figures, statistics = measure.figures, measure.measure
     columns = {row.column for row in figures.select_all(statistics.least)}
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
@@ -649,9 +647,7 @@ def _difference_sentences(measure: _SubjectFigures, grader: str) -> Iterator[str
 
 
 def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
-    """Yield a sentence on every subject whose rates on the two sides of pairs differ clearly, or
-    one sentence if there is none.
-    """
+    """Yield a sentence on every subject whose rates on the two sides differ clearly, or on none."""
     sides, labels = rates.figures.analysis.settings.sides, rates.label_source(grader)
     differences = [figure for figure in rates.side_differences(grader) if figure.interval]
     clear = [figure for figure in differences if figure.is_clear]
