@@ -220,7 +220,7 @@ _SURROGATE_PAIRS = re.compile("[\U00010000-\U0010ffff]")
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 _COLOURS = _TEMPLATES / "colours.css"
-_DECLARATION = re.compile(r"--([\w-]+): (.+);")
+_DECLARATION = re.compile(r"--([\w-]+): ([^;]+);")
 _REFERENCE = re.compile(r"var\(--(\w+)\)")
 
 

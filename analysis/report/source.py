@@ -169,16 +169,11 @@ def _figure_of(row: ResultRow, line: int) -> Figure:
     low_text, high_text = (format_number(end, key.statistic, limits) for end in (low, high))
     has_interval = not (math.isnan(low) or math.isnan(high))
     return Figure(
-        *key,
-        line,
-        row["n_units"],
-        row["n_clusters"],
-        (low, estimate, high),
-        format_number(estimate, key.statistic),
-        f"[{low_text}, {high_text}]" if has_interval else "",
-        reason,
-        remarks,
-    )
+        *key, line, row["n_units"], row["n_clusters"], (low, estimate, high),
+        estimate=format_number(estimate, key.statistic),
+        interval=f"[{low_text}, {high_text}]" if has_interval else "",
+        reason=reason, remarks=remarks,
+    )  # fmt: skip
 
 
 def lines_of(figures: Iterable[Figure | None]) -> str:

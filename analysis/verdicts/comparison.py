@@ -53,7 +53,7 @@ TUNED_FOR = "kappa"
 
 @dataclass(frozen=True)
 class GraderView:
-    """One view of a grader's labels, in `coded` with all other raters'; `at` is  or its kind."""
+    """One view of a grader's labels, with other raters'; `at` tells views of a subset apart."""
 
     coded: Coded
     grader: int
@@ -189,12 +189,6 @@ class ScoreBounds:
             replace(sample, estimate=-sample.estimate),
         )
 
-    def chance_above(self, null: float) -> float:
-        """The approximate probability that the statistic is above a value."""
-        if self.statistic.is_empty:
-            return math.nan
-        return float(chance_above(self.statistic, self.sample, np.array(null)))
-
     def growth(self, null: float, alpha: float) -> float:
         """Factor by which the sample must grow for its lower bound to be above a value, if all else
         stays the same; infinite where it is not realistic.
@@ -274,7 +268,10 @@ class Comparison:
     @cached_property
     def chance_within(self) -> float:
         """The approximate probability that the grader is within the margin."""
-        return self.difference_bounds.chance_above(self.null)
+        bounds = self.difference_bounds
+        if bounds.statistic.is_empty:
+            return math.nan
+        return float(chance_above(bounds.statistic, bounds.sample, np.array(self.null)))
 
 
 @dataclass(frozen=True)
@@ -321,28 +318,21 @@ class Comparator:
         counts = jackknife.count(coded.clusters, units)
         codes = coded.codes[:, grader].astype(np.intp)
         return Comparison(
-            view=view,
-            counts=counts,
+            view=view, counts=counts, units=units, is_pooled=grader_mean.pooled,
             sample=ClusterCounts(counts[1], effective, minority),
             difference=float(kappas[0]) - people_kappa,
             difference_influence=influence(kappas - required),
-            margin=share * people_kappa if share else self.margin,
-            margin_share=share,
             difference_bounds=support.score_bounds(kappas - required, effective, required),
-            kappas=kappas,
+            margin=share * people_kappa if share else self.margin, margin_share=share,
+            kappas=kappas, is_constant=len(np.unique(codes[units])) < 2,
             best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
-            n_people=len(overlap.raters),
-            people_kappa=people_kappa,
-            people_influence=influence(people_kappas),
+            n_people=len(overlap.raters), people_kappa=people_kappa,
+            people_influence=influence(people_kappas), chance_agreement=chance_agreement,
             people_variance=(
                 _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
             ),
-            chance_agreement=chance_agreement,
-            is_constant=len(np.unique(codes[units])) < 2,
-            units=units,
-            is_pooled=grader_mean.pooled,
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -335,6 +335,7 @@ def evidence_on(
         ]
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
+    is_unstable = wordings is not None and wordings["high"] < rule.min_stability
     by_labels = (
         [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
@@ -348,10 +349,10 @@ def evidence_on(
         tuned_names, tuned_at = (CEILING, "cohen_kappa"), ""
     held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
     return VerdictEvidence(
-        rubric=labels.scale.name,
-        grader=grader,
-        rule=rule,
-        noun=noun,
+        labels.scale.name,
+        grader,
+        rule,
+        noun,
         people=People(
             number=len(set(labels.humans) - set(copies)),
             copied=tuple(
@@ -387,7 +388,7 @@ def evidence_on(
         baselines=tuple(
             found for name in BASELINES if (found := rows.get(kappa, "humans", name, subset))
         ),
-        wording_unstable=wordings if wordings and wordings["high"] < rule.min_stability else None,
+        wording_unstable=wordings if is_unstable else None,
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
         identical_graders=tuple(labels.raters[of] for of in copies if of in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
@@ -648,15 +649,10 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
         of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
         share = over_people.from_people
         pilot = Pilot(
-            rubric=row["rubric"],
-            grader=row["rater_b"],
-            difference=row["estimate"],
-            margin=level.margin,
-            of_clusters=of_clusters,
-            clusters=row["n_clusters"],
-            of_people=of_clusters * share / (1.0 - share),
-            people=over_people.people,
+            rubric=row["rubric"], grader=row["rater_b"], difference=row["estimate"],
+            margin=level.margin, of_clusters=of_clusters, clusters=row["n_clusters"],
+            of_people=of_clusters * share / (1.0 - share), people=over_people.people,
             alpha=level.next_alpha,
-        )
+        )  # fmt: skip
         estimated.append(pilot)
     return estimated

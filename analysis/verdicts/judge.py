@@ -142,23 +142,12 @@ def _verdict(
 ) -> Verdict:
     """Return a decision as a verdict; `evidence` are the keys of the rows that it rests on."""
     return Verdict(
-        rubric=case.rubric,
-        grader=case.grader,
-        verdict=decision.judgement,
-        sentence=decision.text,
-        reason=decision.short,
-        limits="",
-        holds_for=decision.holds_for,
-        threshold=decision.threshold,
-        promising=decision.promising,
-        kappas=keys_of(*kappas),
-        evidence=evidence,
-        more_clusters=decision.more,
-        next=decision.next,
-        chance=None,
-        failing_parts=[],
-        rates={},
-    )
+        rubric=case.rubric, grader=case.grader, verdict=decision.judgement,
+        sentence=decision.text, reason=decision.short, limits="", holds_for=decision.holds_for,
+        threshold=decision.threshold, promising=decision.promising, kappas=keys_of(*kappas),
+        evidence=evidence, more_clusters=decision.more, next=decision.next, chance=None,
+        failing_parts=[], rates={},
+    )  # fmt: skip
 
 
 def judge(case: VerdictEvidence) -> Verdict:
@@ -297,16 +286,10 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
 def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     """Reason that units with several labels were chosen by their labels."""
     return because(
-        "selective",
-        noun="item",
-        more=more["n_units"],
-        fewer=fewer["n_units"],
-        several=more["at"].removesuffix("+"),
-        few=fewer["at"],
-        agree_more=more["estimate"],
-        agree_fewer=fewer["estimate"],
-        ask=ITEMS_AT_RANDOM,
-    )
+        "selective", noun="item", ask=ITEMS_AT_RANDOM,
+        more=more["n_units"], several=more["at"].removesuffix("+"), agree_more=more["estimate"],
+        fewer=fewer["n_units"], few=fewer["at"], agree_fewer=fewer["estimate"],
+    )  # fmt: skip
 
 
 def _missing(case: VerdictEvidence, requirements: Requirements, fails: str) -> Decision:
@@ -347,14 +330,9 @@ def _missing(case: VerdictEvidence, requirements: Requirements, fails: str) -> D
     if more is None and not more_people and n_lacking > 0:  # too few to estimate how many it takes
         more, undecided = n_lacking, False
     advice = wording.advice(
-        sample.clusters,
-        more,
-        case.noun,
-        undecided=undecided,
-        fails=fails,
-        people=more_people,
+        sample.clusters, more, case.noun, undecided=undecided, fails=fails, people=more_people,
         look=bounds.level.look,
-    )
+    )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
     return _inconclusive(case, [*missing, *advice], more or 0, step)
 

@@ -229,17 +229,11 @@ def bound_of(
 ) -> Bound:
     """Return the bounds of a row against a limit, at the `level` of this look and the next."""
     return Bound(
-        row["low"],
-        row["estimate"],
-        row["high"],
-        limit,
-        level.alpha,
-        level.next_alpha,
+        row["low"], row["estimate"], row["high"], limit, level.alpha, level.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
         of_people=row["deciding"].from_people if row["deciding"] else 0.0,
-        either_way=either_way,
-        known_growth=known_growth,
-    )
+        either_way=either_way, known_growth=known_growth,
+    )  # fmt: skip
 
 
 # Verdicts against a reference: one rater whose labels count as correct, such as an expert, gold
@@ -467,12 +461,8 @@ def _figure(
         text = written("figures.bar_undefined", name=name, why=reason_in_words(row["remarks"]))
         short_text = written("short.undefined")
     else:
-        fields = {
-            "name": name,
-            "estimate": shown_apart(row["estimate"], [level.bar]),
-            "low": shown_apart(row["low"], [level.bar]),
-            "bar": level.bar,
-        }
+        estimate, low = (shown_apart(row[end], [level.bar]) for end in ("estimate", "low"))
+        fields = {"name": name, "estimate": estimate, "low": low, "bar": level.bar}
         interval = wording.interval_of(row["low"], row["high"], level.bar, alpha=level.alpha)
         text = written("figures.bar", **fields, interval=interval, sample=sample_of(row, noun))
         short_text = written(f"short.{short}", **fields)

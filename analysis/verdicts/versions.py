@@ -397,18 +397,14 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     and on a change in the affirmative rate.
     """
     change, kappa, margin = case.change, case.before["estimate"], case.margin
-    bounds_and_limits = change["low"], change["high"], -margin, margin
+    interval = interval_of(change["low"], change["high"], -margin, margin, alpha=LEVEL, sign="+")
     sentences = [
         written(
-            "drift.figures",
-            before=kappa,
-            after=kappa + change["estimate"],
-            change=signed(change["estimate"]),
-            interval=interval_of(*bounds_and_limits, alpha=LEVEL, sign="+"),
-            margin=margin,
+            "drift.figures", before=kappa, after=kappa + change["estimate"],
+            change=signed(change["estimate"]), interval=interval, margin=margin,
             sample=sample_of(change, noun),
         )
-    ]
+    ]  # fmt: skip
     if case.self_agreement is not None:
         sentences.append(written("drift.same", same=case.self_agreement["estimate"]))
     rate = case.rate_change
@@ -707,15 +703,11 @@ class Gain:
         head = written(f"improve.{self.outcome}")
         if math.isnan(self.low):
             return " ".join([head, *self.why])
+        interval = interval_of(self.low, self.high, 0.0, alpha=self.level, sign="+")
         figures = written(
-            "improve.figures",
-            before=self.before,
-            after=self.after,
-            gain=signed(self.estimate),
-            interval=interval_of(self.low, self.high, 0.0, alpha=self.level, sign="+"),
-            units=self.units,
-            clusters=self.clusters,
-        )
+            "improve.figures", before=self.before, after=self.after, gain=signed(self.estimate),
+            interval=interval, units=self.units, clusters=self.clusters,
+        )  # fmt: skip
         return " ".join([head, figures, *self.why])
 
 
@@ -738,13 +730,9 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     values = paired.after.kappas - paired.before.kappas
     units, clusters = paired.after.counts
     gain = replace(
-        unknown,
-        estimate=float(values[0]),
-        before=float(paired.before.kappas[0]),
-        after=float(paired.after.kappas[0]),
-        units=units,
-        clusters=clusters,
-    )
+        unknown, estimate=float(values[0]), units=units, clusters=clusters,
+        before=float(paired.before.kappas[0]), after=float(paired.after.kappas[0]),
+    )  # fmt: skip
     if not np.isfinite(values).all():
         return replace(gain, why=(written("improve.no_variation"),))
     bounds = paired.score_bounds(values).interval(gain.estimate, alpha)

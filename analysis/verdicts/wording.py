@@ -242,15 +242,12 @@ def opposed(case: VerdictEvidence) -> Reason:
 
 def opposed_in_words(opposed: Opposed, section: Literal["because", "note"]) -> str:
     """Sentence on an annotator who labels the other way round, and what to do."""
+    way = "exchange categories" if opposed.how == EXCHANGED else "label the other way round"
     return written(
         f"{section}.opposed" if opposed.is_sure else f"{section}.perhaps_opposed",
-        annotator=opposed.annotator,
-        others=opposed.others,
-        given=opposed.given["estimate"],
-        recoded=opposed.recoded["estimate"],
-        how=opposed.how,
-        way="exchange categories" if opposed.how == EXCHANGED else "label the other way round",
-    )
+        annotator=opposed.annotator, others=opposed.others, given=opposed.given["estimate"],
+        recoded=opposed.recoded["estimate"], how=opposed.how, way=way,
+    )  # fmt: skip
 
 
 def unanswered(
@@ -263,14 +260,10 @@ def unanswered(
     (share, low, high), row = answers.share, answers.coverage
     name = "may_leave_out" if high >= min_share else "no_answer"
     fields = {
-        "share": share,
-        "missing": 1 - share,
-        "least": share_apart(low, min_share),
-        "most": share_apart(high, min_share),
-        "needed": min_share,
-        "sample": sample_of(row, noun) if row else "no items",
-        "why": why_unscored(row),
-    }
+        "share": share, "missing": 1 - share, "needed": min_share,
+        "least": share_apart(low, min_share), "most": share_apart(high, min_share),
+        "sample": sample_of(row, noun) if row else "no items", "why": why_unscored(row),
+    }  # fmt: skip
     return [Reason(written(f"{section}.{name}", **fields), written("short.no_answer", **fields))]
 
 

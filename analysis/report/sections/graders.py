@@ -115,15 +115,10 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
         grader, people = [*(kappa.cell if kappa else None for kappa in kappas), None, None][:2]
         price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
-        card = blocks.Card(
-            verdict,
-            TITLES[verdict["verdict"]],
-            source.context.title_of(verdict["rubric"]),
-            (grader, people),
-            price.cell if price and not price.reason else None,
-            tuple(_evidence(figure) for figure in evidence if figure is not None),
-        )
-        cards.append(card)
+        cell = price.cell if price and not price.reason else None
+        title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
+        rests_on = tuple(_evidence(figure) for figure in evidence if figure is not None)
+        cards.append(blocks.Card(verdict, title, rubric, (grader, people), cell, rests_on))
     return tuple(cards)
 
 

@@ -98,19 +98,12 @@ _FIELD = re.compile(r"\b(author|year) = \{(.*?)\}(?:,|$)", re.MULTILINE)
 _ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 _SENTENCES = {
-    "krippendorff_alpha_": "alpha",
-    "icc_a1": "icc",
-    "alt_test_winning_rate": "alt_test",
-    "threshold_recommended": "tuned",
-    "reliability": "calibration",
-    **dict.fromkeys((*PLANNED, *SCREENED), "bias"),
-    "rate_rogan_gladen": "rogan_gladen",
-    "rate_ppi": "ppi",
-    "win_rate_ppi": "ppi",
-    "mean_ppi": "ppi",
-    "prevalence_ppi": "ppi",
+    "krippendorff_alpha_": "alpha", "icc_a1": "icc", "alt_test_winning_rate": "alt_test",
+    "threshold_recommended": "tuned", "reliability": "calibration",
+    **dict.fromkeys((*PLANNED, *SCREENED), "bias"), "rate_rogan_gladen": "rogan_gladen",
+    **dict.fromkeys(("rate_ppi", "win_rate_ppi", "mean_ppi", "prevalence_ppi"), "ppi"),
     "strength": "bradley_terry",
-}
+}  # fmt: skip
 """Sentence by the beginning of a statistic's name, if raters have an estimate of it."""
 
 

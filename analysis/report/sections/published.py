@@ -65,12 +65,8 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
     names, undefined = ("low", "estimate", "high"), (None, None, None)
     return [
         {
-            "rubric": quoted.rubric,
-            "statistic": quoted.statistic,
-            "published_of": quoted.of,
-            "published": quoted.value,
-            "unit": quoted.unit,
-            "published_number": quoted.in_ours,
+            "rubric": quoted.rubric, "statistic": quoted.statistic, "published_of": quoted.of,
+            "published": quoted.value, "unit": quoted.unit, "published_number": quoted.in_ours,
             "rater_a": figure.rater if figure else "",
             "rater_b": figure.grader if figure else "",
             "statistic_here": figure.statistic if figure else "",
@@ -81,11 +77,10 @@ def published_rows(source: Source, declared: BesidePublished) -> list[Mapping[st
             **dict(zip(names, figure.bounds if figure else undefined, strict=True)),
             "whose": _raters_title(quoted, figure) if figure else "",
             "note": _missing_reason(source, figure, quoted, declared),
-            "differs": quoted.differs,
-            "source": declared.published.citation,
+            "differs": quoted.differs, "source": declared.published.citation,
         }
         for quoted, figure in _matches(source, declared)
-    ]
+    ]  # fmt: skip
 
 
 def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) -> Table:
