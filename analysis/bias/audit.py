@@ -725,7 +725,6 @@ def screening_sentence(screened: list[Finding]) -> str:
 
 
 def _part(row: ResultRow) -> str:
-    """Return the part of the sample that a row is on."""
     return row["subset"].removesuffix(BINARY)
 
 

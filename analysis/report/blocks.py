@@ -375,9 +375,8 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
     """
     cells_of_rows = [row.cells for row in table.rows if row.cells]
     has_headings = len(cells_of_rows) < len(table.rows)
-    has_bounds = [
-        any(cell.interval for cell in column) for column in zip(*cells_of_rows, strict=True)
-    ]
+    columns = zip(*cells_of_rows, strict=True)
+    has_bounds = [any(cell.interval for cell in column) for column in columns]
     header = ["Group"] * has_headings + [table.stub]
     for name, bounds in zip(table.columns, has_bounds, strict=True):
         header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]

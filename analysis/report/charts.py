@@ -86,7 +86,6 @@ def _fill(node: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _sentence(key: str, values: Mapping[str, object]) -> str:
-    """Return the sentence of texts.toml with a key, its lists joined by commas."""
     fields = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else value
         for name, value in values.items()
@@ -137,10 +136,8 @@ def omitted_note(
     """
     notes = []
     if beyond := names[max_drawn:]:
-        what = written(f"chart.{kind}")
-        notes.append(
-            written("chart.only_first", most=max_drawn, what=what, names=join_first(beyond))
-        )
+        what, rest = written(f"chart.{kind}"), join_first(beyond)
+        notes.append(written("chart.only_first", most=max_drawn, what=what, names=rest))
     if lacking := [name for name in names[:max_drawn] if name not in drawn]:
         notes.append(written("chart.no_figure", names=join_first(lacking)))
     return " ".join(notes)

@@ -126,14 +126,10 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     """
     topic, known = TOPICS[anchor], texts()
     title, about_key = written(f"{topic.texts}.title"), f"{topic.texts}.about"
-    all_parts = [
-        replace(topic.make_part(figures), rubric=figures.title) for figures in source.rubrics
-    ]
+    rubrics = source.rubrics
+    all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in rubrics]
     answers = [
-        Answer(
-            tuple(piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces),
-            part.rubric,
-        )
+        Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), part.rubric)
         for part in all_parts
         for pieces in part.answers
         if pieces
@@ -146,13 +142,9 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     about = [written(about_key, **topic.fields(source))] if about_key in known else []
     all_about = tuple(dict.fromkeys(chain(about, *(part.about for part in all_parts))))
     appendix = tuple(
-        Part(
-            folded=part.appendix,
-            title=written("naming.about", whom=title, what=part.rubric),
-            rubric=part.rubric,
-        )
+        Part(folded=part.appendix, title=later, rubric=part.rubric)
         for part in all_parts
-        if part.appendix
+        if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
     )
     section = ReportSection(anchor, title, (), tuple(answers), parts, all_about, appendix)
     return topic.finish(source, section)
@@ -263,7 +255,6 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
 
 
 def _csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
-    """Write rows as CSV with a header."""
     return blocks.csv_text([columns, *(map(_finite, row.values()) for row in rows)])
 
 
@@ -405,7 +396,6 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
 
 
 def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of a block's files."""
     if isinstance(block, Chart):
         import vl_convert
 

@@ -619,9 +619,8 @@ class RubricFigures:
     def alphas(self, subset: str) -> list[str]:
         """Return the alphas that have figures; the nominal one only if there is no other."""
         names = [f"krippendorff_alpha_{level}" for level in ("ordinal", "interval", "masi")]
-        return [name for name in names if self.select(name, subset)] or [
-            "krippendorff_alpha_nominal"
-        ]
+        with_figures = [name for name in names if self.select(name, subset)]
+        return with_figures or ["krippendorff_alpha_nominal"]
 
     def kappa(self, subset: str = ALL) -> str:
         """Return the kappa that verdicts rest on: weighted where the categories are ordered."""

@@ -120,20 +120,16 @@ def with_missing_as_wrong(
     missing = labels.assigned_to(grader) & ~labels.scored[:, grader] & coded.labelled_by_any(people)
     if not missing.any():
         return None
-    codes = coded.codes.copy()
-    codes[missing, grader] = _furthest_labels(
-        coded, people, missing, cluster_weights[coded.clusters]
-    )
+    codes, unit_weights = coded.codes.copy(), cluster_weights[coded.clusters]
+    codes[missing, grader] = _furthest_labels(coded, people, missing, unit_weights)
     return replace(view, coded=replace(coded, codes=codes), shares_level=False)
 
 
-def _furthest_labels(
-    coded: Coded, people: Sequence[int], units: Mask, unit_weights: Numbers
-) -> Codes:
+def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: Numbers) -> Codes:
     """Return the label (chosen units,) with the largest mean distance from the labels of `people`,
     for each unit in the mask `units` (units,): the label that fewest chose, or an end of an ordered
     scale. Ties go to the label nearest to people's labels of all units: a frequent wrong label
-    raises chance agreement, and so lowers kappa most. `unit_weights` is (units,).
+    raises chance agreement, and so lowers kappa most. `weights` is (units,).
     """
     values = np.asarray(coded.values)
     if coded.level == "nominal":
@@ -144,7 +140,7 @@ def _furthest_labels(
     from_unit = label_counts(coded.only(units, coded.subset), people) @ distance.T
     totals = np.zeros(coded.q)  # weight of each label over all units
     for codes in coded.codes[:, people].astype(np.intp).T:
-        totals += np.bincount(codes[codes >= 0], unit_weights[codes >= 0], coded.q)
+        totals += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
     from_all = np.broadcast_to(distance @ totals, from_unit.shape)
     return np.asarray(candidates[np.lexsort((-from_all, from_unit))[:, -1]])
 
@@ -189,6 +185,12 @@ class ScoreBounds:
             replace(sample, estimate=-sample.estimate),
         )
 
+    def chance_above(self, null: float) -> float:
+        """The approximate probability that the statistic is above a value."""
+        if self.statistic.is_empty:
+            return math.nan
+        return float(chance_above(self.statistic, self.sample, np.array(null)))
+
     def growth(self, null: float, alpha: float) -> float:
         """Factor by which the sample must grow for its lower bound to be above a value, if all else
         stays the same; infinite where it is not realistic.
@@ -200,9 +202,8 @@ class ScoreBounds:
             sample, statistic = self.sample, self.statistic
             is_observed = statistic.base >= 1.0
             larger_base = np.where(is_observed, factor, 1.0) * statistic.base
-            larger_sample = replace(
-                sample, clusters=factor * sample.clusters, worth=factor * sample.worth
-            )
+            clusters, effective = factor * sample.clusters, factor * sample.worth
+            larger_sample = replace(sample, clusters=clusters, worth=effective)
             bound = lower_bound(replace(statistic, base=larger_base), larger_sample, alpha)
             return float(bound) > null
 
@@ -268,10 +269,7 @@ class Comparison:
     @cached_property
     def chance_within(self) -> float:
         """The approximate probability that the grader is within the margin."""
-        bounds = self.difference_bounds
-        if bounds.statistic.is_empty:
-            return math.nan
-        return float(chance_above(bounds.statistic, bounds.sample, np.array(self.null)))
+        return self.difference_bounds.chance_above(self.null)
 
 
 @dataclass(frozen=True)

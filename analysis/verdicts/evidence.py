@@ -341,6 +341,7 @@ def evidence_on(
         for view in ("all", BINARY_ALL)
     )
     recoded = (row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
+    baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     column = labels.raters.index(grader)
     copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
     in_force = rows.get(IN_FORCE, "", grader, BINARY_ALL)
@@ -355,11 +356,9 @@ def evidence_on(
         noun,
         people=People(
             number=len(set(labels.humans) - set(copies)),
-            copied=tuple(
-                (labels.raters[of], share) for of, share in copies.items() if of in labels.humans
-            ),
+            copied=tuple((labels.raters[n], copies[n]) for n in copies if n in labels.humans),
             copied_rows=tuple(
-                rows.get("observed_agreement", labels.raters[of], grader) for of in copies
+                rows.get("observed_agreement", labels.raters[n], grader) for n in copies
             ),
             min_kappa=_min_people_kappa(rows, labels, rule, is_binary=subset == BINARY_ALL),
             share_units=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
@@ -385,9 +384,7 @@ def evidence_on(
         ),
         binary=binary,
         is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
-        baselines=tuple(
-            found for name in BASELINES if (found := rows.get(kappa, "humans", name, subset))
-        ),
+        baselines=tuple(filter(None, baselines)),
         wording_unstable=wordings if is_unstable else None,
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
         identical_graders=tuple(labels.raters[of] for of in copies if of in labels.models),
@@ -458,10 +455,8 @@ def add_deciding_rows(
     level, bounds = shared_level(influences, len(comparisons), rule, look, error), {}
     for comparison in comparisons:
         if comparison.view.at != UNTUNED:
-            worst_view = with_missing_as_wrong(
-                labels, comparison.view, jackknife.mass.astype(float)
-            )
-            best = comparison.best_baseline_kappa
+            weights, best = jackknife.mass.astype(float), comparison.best_baseline_kappa
+            worst_view = with_missing_as_wrong(labels, comparison.view, weights)
             worst = comparator.compare(worst_view, best) if worst_view else None
             bounds[comparison.view.name] = _add_bounds(rows, comparison, level, worst, rule)
     tested = [view for view in views if view.at != UNTUNED]
@@ -567,13 +562,9 @@ def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) 
     """Widen the interval of the difference to people like `these`; None for fewer than three."""
     if math.isnan(comparison.people_variance) or not alpha or math.isnan(these.low):
         return None
-    below, above = reach_over_people(
-        np.array([these.estimate - these.low, these.high - these.estimate]),
-        comparison.people_variance,
-        comparison.n_people,
-        comparison.sample.effective,
-        alpha,
-    ).tolist()
+    reached = np.array([these.estimate - these.low, these.high - these.estimate])
+    of_people = comparison.people_variance, comparison.n_people, comparison.sample.effective
+    below, above = reach_over_people(reached, *of_people, alpha).tolist()
     difference = comparison.difference
     return Interval(difference, difference - below, difference + above)
 

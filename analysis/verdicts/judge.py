@@ -260,14 +260,13 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
         return Decision("can_replace", head, [passes])
     # It does not extend to the binary labels; the short reason of a table's cell says this only.
     falls_short = binary["high"] < -bounds.margin
+    ends = binary["low"], binary["high"], -bounds.margin, 0.0
     figures = written(
-        "figures.difference",
-        difference=wording.signed(binary["estimate"]),
-        interval=wording.interval_of(binary["low"], binary["high"], -bounds.margin, 0.0, sign="+"),
+        "figures.difference", difference=wording.signed(binary["estimate"]),
+        interval=wording.interval_of(*ends, sign="+"), share="",
         margin=limit_shown(bounds.margin, -binary["low"], -binary["high"]),
-        share="",
         sample=sample_of(binary, case.noun),
-    )
+    )  # fmt: skip
     caveat = because("binary_falls_short" if falls_short else "binary_not_shown", figures=figures)
     return Decision("can_replace", head, [Reason(passes.sentence), caveat], holds_for="labels")
 
@@ -515,13 +514,11 @@ def rank_graders(
         )
         biases = [row for row in biased if (row["rubric"], audited_grader(row)) == (rubric, grader)]
         candidate = Candidate(
-            verdict=verdict,
-            difference=difference,
-            kappa=kappa,
+            verdict=verdict, difference=difference, kappa=kappa,
             coverage=by_key.get((rubric, COVERAGE, "", grader, "all", "")),
             worst_bias=max(biases, key=lambda row: abs(row["estimate"]), default=None),
             price=by_key.get((rubric, PRICE, "", grader, "all", "")),
-        )
+        )  # fmt: skip
         ranking.setdefault(rubric, []).append(candidate)
     for candidates in ranking.values():
         points = [(other.usd, other.agreement) for other in candidates]

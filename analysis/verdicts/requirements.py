@@ -236,12 +236,9 @@ def bound_of(
     )  # fmt: skip
 
 
-# Verdicts against a reference: one rater whose labels count as correct, such as an expert, gold
-# labels or a consensus.
+# Verdicts against a reference: one rater whose labels count as correct, such as an expert.
 #
-# One person does not show human agreement, so no verdict can say that a grader may replace people.
-# It can say that the grader agrees with the reference, by requirements on its figures:
-#
+# One person does not show human agreement, so no verdict can say that a grader may replace people:
 # - *agrees with the reference*: all requirements are met, on enough clusters with either label.
 # - *disagrees with the reference*: a requirement is clearly missed, answers are missing, or an
 #   audit found a fault.

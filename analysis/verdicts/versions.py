@@ -8,18 +8,16 @@ The first half (`drift_of`) tests whether a grader has changed by more than the 
 
 Both versions are compared on the same units with the same people, so that the difficulty of a unit
 affects both kappas and cancels out. The verdict is two one-sided tests of the change in kappa with
-people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.bounds`): a grader
-that repeats nearly all of its labels gets a bound on how many it may have changed unobserved.
+people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.bounds`).
 `python -m benchmarks.drift` shows how often verdicts are wrong.
 
-The second half decides whether a new grader is better than the old one. A grader that is tuned to
-labels looks better on them than it is. So clusters are split once and for all: proposals come from
-*learn* (training), the best is chosen on *choose* (selection), and its gain is bounded on *prove*
-(held out). `choose` compares candidates by successive halving (Jamieson & Talwalkar 2016): all on a
-few clusters, the better half on more. `prove` bounds the gain of the best by the same paired bound,
-at the level that this reading of *prove* may spend. A proof with a small chance of success
-(`chance_of_proof`) is not begun: that saves money and readings and never makes *better* likelier.
-`python -m benchmarks.improving` shows how often *better* is wrong.
+The second half decides whether a new grader is better than the old one. As a grader that is tuned
+to labels looks better on them than it is, clusters are split once and for all: proposals come from
+*learn* (training), the best is chosen on *choose* (selection) by successive halving (Jamieson &
+Talwalkar 2016), and its gain is bounded on *prove* (held out), at the level that this reading of
+*prove* may spend. A proof with a small chance of success (`chance_of_proof`) is not begun: that
+saves money and readings and never makes *better* likelier. `python -m benchmarks.improving` shows
+how often *better* is wrong.
 """
 
 from __future__ import annotations
@@ -529,7 +527,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Round:
-    """A round of successive halving: number of clusters, and scores by grader, the old one first."""
+    """A round of successive halving: number of clusters, scores by grader, the old one first."""
 
     clusters: int
     scores: dict[str, Score]
@@ -743,9 +741,8 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
         return gain
     sample, answered, why = paired.after.sample, score_of(labels, new).answered, []
     if rounded_up(sample.effective) < rule.min_clusters:
-        why.append(
-            written("improve.few_clusters", worth=sample.effective, needed=rule.min_clusters)
-        )
+        fields = {"worth": sample.effective, "needed": rule.min_clusters}
+        why.append(written("improve.few_clusters", **fields))
     if sample.minority < rule.min_rarer:
         why.append(written("improve.few_rarer", rarer=sample.minority, needed=rule.min_rarer))
     if answered < rule.min_coverage:

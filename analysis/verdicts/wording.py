@@ -37,14 +37,9 @@ from evenhand.texts import texts, written
 MOST_PARTS = 3
 """Parts of the sample that a sentence names."""
 Judgement = Literal[
-    "can_replace",
-    "can_replace_at_threshold",
-    "agrees_with_reference",
-    "only_with_correction",
-    "inconclusive",
-    "disagrees_with_reference",
-    "do_not_use",
-]
+    "can_replace", "can_replace_at_threshold", "agrees_with_reference", "only_with_correction",
+    "inconclusive", "disagrees_with_reference", "do_not_use",
+]  # fmt: skip
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 """All verdicts, the best first."""
 PASSES: tuple[Judgement, ...] = JUDGEMENTS[:3]
@@ -170,11 +165,6 @@ def limits(case: VerdictEvidence) -> str:
 
 
 _RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "exchanged"}
-_MAY_BE = {
-    "pulled": "may_be_pulled",
-    "knocked_off": "may_be_knocked_off",
-    "silenced": "may_be_silenced",
-}
 
 
 def _has_interval(case: VerdictEvidence) -> bool:
@@ -295,8 +285,8 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
     if status == "withstands":
         highs = {name: values["high"] for name, values in fields.items()}
         return [because("withstands", **highs, sample=next(iter(fields.values()))["sample"])]
-    names = _MAY_BE if status == "inconclusive" else {}
-    return [because(names.get(name, name), **values) for name, values in fields.items()]
+    prefix = "may_be_" if status == "inconclusive" else ""
+    return [because(prefix + name, **values) for name, values in fields.items()]
 
 
 def copied(case: VerdictEvidence) -> str:

@@ -178,9 +178,8 @@ def stability_part(figures: RubricFigures) -> Part:
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [(subject_title(name), row.key._replace(subset=name)) for name in subsets]
         tables += figures.table("stability.answers", rows, columns, column=column)
-    reworded = rows_of(
-        (row for row in on_all if row.at == REWORDED), lambda row: rater_title(row.rater)
-    )
+    of_rubric = [row for row in on_all if row.at == REWORDED]
+    reworded = rows_of(of_rubric, lambda row: rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
     return Part(answers=_stability_answer(kappas), folded=tables)
 
@@ -403,19 +402,14 @@ def threshold_curves(figures: RubricFigures) -> list[Chart]:
     rows = rows_of(
         curves, lambda row: format_number(float(row.at), "threshold"), lambda row: row.grader
     )
-    names = {
-        "statistic": entry_for(tuning.CURVE).label,
-        "reference": reference_title(pairs[0][0]),
-    }
-    all_advice = (
-        written("chart.threshold_advice", grader=grader, advice=text)
-        for grader, text in advice.items()
-    )
+    reference = reference_title(pairs[0][0])
+    names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
+    notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
     return figures.chart(
         "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),
         charts.omitted_note([grader for _, grader in pairs], advice),
         **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
-        advice="; ".join(all_advice), graders=charts.unique_values(values, "grader"),
+        advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
         y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
     )  # fmt: skip
 

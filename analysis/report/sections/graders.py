@@ -270,7 +270,6 @@ def price_front(figures: RubricFigures) -> list[Chart]:
 
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
-    """Return the graders' names."""
     return [candidate.verdict["grader"] for candidate in candidates]
 
 

@@ -153,7 +153,6 @@ def _uncited(text: str) -> str:
 
 
 def _methods(source: Source) -> Iterator[str]:
-    """Yield the sentences on methods."""
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     for clauses in (_labels, _grading, _agreement, _decisions, _computed):

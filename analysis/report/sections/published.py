@@ -56,7 +56,7 @@ def section(source: Source) -> ReportSection | None:
 def _matches(source: Source, declared: BesidePublished) -> Iterator[Match]:
     """Yield every published figure once for each of the study's figures of the same quantity."""
     for quoted in declared.published.figure:
-        figures: Sequence[Figure | None] = _own_figures(source, declared, quoted) or [None]
+        figures: Sequence[Figure | None] = _find_own(source, declared, quoted) or [None]
         yield from ((quoted, figure) for figure in figures)
 
 
@@ -110,9 +110,7 @@ def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) 
     return Table(caption, stub, tuple(heads), tuple(rows), footnotes)
 
 
-def _own_figures(
-    source: Source, declared: BesidePublished, quoted: PublishedFigure
-) -> list[Figure]:
+def _find_own(source: Source, declared: BesidePublished, quoted: PublishedFigure) -> list[Figure]:
     """Return the study's figures of the quantity that a published figure is of."""
     figures = source.on(quoted.rubric)
     if quoted.between == "subjects":
