@@ -130,11 +130,9 @@ class AuditRows:
 
     def held_out(self, grader: str) -> AuditRows:
         """Return the audit of a grader's held-out verdicts, with the tests on no verdict of it."""
-        tests = [
-            test
-            for test in self._tests
-            if test.grader != grader or not test.key["subset"].endswith(BINARY)
-        ]
+        of_grader = [test for test in self._tests if test.grader == grader]
+        on_verdicts = [test for test in of_grader if test.key["subset"].endswith(BINARY)]
+        tests = [test for test in self._tests if test not in on_verdicts]
         return AuditRows(self.out, HELD_OUT, tests, self.called)
 
     def add_tests(self) -> None:
@@ -319,8 +317,7 @@ def lengths(
     For responses the verdict is related to the length of the response (column `response_words`) and
     of every other text shown (`context_words` of `context`); for pairs, the side favoured to the
     ratio of both lengths (`response_a_words`, `response_b_words`). For verdicts the shift is also
-    estimated with noise, as labels of longer texts may be noisier; the side favoured does not
-    depend on noise.
+    estimated with noise, as labels of longer texts may be noisier.
     """
     contexts = [
         (verdicts, (f"{name}_words",), f"per doubling of the {name}")
@@ -346,8 +343,8 @@ def add_rater_group_rows(
     """Add `bias_rater_group`: the grader's mean kappa with one group minus that with the others.
 
     Both are over humans of the same column, on units that humans of both groups labelled. A group
-    with noisier labels has a lower kappa with everybody: a second estimate assumes equally reliable
-    groups.
+    with noisier labels has a lower kappa with everybody: a second estimate assumes equal
+    reliability.
 
     `members` holds the humans of every `column=value`. Of two groups only the first by name has a
     row, since the second is its mirror image; `at` is the other group, or "others".

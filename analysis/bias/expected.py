@@ -165,8 +165,7 @@ class Noise:
 
     If quality spreads alike in all strata, Phi^-1(tau) has a standard deviation of exp(k - g x).
     `covariance` is that of two annotators' calls with this spread, `strictness` exp(-g x),
-    proportional to a grader's strictness in units of noise; both (rows, strata). `rise` is g per
-    unit of x, (rows, 1).
+    proportional to strictness in units of noise; both (rows, strata). `rise` is g, (rows, 1).
     """
 
     covariance: Array
@@ -264,8 +263,7 @@ class _Curves:
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
     (strata, rows), `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus
     its mean, `part` each stratum's share of the units, `relative` its strictness as a multiple of
-    `a`. `level` and `together` (rows,) are the grader's mean and covariance with humans, to be
-    matched.
+    `a`. `level` and `together` (rows,) are the grader's mean and covariance with humans.
     """
 
     part: Array
@@ -374,8 +372,8 @@ class _Curves:
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return strictness and sharpness at which the covariance is at its maximum, with the
         grader's mean matched, by Newton's method: its slope along sharpness is 0. It is at the
-        largest sharpness allowed if the covariance rises up to there, and at the start if the
-        method does not converge.
+        largest sharpness if the covariance rises up to there, at the start if there is no
+        convergence.
         """
         start, place = b, b.copy()
         strict, rest, curves = a.copy(), np.arange(len(a)), self
@@ -430,8 +428,7 @@ class _Expected:
 
     Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product
     with tau the chance that two normal variables of correlation rho lie below `place` and `people`;
-    all (strata, rows). The nodes add `extra`, with slope `steep` along strictness, (strata, nodes,
-    rows).
+    all (strata, rows). The nodes add `extra`, of slope `steep` in strictness (strata, nodes, rows).
     """
 
     curves: _Curves
@@ -728,8 +725,8 @@ class Shifts:
 
     `noisy` allows for noise of all raters that changes with x: people's spread may change, and the
     shift is estimated a second time with strictness in units of that noise. `called` keeps people's
-    calls on the units that a grader called, mostly the same for all; other shifts on these
-    resamples may share it.
+    calls on the units that a grader called, mostly the same for all, and may be shared on these
+    resamples.
     """
 
     def __init__(

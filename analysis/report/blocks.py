@@ -370,8 +370,7 @@ _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 def csv_of(table: Table, *, synthetic: bool) -> str:
     """Write a table as CSV with the numbers of the page: a column for each estimate and, where it
-    has an interval, for both bounds. The last column, Note, has remarks, and "synthetic" if the
-    data are.
+    has an interval, for both bounds. The last column has remarks, and "synthetic" if it applies.
     """
     cells_of_rows = [row.cells for row in table.rows if row.cells]
     has_headings = len(cells_of_rows) < len(table.rows)

@@ -1,8 +1,7 @@
 """Put the report together and write its files.
 
 `sections_of` makes the sections in reading order and names each figure and table. `write_report`
-and `write_figures` write files, each whole or not at all; `render_notebook` renders a notebook's
-cell.
+and `write_figures` write whole files or none; `render_notebook` renders a cell.
 """
 
 from __future__ import annotations
@@ -419,8 +418,8 @@ def tex_of(table: Table, *, synthetic: bool) -> str:
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     """Render a notebook's cell as HTML: the verdicts with the notes needed to read them, the panel,
-    and one figure of graders compared with people. It has its own light and dark colours, no
-    script, and loads nothing.
+    and one figure of graders compared with people. It has its own colours, no script, and loads
+    nothing.
     """
     source = Source(analysis, context)
     forests = chain.from_iterable(map(graders.forest, source.rubrics))

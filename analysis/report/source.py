@@ -271,8 +271,8 @@ def make_table(
 
 def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
     """Make a cell of a figure. A short reason and the number of `units` go into the cell, a long
-    reason and remarks below the table, where `notes` has the mark of each text; with `asides` all
-    goes into the cell.
+    reason and remarks below the table, where `notes` has each text's mark; `asides` puts all into
+    the cell.
     """
     reason = figure.reason.words if figure.reason else ""
     inside, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
@@ -355,16 +355,13 @@ SUBSET_NAMES = {ALL: written("naming.categories"), ALL_BINARY: written("naming.b
 """Name of a subset in a caption."""
 GROUPS = {
     "humans": written("naming.annotators_together"),
-    "models": written("naming.graders_together"),
-    "all": written("naming.everyone"),
-}
+    "models": written("naming.graders_together"), "all": written("naming.everyone"),
+}  # fmt: skip
 _NAMES = {
-    "humans": written("naming.annotators"),
-    "models": written("naming.graders"),
-    "all": written("naming.everyone"),
-    BASELINES[0]: written("naming.constant"),
+    "humans": written("naming.annotators"), "models": written("naming.graders"),
+    "all": written("naming.everyone"), BASELINES[0]: written("naming.constant"),
     BASELINES[1]: written("naming.random"),
-}
+}  # fmt: skip
 
 
 def rater_title(rater: str) -> str:

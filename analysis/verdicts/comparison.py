@@ -179,11 +179,8 @@ class ScoreBounds:
 
     def negated(self) -> ScoreBounds:
         """The negative of the statistic: its lower bound is this one's upper bound."""
-        sample, statistic = self.sample, self.statistic
-        return ScoreBounds(
-            replace(statistic, sign=-statistic.sign, linear=-statistic.linear),
-            replace(sample, estimate=-sample.estimate),
-        )
+        old, sample = self.statistic, replace(self.sample, estimate=-self.sample.estimate)
+        return ScoreBounds(replace(old, sign=-old.sign, linear=-old.linear), sample)
 
     def chance_above(self, null: float) -> float:
         """The approximate probability that the statistic is above a value."""
@@ -223,8 +220,7 @@ class Comparison:
     """A grader compared with people on one label view.
 
     Arrays of (rows,) hold a value for all data first, then without each cluster; influences are
-    (clusters,). `counts` are the numbers of units and clusters compared, `units` (units,) is their
-    mask.
+    (clusters,). `counts` are the numbers of units and clusters, `units` (units,) is their mask.
 
     `difference` is grader-human kappa minus human-human kappa. It is tested against `margin`, or
     against the `margin_share` of human-human kappa: `difference_influence` and `difference_bounds`
@@ -276,8 +272,7 @@ class Comparison:
 class Comparator:
     """Compare graders with people, in the data and without each cluster (`jackknife`). `margin` is
     how far below human-human kappa a grader may lie, unless `margin_share` sets it as a share of
-    that kappa. With `min_people` = 1 units with one person's label count too, without human-human
-    kappa.
+    that kappa. With `min_people` = 1 units with one person's label count, too.
     """
 
     jackknife: Resamples
@@ -355,12 +350,10 @@ class Support:
     def of(cls, overlap: Overlap, jackknife: Resamples, graders: Sequence[int]) -> Support:
         """Return the support for graders on these units; for two, of the first minus the second."""
         coded, size = overlap.coded, jackknife.clusters_in_row
-        sampling_weight = np.ones(jackknife.n_types)
-        if jackknife.weight is not None:
-            sampling_weight = jackknife.weight
+        weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
         def sums_of(codes: Codes) -> Array:
-            by_cluster = overlap.sums_with_rater(codes) * sampling_weight[:, None, None]
+            by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
             return jackknife.each_row(by_cluster)
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
@@ -389,8 +382,8 @@ class Support:
     ) -> ScoreBounds:
         """Return the bounds of the mean kappa of these tables minus `subtracted`, which the
         grader's labels do not change. `values` (rows,) is that difference and `subtracted` (rows,)
-        its second term, both in the data and without each cluster; `effective` is the number of
-        effective clusters.
+        its second term, with and without each cluster; `effective` is the effective number of
+        clusters.
         """
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
         linear = np.zeros(len(self.weights))

@@ -86,8 +86,7 @@ class Bounds:
     `difference` from human-human kappa holds for these people, `like_these` for people like these.
     `above_baseline` is kappa minus the better baseline's, `people` human-human kappa, `chance` the
     chance that the grader is within the margin, `clusters_to_pass` the number of clusters that
-    would show it. `if_wrong` is the deciding difference if every missing label were wrong (None:
-    none is missing).
+    would show it. `if_wrong` is the deciding difference if every missing label were wrong.
     """
 
     difference: ResultRow
@@ -107,11 +106,9 @@ class Bounds:
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
         """The sample on which a difference was found."""
-        return ClusterCounts(
-            difference["n_clusters"],
-            self.effective_clusters["estimate"],
-            self.minority_clusters["estimate"],
-        )
+        effective, minority = self.effective_clusters, self.minority_clusters
+        n_clusters = difference["n_clusters"]
+        return ClusterCounts(n_clusters, effective["estimate"], minority["estimate"])
 
     @property
     def passes_if_wrong(self) -> bool:
@@ -327,12 +324,8 @@ def evidence_on(
 
     def rows_with(statistic: str, subset: str) -> list[ResultRow]:
         """The grader's rows of a statistic with any raters and any `at`."""
-        key = statistic, grader, subset
-        return [
-            row
-            for row in rows.rows.values()
-            if (row["statistic"], row["rater_b"], row["subset"]) == key
-        ]
+        with_name = (row for row in rows.rows.values() if row["statistic"] == statistic)
+        return [row for row in with_name if (row["rater_b"], row["subset"]) == (grader, subset)]
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
@@ -350,10 +343,7 @@ def evidence_on(
         tuned_names, tuned_at = (CEILING, "cohen_kappa"), ""
     held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
     return VerdictEvidence(
-        labels.scale.name,
-        grader,
-        rule,
-        noun,
+        rubric=labels.scale.name, grader=grader, rule=rule, noun=noun,
         people=People(
             number=len(set(labels.humans) - set(copies)),
             copied=tuple((labels.raters[n], copies[n]) for n in copies if n in labels.humans),
@@ -367,10 +357,8 @@ def evidence_on(
         ),
         answers=Answers(rows.get(COVERAGE, "", grader), row("observed_agreement")),
         present=replace(
-            rows.compared.get((grader, subset, ""), ViewEvidence()),
-            difference=categories,
-            kappa=row(kappa),
-            biases=tuple(flagged(rows, grader, rule.bias_bound)),
+            rows.compared.get((grader, subset, ""), ViewEvidence()), difference=categories,
+            kappa=row(kappa), biases=tuple(flagged(rows, grader, rule.bias_bound)),
         ),
         tuned=TunedEvidence(
             difference=row(tuned_names[0], tuned_at, BINARY_ALL),
@@ -392,7 +380,7 @@ def evidence_on(
         selective=next(((pair[0], pair[1]) for pair in by_labels if len(pair) == 2), None),
         gross=next(iter(rows_with(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
-    )
+    )  # fmt: skip
 
 
 def _min_people_kappa(

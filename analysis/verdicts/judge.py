@@ -165,12 +165,11 @@ def judge(case: VerdictEvidence) -> Verdict:
     return {
         **_verdict(case, decision, case.keys, kappas),
         "sentence": replace(decision, reasons=[*decision.reasons, *further]).text,
-        "reason": "; ".join(shorts),
-        "limits": wording.limits(case),
+        "reason": "; ".join(shorts), "limits": wording.limits(case),
         "promising": decision.promising and not case.people.copied,
         "chance": None if math.isnan(chance) else chance,
         "failing_parts": [part_name(row) for row in case.present.failing],
-    }
+    }  # fmt: skip
 
 
 def _decide(case: VerdictEvidence) -> Decision:
@@ -294,7 +293,7 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
 def _missing(case: VerdictEvidence, requirements: Requirements, fails: str) -> Decision:
     """Decide that it is inconclusive, with the reasons why the grader has not passed as it is, how
     many further clusters would decide, and the cheapest other step; without reasons if it meets
-    every requirement.
+    all.
 
     `fails` is the reason why its estimates do not meet every requirement, empty if they do.
     """

@@ -268,8 +268,8 @@ def add_reference_rows(
 
     `low` and `high` are one-sided bounds at the level of the verdict: kappa's like those of
     `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
-    effective sample size. A pass needs all three above their limits, without correction for
-    multiple tests.
+    effective sample size. A pass needs all three above their limits, so that no correction is
+    needed.
     """
     labels = labels.with_reference(rule.reference)
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():

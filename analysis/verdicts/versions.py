@@ -16,8 +16,7 @@ to labels looks better on them than it is, clusters are split once and for all: 
 *learn* (training), the best is chosen on *choose* (selection) by successive halving (Jamieson &
 Talwalkar 2016), and its gain is bounded on *prove* (held out), at the level that this reading of
 *prove* may spend. A proof with a small chance of success (`chance_of_proof`) is not begun: that
-saves money and readings and never makes *better* likelier. `python -m benchmarks.improving` shows
-how often *better* is wrong.
+never makes *better* likelier. `python -m benchmarks.improving` shows how often it is wrong.
 """
 
 from __future__ import annotations
@@ -234,9 +233,8 @@ class VersionComparison:
 
     def _change(self, values: Array) -> tuple[Interval, float]:
         """Return the change in kappa with its bounds, and the number of clusters that would show in
-        80% of studies that it stays within the margin, if the estimates stay; infinite if that is
-        shown or the estimate is beyond the margin. `values` (rows,) is the change in the data and
-        without each cluster.
+        80% of studies that it stays within the margin, if the estimates stay; infinite if shown or
+        beyond the margin. `values` (rows,) is the change in the data and without each cluster.
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), math.inf
@@ -469,8 +467,7 @@ def hash_order(clusters: Iterable[str], *, seed: int, rubric: str) -> list[str]:
 
 def strata_of(ratings: DataFrame, clusters: Mapping[str, str]) -> dict[str, str]:
     """Return the stratum of each cluster: of people's labels in it, the one that is rarest in all
-    `ratings`, which are of one rubric. `clusters` is by unit; those without a person's label are
-    left out.
+    `ratings`, which are of one rubric. `clusters` is by unit; those without labels are left out.
     """
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     counts = people["label"].value_counts().to_dict()
@@ -614,8 +611,8 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
     """Return the approximate chance that a proof on `clusters` clusters succeeds at the one-sided
-    level `alpha`, if the true gain is that on *choose*, whose labels these are. Like that gain it
-    is too high on average.
+    level `alpha`, if the true gain is that on *choose*, whose labels these are. Both are too high
+    on average.
     """
     gains = _kappas_of(labels, new)[0] - _kappas_of(labels, old)[0]
     if not alpha or not gains[0] > 0:
@@ -629,8 +626,8 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
 
 def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     """Forecast the gain in kappa that a proof on `clusters` clusters shows in 80% of studies, if
-    two graders differ on a fifth of the units. `labels` are people's elsewhere. NaN if they are all
-    the same.
+    two graders differ on a fifth of the units. `labels` are people's elsewhere. NaN if all are
+    equal.
     """
     coded = labels.on_categories()
     codes = coded.codes[:, list(coded.members("human"))]
@@ -714,8 +711,7 @@ def prove(labels: LabelMatrix, old: str, new: str, rule: DecisionSettings, look:
     number of this reading of them, from 1. Each grader's labels are at its own threshold.
 
     It is *better* if the lower bound is above 0, there are as many clusters, and as many with a
-    minority label, as a verdict needs, and it labels enough units; *worse* if the upper bound is
-    below 0.
+    minority label, as a verdict needs, and it labels enough units; *worse* if the upper is below 0.
     """
     alpha, nan = level_of_reading(look, rule.looks), math.nan
     unknown = Gain("not_shown", (), nan, nan, nan, nan, nan, alpha, look, 0, 0)

@@ -94,17 +94,13 @@ def _first_page(source: Source) -> blocks.FirstPage:
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_cell = {(card.verdict["grader"], card.rubric): card for card in cards}
-    return blocks.FirstPage(
-        tuple(advice),
-        tuple(described),
-        written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
-        rubrics,
-        tuple(
-            (grader, tuple(by_cell.get((grader, rubric)) for rubric in rubrics))
-            for grader in best_first(source.ranking)
-        ),
-        cards,
+    rows = tuple(
+        (grader, tuple(by_cell.get((grader, rubric)) for rubric in rubrics))
+        for grader in best_first(source.ranking)
     )
+    key = "legend_reference" if source.analysis.decision.reference else "legend"
+    legend = written(f"first.{key}")
+    return blocks.FirstPage(tuple(advice), tuple(described), legend, rubrics, rows, cards)
 
 
 def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
@@ -279,8 +275,7 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """Return (title, columns, rows) for each rubric, on the categories and on the binary label:
     groups, pairs of raters, graders with people, baselines; then graders' rates against the
-    majority. The first column names the raters. Undefined cells have a dash, and the title the
-    reason.
+    majority. The first column names the raters. Undefined cells have a dash, the title a reason.
     """
     source = Source(analysis, context)
     tables: list[Table] = []

@@ -71,14 +71,11 @@ def label_part(figures: RubricFigures) -> Part:
     lists_all = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
     work = (_AGREEMENT, "rater_seconds_median")
     workers = dict.fromkeys(row.rater for name in work for row in figures.select(name))
-    return Part(
-        answers=_label_answer(figures, has_labels=bool(tables)),
-        folded=[
-            *tables,
-            *([] if lists_all else [Paragraph(written("raters.not_listed"))]),
-            *figures.table("raters.work", [(rater, (rater, "")) for rater in workers]),
-        ],
-    )
+    folded: list[Block] = [*tables]
+    if not lists_all:
+        folded.append(Paragraph(written("raters.not_listed")))
+    folded += figures.table("raters.work", [(rater, (rater, "")) for rater in workers])
+    return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
 
 
 def _label_answer(figures: RubricFigures, *, has_labels: bool) -> list[list[object]]:
@@ -348,12 +345,8 @@ def page_of(
     """Collect all disagreements, those on one unit together."""
     by_unit = group_by(widest_first(disagreements), lambda item: (item.rubric, item.unit_id))
     rubrics = list(dict.fromkeys(item.rubric for item in disagreements))
-    units = [
-        _unit(items, context)
-        for rubric in rubrics
-        for (rubric_of_unit, _), items in by_unit.items()
-        if rubric_of_unit == rubric
-    ]
+    keys = [key for rubric in rubrics for key in by_unit if key[0] == rubric]
+    units = [_unit(by_unit[key], context) for key in keys]
     parts: dict[str, set[str]] = {}
     for column, value in (part for item in disagreements for part in item.parts.items()):
         parts.setdefault(column, set()).add(value)

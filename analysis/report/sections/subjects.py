@@ -53,10 +53,8 @@ def overall_part(figures: RubricFigures) -> Part:
     columns = _rater_columns(figure.rater for figure in scores)
     table = figures.table("overall.caption", sorted(distinct_rows(scores, "at")), columns)
     blocks_of_scores = _score_chart(figures, table) or table
-    return Part(
-        answers=[_correlation_answer(figures)] if blocks_of_scores else [],
-        folded=[*blocks_of_scores, *figures.table("overall.correlations")],
-    )
+    answers = [_correlation_answer(figures)] if blocks_of_scores else []
+    return Part(answers, folded=[*blocks_of_scores, *figures.table("overall.correlations")])
 
 
 def _rater_columns(raters: Iterable[str]) -> list[tuple[str, Column]]:
@@ -122,11 +120,9 @@ def preference_part(figures: RubricFigures) -> Part:
         by_raters = (row for row in figures.select(statistic) if row.rater in raters)
         rows += [(entry_for(statistic).name, None), *sorted(distinct_rows(by_raters, "at"))]
     table = figures.table("preference.caption", rows, _rater_columns(raters))
-    return Part(
-        answers=_preference_answers(figures, raters),
-        folded=[*table, *_corrected_win_rates(figures, graders)],
-        about=[written("preference.strength")],
-    )
+    folded = [*table, *_corrected_win_rates(figures, graders)]
+    about = [written("preference.strength")]
+    return Part(_preference_answers(figures, raters), folded=folded, about=about)
 
 
 def _preference_answers(figures: RubricFigures, raters: list[str]) -> list[list[object]]:
@@ -164,15 +160,11 @@ def direction_part(figures: RubricFigures) -> Part:
         others, lambda row: rater_title(row.rater), lambda row: titles[row.subset], by="subset"
     )
     has_unnamed_sides = any(figure.at == "side a>side b" for figure in net)
-    return Part(
-        answers=_direction_answer(net),
-        folded=[
-            *_direction_table(figures, net, "subject", lambda row: row.value),
-            *figures.table("direction.by_rater", rows),
-        ],
-        appendix=_direction_table(figures, net, "group", _sides_title),
-        about=[written("direction.side_a")] if has_unnamed_sides else [],
-    )
+    folded = _direction_table(figures, net, "subject", lambda row: row.value)
+    folded += figures.table("direction.by_rater", rows)
+    appendix = _direction_table(figures, net, "group", _sides_title)
+    about = [written("direction.side_a")] if has_unnamed_sides else []
+    return Part(_direction_answer(net), folded=folded, appendix=appendix, about=about)
 
 
 def _direction_answer(net: list[Figure]) -> list[list[object]]:
@@ -348,11 +340,11 @@ def rate_part(figures: RubricFigures) -> Part:
 def _share_table(figures: RubricFigures, shares: list[Figure]) -> list[Table]:
     """Tabulate the corrected share of each category, for each grader and part of the sample."""
     places = {row.key[:-1]: row for row in shares}.values()
-    rows = rows_of(
-        places,
-        lambda row: written("rates.all_units") if row.part == ALL else row.part,
-        lambda row: row.grader,
-    )
+
+    def title(figure: Figure) -> str:
+        return written("rates.all_units") if figure.part == ALL else figure.part
+
+    rows = rows_of(places, title, attrgetter("grader"))
     columns = [(category, {"at": category}) for category in dict.fromkeys(row.at for row in shares)]
     return figures.table("rates.shares", rows, columns)
 
