@@ -1,8 +1,7 @@
 """Bias audit of the graders of one rubric, and its findings in sentences.
 
-`add_bias_rows` adds the rows of every question: order and side of pairs, family, length, groups of
-humans, parts of the sample. `expected` estimates a grader's shift beyond what is expected at the
-same score by humans. `findings` reads the rows.
+`add_bias_rows` adds the rows of every question; `expected` estimates a grader's shift beyond what
+is expected at the same score by humans. `findings` reads the rows.
 
 A shift is *found* where its corrected p is below .05 and its interval excludes 0. Where nothing is
 found, the sentence gives the largest bias possible, the outer end of the interval. Where a shift
@@ -153,9 +152,7 @@ class AuditRows:
 
 
 def _spanning(first: Interval, if_noisy: Interval) -> Interval:
-    """Return the first estimate with an interval that spans both intervals, NaN if one is
-    undefined, and a remark if only the first shows a bias.
-    """
+    """Return the first estimate with an interval over both; a remark if only it shows a bias."""
     low = float(np.minimum(first.low, if_noisy.low))
     high = float(np.maximum(first.high, if_noisy.high))
     remarks = first.remarks or if_noisy.remarks
@@ -479,9 +476,7 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
-    """Yield each group with enough clusters against the groups it is paired with; of two groups
-    that are only paired with each other, the first by name.
-    """
+    """Yield each group with enough clusters against those it is paired with; one of a mere pair."""
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
         return
@@ -501,9 +496,7 @@ _ORDERS = ("ab", "ba")
 
 
 def orders_seen(ratings: DataFrame) -> dict[str, tuple[str, ...]]:
-    """Return the orders in which each grader read pairs; graders without known orders are left out.
-    `ratings` is a validated table of one rubric.
-    """
+    """Return the known orders in which graders read pairs, from one rubric's validated ratings."""
     by_grader = _with_order(ratings).groupby("rater_id", sort=True)["order"].unique()
     return {str(grader): tuple(sorted(orders)) for grader, orders in by_grader.items()}
 
@@ -682,8 +675,8 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
-    """Return the findings of the audit, in the order of its questions. With `suffix` HELD_OUT they
-    are on verdicts by thresholds tuned on other clusters.
+    """Return the findings of the audit, in the order of its questions. `suffix` HELD_OUT: on
+    verdicts.
     """
     return [Finding(row, p) for row, p in audited(rows, suffix)]
 

@@ -130,9 +130,7 @@ class ScoreDistribution:
 
     @classmethod
     def of(cls, sums: StratumSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
-        """Fit the distribution by the first two moments, and by the third if `third`. With `noise`
-        the spread may change along its property.
-        """
+        """Fit the first two moments, or three if `third`; `noise` lets the spread vary."""
         mean = _person_mean(sums)
         shared = _SHARED_BY_TWO if mean.shape[1] <= 2 else _SHARED_BY_MANY
         variance = _variance(sums, mean, shared, noise)
@@ -486,9 +484,7 @@ class _Expected:
         return of_mean, (self._overall(covariance_a), self._overall(covariance_b))
 
     def slopes_of_mean(self) -> tuple[Array, Array, Array]:
-        """Return the slopes of the mean, and the determinant of all slopes, which is 0 where the
-        covariance is at its maximum at the same mean.
-        """
+        """Return the mean's slopes, and the determinant of all: 0 at the covariance's maximum."""
         (by_a, by_b), (and_a, and_b) = self.slopes()
         return by_a, by_b, by_a * and_b - by_b * and_a
 

@@ -103,9 +103,7 @@ class Block:
 
 @dataclass
 class Table(Block):
-    """Numbers with row headings, whose column is headed `stub`. `name`, its anchor and the name of
-    its files, is set when the report is complete.
-    """
+    """Numbers with row headings under `stub`. `name`, anchor and file name, is set at the end."""
 
     caption: str
     stub: str
@@ -122,9 +120,7 @@ class Table(Block):
 
 @dataclass
 class Chart(Block):
-    """A picture: `spec` is Vega-Lite, `alt` describes it, `note` says what it omits, `data` are the
-    tables with its numbers; `name` is as for a table.
-    """
+    """A picture: its Vega-Lite `spec`, description, `note` on omissions, and `data` as tables."""
 
     caption: str
     alt: str
@@ -278,9 +274,7 @@ class UnitsToRead(Block):
 
 @dataclass(frozen=True)
 class Answer:
-    """A sentence with a finding, in pieces of text and cells. `rubric` is the title of the rubric
-    that it is about; empty for the whole study.
-    """
+    """A sentence with a finding, in pieces; `rubric` is a rubric's title, or empty for all."""
 
     pieces: tuple[str | Cell, ...]
     rubric: str = ""

@@ -499,21 +499,17 @@ class Source:
 
 @dataclass(frozen=True)
 class RubricFigures:
-    """The figures of one rubric. The default `subset` is all units, with labels on the categories;
-    `ALL_BINARY` is all units with binary labels.
-    """
+    """The figures of one rubric. The default `subset` is all units, on the categories."""
 
     source: Source
     rubric: str
 
     @property
     def analysis(self) -> Analysis:
-        """The analysis that the figures are from."""
         return self.source.analysis
 
     @property
     def context(self) -> ReportContext:
-        """The description of the study."""
         return self.source.context
 
     @property
@@ -629,9 +625,7 @@ class RubricFigures:
         return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
-        """Return the threshold that tuning is compared with, as in the rows' `at`: the rubric's, or
-        the declared one; empty where nothing could be tuned.
-        """
+        """Return the rubric's or declared threshold that tuning starts from, or an empty text."""
         figures = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
         codes: tuple[str, ...] = ("default_threshold", "declared_threshold")
         return next((figure.at for figure in figures if any(map(figure.has_remark, codes))), "")
@@ -641,9 +635,7 @@ class RubricFigures:
         return written("naming.about", whom=self.title, what=what)
 
     def rater_rows(self, kind: str, subset: str) -> list[RowSpec]:
-        """Return rows of raters by a kind of `tables.toml`: people as a group, graders or baselines
-        with people, pairs of single raters, or groups.
-        """
+        """Return rows of raters of a kind: people, graders, baselines, pairs or groups."""
         rows: dict[str, list[RowSpec]] = {
             "people": [(GROUPS["humans"], ("humans", ""))],
             "graders": [(name, ("humans", name)) for name in self.graders(subset)],

@@ -189,9 +189,7 @@ class ScoreBounds:
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Factor by which the sample must grow for its lower bound to be above a value, if all else
-        stays the same; infinite where it is not realistic.
-        """
+        """Factor by which the sample must grow for its lower bound to exceed `null`, or inf."""
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
 
@@ -431,9 +429,8 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         part = overlap.only(units)
         before = total_sums(part, codes[units], unit_weights[units])
         after = total_sums(part.without(rater), codes[units], unit_weights[units])
-        differences.append(
-            _difference(with_grader + after[0] - before[0], among + after[1] - before[1], distance)
-        )
+        sums = with_grader + after[0] - before[0], among + after[1] - before[1]
+        differences.append(_difference(*sums, distance))
     defined = np.array([difference for difference in differences if math.isfinite(difference)])
     m = len(defined)
     return (m - 1) / m * float(((defined - defined.mean()) ** 2).sum()) if m > 2 else math.nan

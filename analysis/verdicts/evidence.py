@@ -3,13 +3,10 @@
 `add_deciding_rows` compares every grader with people and keeps the result rows as `Bounds`;
 `evidence_on` adds other findings about a grader. Verdicts use nothing but this `VerdictEvidence`.
 
-A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
-of the bounds here, taken at the null, at a level that allows for every look at the study and for
-all graders of the rubric at once (`analysis.bootstrap.bounds`). The intervals elsewhere in the
-results are each for one figure at one look.
-
-Bounds are for these people and clusters like these; from three people on also for people like
-these, with the jackknife's variance over people.
+A verdict is a test: may the grader lie further below people than the margin? Its bounds are taken
+at the null, at a level that allows for every look at the study and for all graders of the rubric at
+once (`analysis.bootstrap.bounds`). They are for these people and clusters like these; from three
+people on also for people like these, with the jackknife's variance over people.
 """
 
 from __future__ import annotations

@@ -3,17 +3,15 @@
 Verdicts rest on bounds of intervals, never on an estimate:
 
 - *can replace*: it meets the rule (`study.settings.analysis`) as it is.
-- *can replace at threshold t*: its binary labels meet the rule, at a threshold that was confirmed
-  on held-out units.
+- *can replace at threshold t*: its binary labels do, at a threshold confirmed on held-out items.
 - *only with correction*: it falls short of human agreement, is biased, changes with the wording, or
   fails in a part of the sample, but carries clear information: rates can be corrected with a sample
   that people labelled; single labels are not reliable.
-- *do not use*: it is clearly below human agreement, or no better than a baseline, and carries no
-  clear information; or it leaves too many units without a label.
+- *do not use*: it carries no clear information, or leaves too many units without a label.
 - *inconclusive*: none of these; with what would help.
 
-`judge_graders` gives the verdicts, `rank_graders` ranks the graders with their prices, and
-`recommendations` says what to do: which grader to use, or what to label first.
+`judge_graders` gives verdicts, `rank_graders` ranks graders with their prices, `recommendations`
+says which grader to use, or what to label first.
 """
 
 from __future__ import annotations
@@ -507,10 +505,8 @@ def rank_graders(
     ranking: dict[str, list[Candidate]] = {}
     for verdict in verdicts:
         rubric, grader = verdict["rubric"], verdict["grader"]
-        difference, kappa = (
-            by_key[key] if key else None
-            for key in deciding_keys(verdict["verdict"], verdict["evidence"])
-        )
+        keys = deciding_keys(verdict["verdict"], verdict["evidence"])
+        difference, kappa = (by_key[key] if key else None for key in keys)
         biases = [row for row in biased if (row["rubric"], audited_grader(row)) == (rubric, grader)]
         candidate = Candidate(
             verdict=verdict, difference=difference, kappa=kappa,

@@ -57,9 +57,7 @@ from evenhand.texts import written
 
 
 def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
-    """Require that the bounds on one view of the grader's labels show agreement as good as that of
-    people with one another, on a sample that is large enough.
-    """
+    """Require bounds that show agreement as good as human agreement, on a large enough sample."""
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
     people, above, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
@@ -67,6 +65,8 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     if difference is bounds.difference and difference["estimate"] > limit:
         needed = bounds.clusters_to_pass
         growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
+
+    is_below = difference["high"] < limit and people_agree and all_met(sample)
 
     def people_disagree() -> list[Reason]:
         is_likely = people["estimate"] >= min_kappa
@@ -93,30 +93,24 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
 
     return {
         "people_agree": Requirement(
-            state_of(met=people_agree),
-            why=people_disagree,
+            state_of(met=people_agree), why=people_disagree,
             is_likely=people["estimate"] >= min_kappa,
             unsettled=bound_of(people, min_kappa, bounds.level, either_way=True),
         ),
         "within_margin": Requirement(
-            state_of(
-                met=difference["low"] > limit,
-                broken=difference["high"] < limit and people_agree and all_met(sample),
-            ),
-            why=could_be_below,
+            state_of(met=difference["low"] > limit, broken=is_below), why=could_be_below,
             is_likely=difference["estimate"] > limit,
             unsettled=bound_of(difference, limit, bounds.level, known_growth=growth),
         ),
         "above_baselines": Requirement(
             state_of(met=above["low"] > 0, broken=above["high"] <= 0),
             why=lambda: [baseline(case, case.present.kappa or above, "not_above_baseline")],
-            is_likely=above["estimate"] > 0,
-            unsettled=bound_of(above, 0.0, bounds.level),
+            is_likely=above["estimate"] > 0, unsettled=bound_of(above, 0.0, bounds.level),
         ),
         **sample,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
         **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
-    }
+    }  # fmt: skip
 
 
 def baseline(
@@ -291,9 +285,7 @@ def add_reference_rows(
 
 @dataclass(frozen=True)
 class AgainstReference(ViewEvidence):
-    """One view of a grader's labels against the reference: the rows with a limit (`deciding.bar`),
-    and those of the sample's size, `MINORITY` and `EFFECTIVE`.
-    """
+    """A view against the reference: rows with a limit (`deciding.bar`), and on sample size."""
 
     bars: tuple[ResultRow, ...] = ()
     sizes: tuple[ResultRow, ...] = ()
@@ -314,9 +306,7 @@ def _add_comparison_rows(
     level: Deciding,
     rule: DecisionSettings,
 ) -> AgainstReference:
-    """Add the rows of one comparison with the reference, which is the only human in `labels`.
-    Kappa's bounds are at `level`, the shares' at `alpha`.
-    """
+    """Add the rows of one comparison; kappa's bounds are at `level`, the shares' at `alpha`."""
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
@@ -351,9 +341,7 @@ def _add_comparison_rows(
 def judge_against_reference(
     rows: ResultRows, case: VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
-    """Return the decision, the keys of the rows that it rests on, and the row of the grader's kappa
-    with the reference (none where they were not compared).
-    """
+    """Return the decision, the keys of the rows it rests on, and the row of kappa, if any."""
     case = replace(case, answers=Answers(case.answers.coverage))
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)

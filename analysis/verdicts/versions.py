@@ -346,12 +346,9 @@ def _unchanged(
     def above_margin(low: float, estimate: float, high: float, name: str) -> Requirement:
         state = state_of(met=low > -margin, broken=all_met(sample) and high < -margin)
         reason = Reason(written(f"drift.{name}", margin=margin))
-        return Requirement(
-            state,
-            why=lambda: [reason] if state == "broken" else [],
-            is_likely=estimate > -margin,
-            unsettled=Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth),
-        )
+        bound = Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth)
+        why = [reason] if state == "broken" else []
+        return Requirement(state, lambda: why, is_likely=estimate > -margin, unsettled=bound)
 
     kappa, kappa_low = (shown_apart(before[end], [margin]) for end in ("estimate", "low"))
     hardly_agreed = written("drift.hardly_agreed", kappa=kappa, low=kappa_low, margin=margin)
@@ -361,12 +358,11 @@ def _unchanged(
         "not_higher": above_margin(-high, -estimate, -low, "higher"),
         **sample,
         "agreed_before": Requirement(
-            state_of(met=before["low"] > margin),
-            why=lambda: [Reason(hardly_agreed)],
+            state_of(met=before["low"] > margin), why=lambda: [Reason(hardly_agreed)],
             is_likely=before["estimate"] > margin,
             unsettled=bound_of(before, margin, _LEVEL, either_way=True),
         ),
-    }
+    }  # fmt: skip
 
 
 def _decide(
@@ -389,9 +385,7 @@ def _decide(
 
 
 def _figures(case: DriftEvidence, noun: str) -> list[str]:
-    """Return sentences on the change in kappa, on the agreement of the versions with each other,
-    and on a change in the affirmative rate.
-    """
+    """Return sentences on the change in kappa, agreement of the versions, and affirmative rate."""
     change, kappa, margin = case.change, case.before["estimate"], case.margin
     interval = interval_of(change["low"], change["high"], -margin, margin, alpha=LEVEL, sign="+")
     sentences = [
@@ -592,9 +586,7 @@ def score_of(labels: LabelMatrix, name: str) -> Score:
 
 
 def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
-    """Return a grader's kappa with people, in the data and without each cluster (1 + clusters,),
-    and the share of people's units that it labelled.
-    """
+    """Return a grader's kappas (rows,) with people, and the share of their units it labelled."""
     if name not in labels.raters:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)

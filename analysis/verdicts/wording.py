@@ -74,9 +74,7 @@ class NextStep(TypedDict):
 
 
 def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
-    """Return a reason by its name in the texts: its sentence, and the same in a few words where
-    there are any, under the same name or under `short`.
-    """
+    """Return a reason by its name in the texts, with its few words under that name or `short`."""
     short = name if short is None else short
     words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
     return Reason(written(f"because.{name}", **fields), words)
@@ -277,9 +275,7 @@ def in_parts(case: VerdictEvidence, view: ViewEvidence) -> list[Reason]:
 
 
 def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
-    """Reasons from the grader's prompt-injection audit: the outcomes that attacks have, that it is
-    robust, or the outcomes on which the audit is inconclusive.
-    """
+    """Reasons from the prompt-injection audit: robust, or the outcomes beyond bounds or open."""
     status = audit.status(bounds)
     fields = {outcome.name: outcome.figures(bound) for outcome, bound in audit.telling(bounds)}
     if status == "withstands":
@@ -352,13 +348,12 @@ def figures(
     people = "two annotators" if case.people.number == 2 else f"{case.people.number} annotators"
     return written(
         "figures.compared" if kappas else "figures.difference",
-        **kappas,
-        difference=signed(row["estimate"]),
+        **kappas, difference=signed(row["estimate"]),
         interval=interval_of(row["low"], row["high"], -margin, 0.0, alpha=alpha, sign="+"),
         margin=limit_shown(margin, -row["low"], -row["high"]),
         share=written("figures.share", share=share) if share else "",
         sample=f"{sample_of(row, case.noun)}, {people}",
-    )
+    )  # fmt: skip
 
 
 def interval_of(

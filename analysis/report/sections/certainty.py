@@ -206,9 +206,7 @@ def subject_title(subset: str) -> str:
 
 
 def rewording_part(figures: RubricFigures) -> Part:
-    """People's agreement under two wordings, where one was tried: which has the higher agreement,
-    or how many more labels would show it.
-    """
+    """People's agreement under two wordings: which is higher, or how many labels would show it."""
     alphas, differences, filled = (
         {row.at: row for row in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
     )
@@ -282,10 +280,8 @@ def render_thresholds_text(
     """Return for every rubric the table of one objective and its sentences, for a terminal."""
     source, by_rubric = Source(analysis, context), []
     for figures in source.rubrics:
-        tables = [
-            replace(table, caption=source.marked(table.caption))
-            for table in _tuned_table(figures, [objective])
-        ]
+        tables = _tuned_table(figures, [objective])
+        tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
         thresholds = _recommended(figures, objective)
         by_rubric.append((tables, [_sentence(figures, threshold) for threshold in thresholds]))
     return by_rubric

@@ -225,11 +225,7 @@ def price_front(figures: RubricFigures) -> list[Chart]:
     """
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda candidate: candidate.agreement, reverse=True)
-    priced = [
-        candidate
-        for candidate in ranked
-        if math.isfinite(candidate.usd) and math.isfinite(candidate.agreement)
-    ]
+    priced = [grader for grader in ranked if math.isfinite(grader.usd + grader.agreement)]
     if len(drawn := priced[: charts.MAX_LISTED]) < 2:
         return []
     values: list[charts.Datum] = []

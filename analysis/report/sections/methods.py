@@ -257,12 +257,8 @@ def _computed(source: Source) -> Iterator[str]:
     if not all(math.isnan(row["low"]) for row in analysis.rows):
         fields = {"resamples": settings.resamples, "resampled": _resampled(source)}
         yield written("methods_text.intervals", **fields)
-    used = (
-        sentence
-        for prefix, sentence in _SENTENCES.items()
-        if any(name.startswith(prefix) for name in estimated)
-    )
-    for name in dict.fromkeys(used):
+    used = (prefix for prefix in _SENTENCES if any(name.startswith(prefix) for name in estimated))
+    for name in dict.fromkeys(_SENTENCES[prefix] for prefix in used):
         is_of_numbers = name == "alpha" and "gwet_ac1" not in estimated
         key = "alpha_interval" if is_of_numbers else name
         yield written(f"methods_text.{key}", epsilon=settings.epsilon)

@@ -108,11 +108,11 @@ def pair_part(figures: RubricFigures) -> Part:
             missing.append(Paragraph(reason))
     tables = figures.table("pairs.caption")
     matrix = _heat_map(figures, tables) or tables
-    verdicts_on_pairs, slices = _verdicts_on_pairs(figures), _slice_tables(figures)
+    slices = [*_verdicts_on_pairs(figures), *_slice_tables(figures)]
     return Part(
         answers=[_pair_answer(figures)] if matrix or groups else [],
         folded=[*_confusion_chart(figures), *_contested_tables(figures)],
-        appendix=[*matrix, *missing, *groups, *verdicts_on_pairs, *slices],
+        appendix=[*matrix, *missing, *groups, *slices],
     )
 
 
@@ -312,15 +312,13 @@ def disagreement_part(figures: RubricFigures) -> Part:
     return Part(answers, folded=[*to_read, *sums], about=about)
 
 
-def _widest(
-    figures: RubricFigures, disagreements: list[GraderDisagreement]
-) -> list[GraderDisagreement]:
+def _widest(figures: RubricFigures, items: list[GraderDisagreement]) -> list[GraderDisagreement]:
     """Return the widest on different units; ties go to the grader that agrees best with people."""
-    with_size = [item for item in disagreements if item.key]
+    with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))
     by_unit = group_by(widest_first(with_size), attrgetter("unit_id"))
-    return [items[0] for items in by_unit.values()][:_MAX_UNITS]
+    return [of_unit[0] for of_unit in by_unit.values()][:_MAX_UNITS]
 
 
 @dataclass(frozen=True)
@@ -353,19 +351,16 @@ def page_of(
     titles = {label.kind: label.sorted for unit in units for label in unit.graders if label.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
-        units=units,
-        rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
+        units=units, rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
         graders=sorted({item.grader for item in disagreements}),
         parts={name: sorted(values) for name, values in parts.items() if len(values) > 1},
         kinds=[*sorted(titles.items()), *not_sorted],
-    )
+    )  # fmt: skip
 
 
-def widest_first(disagreements: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
+def widest_first(items: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
     """Sort disagreements: two people's labels or more first, then by size, by number of people."""
-    return sorted(
-        disagreements, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people))
-    )
+    return sorted(items, key=lambda item: (len(item.people) < 2, -item.size, -len(item.people)))
 
 
 def _unit(of_unit: Sequence[GraderDisagreement], context: ReportContext) -> blocks.DisagreedUnit:

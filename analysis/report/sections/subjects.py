@@ -150,9 +150,7 @@ def _corrected_win_rates(figures: RubricFigures, graders: list[str]) -> list[Tab
 
 
 def direction_part(figures: RubricFigures) -> Part:
-    """Show annotators and graders on everything, for every subject, for every group; nothing where
-    no option favours a side and no unit is one side of a pair.
-    """
+    """Net direction by rater, subject and group; nothing where there are no sides."""
     net = figures.select_all("direction_net")
     others = [figure for figure in net if figure.column not in ("subject", "group")]
     titles = {figure.subset: _sides_title(figure, figure.value) for figure in others}
@@ -168,9 +166,7 @@ def direction_part(figures: RubricFigures) -> Part:
 
 
 def _direction_answer(net: list[Figure]) -> list[list[object]]:
-    """Name the subjects on which people, or else the first grader, favour a side; where there is
-    none, the subject with the widest interval.
-    """
+    """Name the subjects on which people (or a grader) favour a side, or the widest interval."""
     intervals = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in intervals]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
@@ -276,6 +272,11 @@ class _SubjectFigures:
         """Return the heading over a grader's rows."""
         return written("rates.own") if self.kind(grader) == "own" else grader
 
+    def rows(self, figures: Iterable[Figure]) -> list[RowSpec]:
+        """Return a row for each figure, titled by its subject, under the grader."""
+        whole = written("rates.all_units")
+        return rows_of(figures, lambda row: row.at or whole, lambda row: self.heading(row.grader))
+
     def label_source(self, grader: str) -> str:
         """State whose labels the figures of a grader rest on."""
         kind = self.kind(grader)
@@ -359,11 +360,7 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
             rows.append((written("rates.difference", first=first, second=second), figure))
     first, second = figures.analysis.settings.sides
     by_side = [row for grader in graders for row in measure.side_differences(grader)]
-    side_rows = rows_of(
-        by_side,
-        lambda row: row.at or written("rates.all_units"),
-        lambda row: measure.heading(row.grader),
-    )
+    side_rows = measure.rows(by_side)
     column: list[tuple[str, Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": measure.label}
     return [
@@ -373,9 +370,7 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
 
 
 def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
-    """Tabulate each subject's figure by every side of annotators, with the differences of sides and
-    the least, a table for each column of annotators.
-    """
+    """Tabulate subjects' figures by side of annotators, a table for each column of annotators."""
     figures, statistics = measure.figures, measure.measure
     graders, made = measure.distinct_graders, []
     by_column = group_by(figures.select_all(statistics.least), attrgetter("column"))
@@ -390,11 +385,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in titles.items()
         ]
-        rows = rows_of(
-            (row for row in least if row.grader in graders),
-            lambda row: row.at or written("rates.all_units"),
-            lambda row: measure.heading(row.grader),
-        )
+        rows = measure.rows(row for row in least if row.grader in graders)
         fields = {"column": column, "what": measure.label}
         made += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
     return made
@@ -471,17 +462,15 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     return replace(section, blocks=(table,))
 
 
-def _published_cells(
-    source: Source, rubric: str, subjects: Collection[str]
-) -> dict[str, blocks.Cell]:
-    """Return the published rates that the study declares, of these subjects."""
+def _published_cells(source: Source, rubric: str, names: Collection[str]) -> dict[str, blocks.Cell]:
+    """Return the published rates that the study declares, of subjects with these names."""
     if source.context.beside is None:
         return {}
     published = source.context.beside.published
     return {
         quoted.at: blocks.Cell(quoted.beside_ours, published=published.citation)
         for quoted in published.figure
-        if (quoted.rubric, quoted.between) == (rubric, "subjects") and quoted.at in subjects
+        if (quoted.rubric, quoted.between) == (rubric, "subjects") and quoted.at in names
     }
 
 
