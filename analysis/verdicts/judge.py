@@ -547,9 +547,7 @@ Key = tuple[str, ...]
 """Unique key of a row, as `RESULTS_KEY`."""
 
 
-def deciding_keys(
-    judgement: str, evidence: Sequence[Sequence[str]]
-) -> tuple[Key | None, Key | None]:
+def deciding_keys(verdict: str, evidence: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
     """Find the keys of the ceiling difference and of the kappa that decided a verdict, in its
     evidence. Rows on the categories come first; a verdict at a threshold rests on the last.
     """
@@ -557,7 +555,7 @@ def deciding_keys(
 
     def deciding_key(*statistics: str) -> Key | None:
         found = [key for key in keys if key[1] in statistics]
-        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
+        return found[-1 if verdict == AT_THRESHOLD else 0] if found else None
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)
     return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, REFERENCE_KAPPA)

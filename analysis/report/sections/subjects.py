@@ -287,11 +287,8 @@ class _SubjectFigures:
         """Return every two subjects whose difference is known, in the order of the rows."""
         differences = self.by_subject(self.measure.difference, grader)
         subjects = self.by_subject(self.measure.powered, grader)
-        return [
-            (first, second, differences[from_to(first, second)])
-            for first, second in combinations(subjects, 2)
-            if from_to(first, second) in differences
-        ]
+        pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
+        return [(first, second, figure) for first, second, figure in pairs if figure]
 
     def side_differences(self, grader: str) -> list[Figure]:
         """Return a grader's differences between the two sides of pairs."""
