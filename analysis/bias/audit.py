@@ -128,7 +128,7 @@ class AuditRows:
                 self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return the audit of a grader's held-out verdicts, with the tests on no verdict of it."""
+        """Return the audit of a grader's held-out verdicts; it keeps tests that use no verdicts."""
         of_grader = [test for test in self._tests if test.grader == grader]
         on_verdicts = [test for test in of_grader if test.key["subset"].endswith(BINARY)]
         tests = [test for test in self._tests if test not in on_verdicts]
@@ -476,7 +476,7 @@ def _parts(calls: Calls, view: RatedView, *, by_subject: bool = False) -> Iterat
 
 
 def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
-    """Yield each group with enough clusters against those it is paired with; one of a mere pair."""
+    """Yield each group with enough clusters against its partners; of two sole partners one."""
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
         return
@@ -675,9 +675,7 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
-    """Return the findings of the audit, in the order of its questions. `suffix` HELD_OUT: on
-    verdicts.
-    """
+    """Return the findings with a suffix ("" or HELD_OUT), in the order of questions."""
     return [Finding(row, p) for row, p in audited(rows, suffix)]
 
 

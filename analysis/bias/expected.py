@@ -380,9 +380,9 @@ class _Curves:
                 break
             at = curves.at(a, b)
             off = at.mean_off()
-            by_a, by_b, size = at.slopes_of_mean()
-            size_a = (curves.at(a + _NUDGE, b).slopes_of_mean()[2] - size) / _NUDGE
-            size_b = (curves.at(a, b + _NUDGE).slopes_of_mean()[2] - size) / _NUDGE
+            by_a, by_b, size = at.turning_point()
+            size_a = (curves.at(a + _NUDGE, b).turning_point()[2] - size) / _NUDGE
+            size_b = (curves.at(a, b + _NUDGE).turning_point()[2] - size) / _NUDGE
             whole = by_a * size_b - by_b * size_a
             to_a = _divide(size_b * off - by_b * size, whole)
             to_b = _divide(by_a * size - size_a * off, whole)
@@ -483,7 +483,7 @@ class _Expected:
         covariance_a = self.curves.relative * covariance_a
         return of_mean, (self._overall(covariance_a), self._overall(covariance_b))
 
-    def slopes_of_mean(self) -> tuple[Array, Array, Array]:
+    def turning_point(self) -> tuple[Array, Array, Array]:
         """Return the mean's slopes, and the determinant of all: 0 at the covariance's maximum."""
         (by_a, by_b), (and_a, and_b) = self.slopes()
         return by_a, by_b, by_a * and_b - by_b * and_a

@@ -230,8 +230,8 @@ def can_draw() -> bool:
 def inline_svg(spec: Spec, alt: str) -> str:
     """Draw a spec as one `svg` element without scripts, styles or links; `alt` describes it.
 
-    Vega's drawing is rebuilt from a short list of elements and attributes, whatever a rater's name
-    contains. Colours become CSS variables, for light, dark and print.
+    Vega's drawing is rebuilt from a short list of elements and attributes, so that no name can add
+    others. Colours become CSS variables, for light, dark and print.
     """
     root = ElementTree.fromstring(vega_svg(spec))  # noqa: S314 - by Vega just now, no entities
     width, height = root.get("width", "0"), root.get("height", "0")

@@ -473,14 +473,14 @@ class Source:
         families = group_by(self.figures.values(), lambda figure: figure.key[:2])
         return {name: group_by(family, attrgetter("subset")) for name, family in families.items()}
 
-    def on(self, rubric: str) -> RubricFigures:
+    def rubric(self, name: str) -> RubricFigures:
         """Return the figures of one rubric."""
-        return RubricFigures(self, rubric)
+        return RubricFigures(self, name)
 
     @property
     def rubrics(self) -> list[RubricFigures]:
         """The figures of every rubric, in the order of the table."""
-        return [self.on(name) for name in dict.fromkeys(rubric for rubric, _ in self.families)]
+        return [self.rubric(name) for name in dict.fromkeys(rubric for rubric, _ in self.families)]
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -270,7 +270,7 @@ class Comparison:
 class Comparator:
     """Compare graders with people, in the data and without each cluster (`jackknife`). `margin` is
     how far below human-human kappa a grader may lie, unless `margin_share` sets it as a share of
-    that kappa. With `min_people` = 1, units that one person labelled count, without people's kappa.
+    that kappa. With `min_people` = 1 units of one person count; human-human kappa is undefined.
     """
 
     jackknife: Resamples

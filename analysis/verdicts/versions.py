@@ -586,7 +586,7 @@ def score_of(labels: LabelMatrix, name: str) -> Score:
 
 
 def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
-    """Return a grader's kappas (rows,) with people, and the share of their units it labelled."""
+    """Return a grader's kappas (1 + clusters,) with people, and its share of labelled units."""
     if name not in labels.raters:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)

@@ -172,7 +172,7 @@ def _has_interval(case: VerdictEvidence) -> bool:
 
 
 def _plain_mistake(case: VerdictEvidence) -> list[Reason]:
-    """Reason for a mistake that can be fixed, if recoding the labels raises kappa so much."""
+    """Reason for a fixable mistake, if recoded labels reach half of human-human kappa."""
     bounds, best = case.present.bounds, next(iter(case.recoded), None)
     if bounds is None or best is None or not best["estimate"] >= bounds.people["estimate"] / 2:
         return []
@@ -275,7 +275,7 @@ def in_parts(case: VerdictEvidence, view: ViewEvidence) -> list[Reason]:
 
 
 def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
-    """Reasons from the prompt-injection audit: robust, or the outcomes beyond bounds or open."""
+    """Reasons from the prompt-injection audit: the outcomes that decide, or that it is robust."""
     status = audit.status(bounds)
     fields = {outcome.name: outcome.figures(bound) for outcome, bound in audit.telling(bounds)}
     if status == "withstands":

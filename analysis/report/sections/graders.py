@@ -76,7 +76,7 @@ def _first_page(source: Source) -> blocks.FirstPage:
     advice = []
     for recommendation in recommendations(source.ranking):
         rubric, sample = recommendation.rubric, ""
-        figures = source.on(rubric)
+        figures = source.rubric(rubric)
         kappas = (figures.get(figures.kappa(on), "humans", "", on) for on in (ALL, ALL_BINARY))
         people = next((kappa for kappa in kappas if kappa and not kappa.reason), None)
         if people:
@@ -110,7 +110,7 @@ def verdict_cards(source: Source) -> tuple[blocks.Card, ...]:
         evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
         grader, people = [*(kappa.cell if kappa else None for kappa in kappas), None, None][:2]
-        price = source.on(verdict["rubric"]).get(PRICE, "", verdict["grader"])
+        price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
         rests_on = tuple(_evidence(figure) for figure in evidence if figure is not None)

@@ -162,7 +162,7 @@ def _methods(source: Source) -> Iterator[str]:
     yield written(f"methods_text.{key}", version=version)
 
 
-def _on(source: Source, rubric: str, text: str) -> str:
+def _on_rubric(source: Source, rubric: str, text: str) -> str:
     """Return a sentence on one rubric, with the rubric's title if it has a name."""
     if not rubric:
         return _uncited(text[0].upper() + text[1:])
@@ -180,7 +180,7 @@ def _labels(source: Source) -> Iterator[str]:
         fields |= {"items": number_of(counts.items, "item")}
         fields |= {"clusters": number_of(counts.clusters, noun)}
         key = "who" if counts.clusters == counts.items else "who_in_clusters"
-        yield _on(source, rubric, written(f"methods_text.{key}", **fields))
+        yield _on_rubric(source, rubric, written(f"methods_text.{key}", **fields))
         if counts.annotators > 1:
             key = "all_shared" if counts.shared == counts.items else "shared"
             yield written(f"methods_text.{key}", items=number_of(counts.shared, "item"))
@@ -198,23 +198,24 @@ def _grading(source: Source) -> Iterator[str]:
         if names := counts.graders:
             key = "graders" if len(names) > 1 else "one_grader"
             fields = {"graders": number_of(len(names), "LLM grader"), "names": listed(names)}
-            yield _on(source, rubric, written(f"methods_text.{key}", **fields))
+            yield _on_rubric(source, rubric, written(f"methods_text.{key}", **fields))
     for rubric, orders in source.analysis.orders.items():
         for name, graders in by_orders(orders).items():
             key = "both_orders" if name == "both_orders" else "one_order"
-            yield _on(source, rubric, written(f"methods_text.{key}", graders=listed(graders)))
+            text = written(f"methods_text.{key}", graders=listed(graders))
+            yield _on_rubric(source, rubric, text)
     for figures in source.rubrics:
         # Graders that read another text than the annotators.
         if graders := with_own_prompt(figures.graders(), source.analysis.ids):
             sentence = written("methods_text.own_prompt", graders=listed(graders))
-            yield _on(source, figures.rubric, sentence)
+            yield _on_rubric(source, figures.rubric, sentence)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for used in source.analysis.thresholds:
         key = "declared" if used.origin == "declared" else "default"
         key = "tuned" if used.tuning else key
         about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
-        yield _on(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
+        yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
 
 def _agreement(source: Source) -> Iterator[str]:
@@ -245,7 +246,7 @@ def _decisions(source: Source) -> Iterator[str]:
     for rubric, bounds in levels.items():
         comparisons = number_of(bounds.comparisons, "comparison")
         fields = {"level": 1.0 - bounds.alpha, "graders": comparisons, "look": bounds.look}
-        yield _on(source, rubric, written("methods_text.bounds", **fields))
+        yield _on_rubric(source, rubric, written("methods_text.bounds", **fields))
     if any(verdict["chance"] is not None for verdict in source.analysis.verdicts):
         yield written("methods_text.chance")
 
@@ -283,7 +284,7 @@ def _results(source: Source) -> Iterator[str]:
         people = figures.get(figures.kappa(), "humans")
         if people is not None and not people.reason:
             fields = {"kappa": _interval(people), "items": number_of(people.n_units, "item")}
-            yield _on(source, figures.rubric, written("results_text.people", **fields))
+            yield _on_rubric(source, figures.rubric, written("results_text.people", **fields))
         for verdict in source.analysis.verdicts:
             if verdict["rubric"] == figures.rubric:
                 yield _result(figures, verdict)
@@ -309,7 +310,7 @@ def _result(figures: RubricFigures, verdict: Verdict) -> str:
         fields |= {"kappa": _interval(grader), "items": number_of(grader.n_units, "item")}
         fields |= {"people": estimated[-1].estimate, "reference": reference, "binary": binary}
         text = written(f"results_text.{key}", **fields)
-    return _on(source, figures.rubric, text)
+    return _on_rubric(source, figures.rubric, text)
 
 
 def _interval(figure: Figure) -> str:

@@ -91,7 +91,7 @@ def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) 
     heading, previous = "", None
     for quoted, figure in matches:
         unit = "share" if quoted.unit == "percent" else quoted.unit
-        name = source.on(quoted.rubric).caption(f"{entry_for(quoted.statistic).name}, {unit}")
+        name = source.rubric(quoted.rubric).caption(f"{entry_for(quoted.statistic).name}, {unit}")
         if name != heading:
             rows.append(Row(heading := name))
         differs = quoted.differs
@@ -112,7 +112,7 @@ def _table(source: Source, declared: BesidePublished, matches: Sequence[Match]) 
 
 def _find_own(source: Source, declared: BesidePublished, quoted: PublishedFigure) -> list[Figure]:
     """Return the study's figures of the quantity that a published figure is of."""
-    figures = source.on(quoted.rubric)
+    figures = source.rubric(quoted.rubric)
     if quoted.between == "subjects":
         rows = figures.select_all(quoted.statistic)
         if _is_of_one_subject(quoted):

@@ -222,7 +222,7 @@ def test_graders_stand_in_the_order_of_their_agreement(busy, charts):
 
 
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
-    source = Source(busy, ReportContext("A study")).on("R")
+    source = Source(busy, ReportContext("A study")).rubric("R")
     (whole,) = forest(source)
     parts = [each for reading in SUBSET_NAMES for each in forest(source, subsets=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
@@ -231,9 +231,9 @@ def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
     # Categories of a yes/no rubric are its binary label, and drawn once.
     labels = {"ann": "xy" * 20, "bo": "xyy" * 13 + "x", "m": "xyyy" * 10}
     source = Source(analyse_labels(labels, XY, ["m"], resamples=10), ReportContext("A study"))
-    [drawn] = forest(source.on(""))
+    [drawn] = forest(source.rubric(""))
     assert len(drawn.spec["vconcat"]) == 1
-    assert [len(forest(source.on(""), subsets=(each,))) for each in SUBSET_NAMES] == [1, 0]
+    assert [len(forest(source.rubric(""), subsets=(each,))) for each in SUBSET_NAMES] == [1, 0]
 
 
 def test_the_front_joins_what_no_other_beats(charts):
@@ -249,7 +249,7 @@ def test_the_front_joins_what_no_other_beats(charts):
 def test_each_row_of_the_forest_has_the_band_of_annotators():
     labels = {"ann": "xxyy" * 10, "ben": "xxyx" * 10, "m": "xyyy" * 10}
     found = analyse_labels(labels, XY, ["m"], resamples=50)
-    [drawn] = forest(Source(found, ReportContext("A study")).on(""))
+    [drawn] = forest(Source(found, ReportContext("A study")).rubric(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     people = values.pop(None)
     ends = ("low", "estimate", "high")

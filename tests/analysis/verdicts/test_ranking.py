@@ -422,7 +422,7 @@ def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interv
     row = decided.difference | {"deciding": replace(LEVEL, margin=margin)}
     found = verdict_of(replace(decided, difference=row))
     assert_verdict(found, verdict, f"96% CI {interval}; margin {limit_shown(margin, -low)};")
-    (figure,) = Source(Analysis([row]), ReportContext("")).on("r").select("non_inferiority")
+    (figure,) = Source(Analysis([row]), ReportContext("")).rubric("r").select("non_inferiority")
     assert figure.interval == f"[{interval.replace(' to ', ', ')}]"
 
 
@@ -436,7 +436,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     told = requirements._figure(kappa, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
-    (figure,) = Source(Analysis([kappa]), ReportContext("")).on("r").select("reference_kappa")
+    (figure,) = Source(Analysis([kappa]), ReportContext("")).rubric("r").select("reference_kappa")
     assert figure.interval == "[0.5996, 0.80]"
     clause = CheckedClause(parse_rule("kappa.low > 0.5")[1][0], 0.49999999, "")
     assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")
