@@ -391,6 +391,11 @@ def reference_title(rater: str) -> str:
     return written("naming.reference") if rater == "humans" else rater
 
 
+def subject_title(subset: str) -> str:
+    """Return the name of the subject that a subset is of, or that of all subjects."""
+    return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
+
+
 MAX_NAMED = 3
 """Items that an answer names; the others are in its tables."""
 

@@ -38,6 +38,7 @@ from evenhand.analysis.report.source import (
     rater_title,
     reference_title,
     rows_of,
+    subject_title,
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
@@ -198,11 +199,6 @@ def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
         subject = subject_title(least.subset)
         answers.append(in_pieces("report.answers_vary", at=least.at, subject=subject, kappa=least))
     return [join_sentences(*answers)]
-
-
-def subject_title(subset: str) -> str:
-    """Return the name of the subject that a subset is of, or that of all subjects."""
-    return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
 def rewording_part(figures: RubricFigures) -> Part:

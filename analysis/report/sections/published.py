@@ -15,7 +15,6 @@ from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.bias.audit import family_of
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report.blocks import Cell, ReportSection, Row, Table
-from evenhand.analysis.report.sections.certainty import subject_title
 from evenhand.analysis.report.source import (
     ALL,
     Figure,
@@ -23,6 +22,7 @@ from evenhand.analysis.report.source import (
     footnote_mark,
     pair_title,
     rater_title,
+    subject_title,
 )
 from evenhand.analysis.statistics import entry_for
 from evenhand.texts import DASH, written
