@@ -35,7 +35,7 @@ from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.bounds import ALPHA, reach
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.verdicts.comparison import Comparator, Comparison, Reading
+from evenhand.analysis.verdicts.comparison import Comparator, Comparison, GraderView
 from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = RESULTS / "deciding-bound.md"
@@ -216,7 +216,7 @@ def compared(labels: Labels, clusters: Clusters) -> Comparison | None:
     )
     each_once = np.ones(int(clusters.max()) + 1, dtype=np.int64)
     left_out = Resamples(each_once, 0, np.random.default_rng(0), jackknife=True)
-    return Comparator(left_out, MARGIN).compared(Reading(coded, people))
+    return Comparator(left_out, MARGIN).compare(GraderView(coded, people))
 
 
 def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
@@ -232,7 +232,7 @@ def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
     enough = enough and found.sample.minority >= RULE.min_rarer
     if not enough or agree < RULE.min_people_kappa:
         return -1.0, False
-    below = found.below_people.reach(ALPHA)[0]
+    below = found.difference_bounds.reach(ALPHA)[0]
     return found.chance_within, found.difference - below > -found.margin
 
 

@@ -38,16 +38,16 @@ from evenhand.analysis.bootstrap.bounds import ALPHA, level_of_reading
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.verdicts.versions import (
-    HARDLY,
+    MIN_PROOF_CHANCE,
     Gain,
-    Paired,
+    VersionComparison,
     Versions,
     chance_of_proof,
     choose,
-    in_order,
-    part_clusters,
+    hash_order,
     prove,
     score_of,
+    split_clusters,
 )
 from evenhand.demo import published_labels
 from evenhand.study.settings.analysis import DecisionSettings
@@ -144,7 +144,7 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
         unit: str(int((row == rarest).any()))
         for unit, row in zip(ids, labels.codes[:, :PEOPLE], strict=True)
     }
-    parts = part_clusters(strata, seed=int(rng.integers(2**31)), rubric="r")
+    parts = split_clusters(strata, seed=int(rng.integers(2**31)), rubric="r")
 
     def only(names: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
         kept = np.isin(ids, list(clusters))[:, None] & np.isin(
@@ -155,13 +155,13 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
     chosen = choose(OLD, NAMES, [u for u in ids if parts[u] == "choose"], only, RULE)
     scores = [score_of(labels, name).kappa for name in NAMES]
     best = NAMES[int(np.nanargmax(scores))]
-    claim = Paired.of(*labels.folded(), Versions(OLD, best), 0.0)
+    claim = VersionComparison.of(*labels.folded(), Versions(OLD, best), 0.0)
     tally = Tally(runs=1)
     tally.asked = sum((len(each.scores) - 1) * each.clusters for each in chosen.rounds)
     if claim is not None:
         values = claim.after.kappas - claim.before.kappas
         tally.claimed = float(values[0])
-        tally.claims = int(claim.at_null(values).around(float(values[0]), ALPHA).low > 0)
+        tally.claims = int(claim.score_bounds(values).interval(float(values[0]), ALPHA).low > 0)
     proof = [u for u in ids if parts[u] == "prove"]
     all_but_learn = [u for u in ids if parts[u] != "learn"]
 
@@ -175,7 +175,7 @@ def study(cell: Cell, rng: np.random.Generator) -> Tally:
         tally.met, tally.on_choose, tally.on_prove = 1, chosen.gain, gain.estimate
         part = only([OLD, chosen.best], [u for u in ids if parts[u] == "choose"])
         level = level_of_reading(1)
-        if chance_of_proof(part, OLD, chosen.best, len(proof), level) < HARDLY:
+        if chance_of_proof(part, OLD, chosen.best, len(proof), level) < MIN_PROOF_CHANCE:
             tally.stopped, tally.lost = 1, int(gain.outcome == "better")
             return tally
         tally.better = int(gain.outcome == "better")
@@ -230,7 +230,7 @@ def on_published(of: PublishedSet, old: str, seed: int) -> tuple[str, Gain | Non
     labels, ids = published(of)
     people = labels.codes[:, labels.raters.index(of.people)]
     strata = {unit: str(code) for unit, code in zip(ids, people, strict=True)}
-    parts = part_clusters(strata, seed=seed, rubric=of.name)
+    parts = split_clusters(strata, seed=seed, rubric=of.name)
 
     def only(names: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
         kept = np.isin(ids, list(clusters))[:, None] & np.isin(labels.raters, [of.people, *names])
@@ -238,7 +238,7 @@ def on_published(of: PublishedSet, old: str, seed: int) -> tuple[str, Gain | Non
 
     def part(name: str) -> list[str]:
         own = [unit for unit in ids if parts[unit] == name]
-        return in_order(own, seed=seed, rubric=of.name)
+        return hash_order(own, seed=seed, rubric=of.name)
 
     names = [name for name in labels.raters if name not in (of.people, old)]
     if len(names) > CANDIDATES:
@@ -250,7 +250,7 @@ def on_published(of: PublishedSet, old: str, seed: int) -> tuple[str, Gain | Non
     proof = prove(only([old, chosen.best], kept), old, chosen.best, RULE, look=1)
     on_choose = only([old, chosen.best], choice)
     chance = chance_of_proof(on_choose, old, chosen.best, len(kept), level_of_reading(1))
-    return chosen.best, proof, chosen.gain, chance >= HARDLY
+    return chosen.best, proof, chosen.gain, chance >= MIN_PROOF_CHANCE
 
 
 def old_ones(of: PublishedSet) -> list[str]:

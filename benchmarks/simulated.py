@@ -25,7 +25,7 @@ from evenhand.analysis.people.comparison import add_baseline_rows, add_ceiling_r
 from evenhand.analysis.people.disagreements import add_coverage_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.verdicts.comparison import Comparator, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, grader_views
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import judge_graders
 from evenhand.analysis.writer import RubricView
@@ -119,11 +119,11 @@ def _may_pass(labels: LabelMatrix) -> bool:
     shared = Resamples(frequency, 0, np.random.default_rng(0))
     held = (folded.codes[:, list(folded.humans)] >= 0).any(axis=1)
     comparator = Comparator(shared.left_out(folded.clusters[held]), MARGIN)
-    for reading in readings_of(folded):
-        found = comparator.compared(reading, 0.0)
+    for reading in grader_views(folded):
+        found = comparator.compare(reading, 0.0)
         if found is None or math.isnan(found.difference):
             continue
-        tested = found.below_people
+        tested = found.difference_bounds
         if float(lower_bound(tested.statistic, tested.sample, NOMINAL)) > found.null:
             return True
     return False

@@ -1,4 +1,7 @@
-"""Shift of a grader's calls with some property, beyond what humans' score of the units explains.
+"""Shift of a grader's calls with a property, beyond what humans' score of the units explains.
+
+`Shifts.of` estimates the shift with any property, `side_shift` that of the side of a pair that a
+grader favours; the first half of the module has the expected calls (`excess_calls`).
 
 The sample is divided by the property that should not matter: own family or not, a part of the
 sample or the rest, fifths of the length. In each part the share of the grader's affirmative calls
@@ -11,13 +14,13 @@ rubric's options, or, on responses, the verdict on side a minus that on side b.
 The side that a grader favours is adjusted for the side that humans favour. A plain difference of
 grader and humans would accuse any grader that merely errs more than humans do: where one side is
 favoured more often, it misses more of that. So humans' own lean is scaled by how sharply the grader
-sees what humans see, its *sharpness*
+sees what humans see, its *sharpness*,
 
     r = cov(grader, person) / cov(person, another person),
 
 both over the units that two humans labelled. If a rater's errors depend only on the unit's latent
-truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), humans among each
-other have s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of humans* is 0 whatever
+truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), that of two humans
+is s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of humans* is 0 whatever
 s_g is: for a grader exchangeable with humans (r = 1), for one that guesses (r = 0), for any
 between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
 
@@ -65,27 +68,28 @@ from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 _THETAS, _THETA_WEIGHTS = (nodes / 2.0 for nodes in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
-_FEW, _MANY = 20.0, 200.0
+_SHARED_BY_TWO, _SHARED_BY_MANY = 20.0, 200.0
 """Weight, in units per stratum, of what all strata share: little where there are two strata, more
 where strata are small steps along one line, such as a length. Chosen by `benchmarks/bias.py`."""
-_SHARPEST, _STRICTEST, _STEPS, _CLOSE, _NUDGE = 4.0, 8.0, 40, 1e-6, 1e-5
-_LOUDEST, _WIDEST = 1.0, 2.0
+_MAX_SHARPNESS, _MAX_STRICTNESS, _STEPS, _TOLERANCE, _NUDGE = 4.0, 8.0, 40, 1e-6, 1e-5
+_MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
 """Bounds of log noise for each standard deviation of a property, and of log spread."""
-_SEARCHED = np.linspace(0.0, _SHARPEST, 41)
-_REFUTED = 0.05
+_SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
+_MIN_FITTING = 0.05
 """If no sharpness fits the data, nor this share of their resamples, chance does not explain it (a
 one-sided test at 5%): the grader follows humans in more than what they agree on, or tau has another
 distribution. The shift is then undefined. Where chance may explain it, the nearest sharpness is
-taken."""
+used."""
 
 
 @dataclass(frozen=True)
-class Labelled:
+class StratumSums:
     """Sums over the units of every stratum, each (rows, strata).
 
-    Over the units that the grader and a human labelled: `n`, the grader's calls, the mean human's,
-    and their product. Over those that two humans labelled: `n2`, the mean human and the product of
-    two; over those that three did: `n3`, mean, product of two and of three.
+    Over the units that the grader and a human labelled: their number `n`, the grader's calls, the
+    mean human's calls, and the product of both. Over those that two humans labelled: the number,
+    the mean human's calls and the product of two humans' calls; over those that three labelled: the
+    number, the mean, the product of two and of three.
     """
 
     n: Array
@@ -102,7 +106,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class People:
+class ScoreDistribution:
     """Distribution of tau in every stratum, (rows, strata).
 
     `mean` and `variance` are its moments; Phi^-1(tau) is normal with mean `center` and standard
@@ -118,19 +122,17 @@ class People:
     weight: Array
 
     @classmethod
-    def alike(cls, sums: Labelled) -> People:
-        """Take all units of a stratum as the same: assumed where too few units have two labels."""
-        mean = _inside(sums)
+    def constant(cls, sums: StratumSums) -> ScoreDistribution:
+        """Assume that all units of a stratum have the same tau: too few units have two labels."""
+        mean = _person_mean(sums)
         zero, none = np.zeros_like(mean), np.zeros((*mean.shape, 0))
         return cls(mean, zero, ndtri(mean), zero, none, none)
 
     @classmethod
-    def of(cls, sums: Labelled, third: bool, noise: Noise | None = None) -> People:
-        """Fit the distribution by the first two moments, and the third where `third` is set. With
-        `noise` the spread of all strata together may change along its property.
-        """
-        mean = _inside(sums)
-        shared = _FEW if mean.shape[1] <= 2 else _MANY
+    def of(cls, sums: StratumSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
+        """Fit the first two moments, or three if `third`; `noise` lets the spread vary."""
+        mean = _person_mean(sums)
+        shared = _SHARED_BY_TWO if mean.shape[1] <= 2 else _SHARED_BY_MANY
         variance = _variance(sums, mean, shared, noise)
         place = ndtri(mean)
         angle = _angle(place, variance)
@@ -141,16 +143,18 @@ class People:
             none = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, wide, none, none)
         normal = _third_of_normal(place, angle)
-        # The third moment of tau from units that three humans labelled, beyond the normal law's.
+        # The third moment of tau from units that three humans labelled, beyond the normal law's,
+        # averaged with the value that all strata imply.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
-        more = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal
+        excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal
         scale = variance**1.5
-        usual = ratio((sums.n3 * more).sum(axis=1), (sums.n3 * scale).sum(axis=1))[:, None] * scale
-        more = (sums.n3 * more + shared * usual) / (sums.n3 + shared)
-        around = _around_two(mean, variance, normal)
-        weight = more[..., None] * _third_difference(around)
-        return cls(mean, variance, center, wide, ndtri(around), weight)
+        pooled = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
+        implied = pooled[:, None] * scale
+        excess = (sums.n3 * excess + shared * implied) / (sums.n3 + shared)
+        nodes = _four_nodes(mean, variance, normal)
+        weight = excess[..., None] * _third_difference(nodes)
+        return cls(mean, variance, center, wide, ndtri(nodes), weight)
 
 
 @dataclass(frozen=True)
@@ -158,9 +162,8 @@ class Noise:
     """Noise of all raters as exp(g x) of a property x, fitted to the annotators' calls.
 
     If quality spreads alike in all strata, Phi^-1(tau) has a standard deviation of exp(k - g x).
-    `covariance` is that of two annotators' calls with this spread, `strictness` exp(-g x), to which
-    a grader's strictness in units of noise is proportional; both (rows, strata). `rise` is g in
-    units of x, (rows, 1).
+    `covariance` is that of two annotators' calls with this spread, `strictness` exp(-g x),
+    proportional to strictness in units of noise; both (rows, strata). `rise` is g, (rows, 1).
     """
 
     covariance: Array
@@ -168,16 +171,16 @@ class Noise:
     rise: Array
 
     @classmethod
-    def along(cls, sums: Labelled, x: Array) -> Noise:
+    def along(cls, sums: StratumSums, x: Array) -> Noise:
         """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata.
         `x` is the property's mean in each stratum, (rows, strata).
         """
-        mean, covariance = _inside(sums), _covariance(sums)
+        mean, covariance = _person_mean(sums), _covariance(sums)
         place, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
         total = weight.sum(axis=1)
         x = x - ratio((weight * x).sum(axis=1), total)[:, None]
         unit = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
-        x = _over(x, unit)
+        x = _divide(x, unit)
         k, g = np.zeros((2, len(x), 1))
         for step in range(_STEPS + 1):
             square = np.exp(2.0 * (k - g * x))
@@ -187,27 +190,27 @@ class Noise:
                 break
             # The slope of the covariance along the correlation (Plackett 1954), times 2 rho (1 -
             # rho), that of the correlation along k.
-            steep = np.exp(-(place**2) / (1.0 + correlation)) / np.pi
-            steep *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
-            kk, kx, xx = (_row_sums(weight * steep**2 * x**power) for power in (0, 1, 2))
-            left = weight * steep * (covariance - fitted)
-            of_k, of_x = (_row_sums(left * x**power) for power in (0, 1))
+            slope = np.exp(-(place**2) / (1.0 + correlation)) / np.pi
+            slope *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
+            kk, kx, xx = (_row_sums(weight * slope**2 * x**power) for power in (0, 1, 2))
+            residual = weight * slope * (covariance - fitted)
+            of_k, of_x = (_row_sums(residual * x**power) for power in (0, 1))
             size = kk * xx - kx**2
-            to_k, to_g = _over(xx * of_k - kx * of_x, size), _over(kx * of_k - kk * of_x, size)
-            k = np.clip(k + np.clip(to_k, -0.5, 0.5), -_WIDEST, _WIDEST)
-            g = np.clip(g + np.clip(to_g, -0.5, 0.5), -_LOUDEST, _LOUDEST)
-            if not ((np.abs(to_k) > _CLOSE) | (np.abs(to_g) > _CLOSE)).any():
+            to_k, to_g = _divide(xx * of_k - kx * of_x, size), _divide(kx * of_k - kk * of_x, size)
+            k = np.clip(k + np.clip(to_k, -0.5, 0.5), -_MAX_SPREAD, _MAX_SPREAD)
+            g = np.clip(g + np.clip(to_g, -0.5, 0.5), -_MAX_NOISE, _MAX_NOISE)
+            if not ((np.abs(to_k) > _TOLERANCE) | (np.abs(to_g) > _TOLERANCE)).any():
                 break
-        return cls(fitted, np.exp(-g * x), _over(g, unit))
+        return cls(fitted, np.exp(-g * x), _divide(g, unit))
 
 
 @dataclass(frozen=True)
-class Beyond:
-    """Difference of the grader from the expected calls, each (rows, strata).
+class ExcessCalls:
+    """Excess of the grader's calls over the expected calls, each (rows, strata).
 
-    `share` is its share of affirmative calls minus the expected one, `rise` the slope of expected
+    `share` is the share of affirmative calls minus the expected one, `rise` the slope of expected
     calls on humans' score within a stratum, `strict` their slope on the logarithm of strictness, if
-    that changes with noise. `fits` is False where no sharpness fits the data.
+    that changes with noise. `fits` is False if no sharpness fits the data.
     """
 
     share: Array
@@ -216,12 +219,12 @@ class Beyond:
     fits: bool
 
 
-def beyond_expected(
-    sums: Labelled, people: People, *, free: bool, noise: Noise | None = None
-) -> Beyond:
-    """Compare calls with expected calls by stratum; both have the same mean over all strata. `free`
-    lets sharpness vary; else it is that of humans. With `noise` strictness changes with it. NaN in
-    rows that have no solution, and in all rows where no sharpness fits the data.
+def excess_calls(
+    sums: StratumSums, people: ScoreDistribution, *, free: bool, noise: Noise | None = None
+) -> ExcessCalls:
+    """Compare calls with expected calls by stratum; both have the same mean over all strata. If not
+    `free`, sharpness is that of humans. With `noise`, strictness changes with it. NaN in rows that
+    have no solution, and in all rows if no sharpness fits the data.
     """
     share = ratio(sums.grader, sums.n)
     part = ratio(sums.n, sums.n.sum(axis=1, keepdims=True))
@@ -236,30 +239,29 @@ def beyond_expected(
         a = curves.strictness(b, np.zeros(len(part)))
     constant = (level < 1e-9) | (level > 1.0 - 1e-9)
     fits |= constant
-    if not (fits[0] or fits.mean() >= _REFUTED):
-        nothing = np.full(part.shape, np.nan)
-        return Beyond(nothing, nothing, nothing, fits=False)
+    if not (fits[0] or fits.mean() >= _MIN_FITTING):
+        undefined = np.full(part.shape, np.nan)
+        return ExcessCalls(undefined, undefined, undefined, fits=False)
     at = curves.at(a, b)
-    expected, rising = at.mean.T, at.together.T
+    expected, covariance = at.mean.T, at.together.T
     strict = None
     if noise is not None:
         strict = (curves.at(a * (1.0 + _NUDGE), b).mean.T - expected) / _NUDGE
-    # 0 where all units of a stratum are alike: then nothing can rise.
-    rise = np.nan_to_num(ratio(rising, people.variance))
+    # 0 where all units of a stratum have the same tau.
+    rise = np.nan_to_num(ratio(covariance, people.variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
-    beyond = np.where(solved[:, None], share - expected, np.nan)
-    return Beyond(np.where(constant[:, None], 0.0, beyond), rise, strict, fits=True)
+    excess = np.where(solved[:, None], share - expected, np.nan)
+    return ExcessCalls(np.where(constant[:, None], 0.0, excess), rise, strict, fits=True)
 
 
 @dataclass(frozen=True)
 class _Curves:
     """Expected answers of a grader as a function of its strictness and sharpness.
 
-    Arrays are those of `People` with the rows last, so that numpy sums long lines: (strata, rows),
-    `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus its mean,
-    `part` each stratum's share of the units, `relative` its strictness as a multiple of `a`.
-    `level` and `together` (rows,) are the moments to be met: the grader's mean and its covariance
-    with humans.
+    Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
+    (strata, rows), `at_nodes` and `weight` (strata, nodes, rows). `apart` is tau at the nodes minus
+    its mean, `part` each stratum's share of the units, `relative` its strictness as a multiple of
+    `a`. `level` and `together` (rows,) are the grader's mean and covariance with humans.
     """
 
     part: Array
@@ -274,20 +276,20 @@ class _Curves:
 
     @classmethod
     def of_people(
-        cls, people: People, part: Array, relative: Array, level: Array, together: Array
+        cls, people: ScoreDistribution, part: Array, relative: Array, level: Array, together: Array
     ) -> _Curves:
-        """Build from the sums and annotators of all rows."""
+        """Build from the distribution of tau; all arrays come with the rows first."""
         apart = ndtr(people.at) - people.mean[..., None]
-        given = (part, relative, people.center, people.wide, people.at, people.weight, apart)
-        last = (np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in given)
-        return cls(*last, level, together)  # type: ignore[call-arg]
+        arrays = (part, relative, people.center, people.wide, people.at, people.weight, apart)
+        rows_last = (np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays)
+        return cls(*rows_last, level, together)  # type: ignore[call-arg]
 
     def of(self, rows: Codes) -> _Curves:
         """Select some rows, which may repeat."""
         return _Curves(*(total.take(rows, axis=-1) for total in vars(self).values()))
 
     def at(self, a: Array, b: Array) -> _Expected:
-        """Return what is expected at a strictness and a sharpness, each (rows,)."""
+        """Return the expected answers at a strictness and a sharpness, each (rows,)."""
         center, square, strict = self.center, self.wide**2, self.relative * a
         s2, own = 1.0 + b**2 * square, 1.0 + square
         s, root, nodes = np.sqrt(s2), np.sqrt(own), strict[:, None] + b * self.at_nodes
@@ -300,46 +302,49 @@ class _Curves:
         )  # fmt: skip
 
     def fitted(self) -> tuple[Array, Array, Mask]:
-        """Strictness and sharpness of every row, and whether they fit. With sharpness the
-        covariance rises, up to a highest value. A grader's that is below 0 is a guesser's, of
-        sharpness 0. Where it lies above the highest, that is as near as one comes.
+        """Return strictness and sharpness (rows,), and True where they match both moments (rows,).
+
+        The covariance rises with sharpness up to a maximum. A grader whose covariance is below 0 is
+        taken as a guesser, of sharpness 0; where it is above the maximum, the maximum is taken.
         """
         a, b = np.full((2, len(self.level)), np.nan)
         fits = np.ones(len(self.level), dtype=bool)
-        guess = self.together <= 0.0
-        near, b[guess] = np.clip(ndtri(self.level[guess]), -_STRICTEST, _STRICTEST), 0.0
-        a[guess] = self.of(np.flatnonzero(guess)).strictness(b[guess], near)
-        places = self.of(np.zeros(len(_SEARCHED), dtype=np.intp))
-        strict = places.strictness(_SEARCHED, np.zeros(len(_SEARCHED)))
-        off, covariance = places.at(strict, _SEARCHED).off()
-        # The third moment's correction may send Newton's steps in circles.
-        covariance[np.abs(off) > _CLOSE] = np.nan
+        guesses = self.together <= 0.0
+        start, b[guesses] = ndtri(self.level[guesses]), 0.0
+        start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
+        a[guesses] = self.of(np.flatnonzero(guesses)).strictness(b[guesses], start)
+        # The data, row 0, along a grid of sharpness.
+        data = self.of(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
+        strict = data.strictness(_SHARPNESS_GRID, np.zeros(len(_SHARPNESS_GRID)))
+        off, covariance = data.at(strict, _SHARPNESS_GRID).off()
+        # With the third moment's correction, Newton's steps may not converge.
+        covariance[np.abs(off) > _TOLERANCE] = np.nan
         crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
-        if len(crossed) and not guess[0]:
+        if len(crossed) and not guesses[0]:
             # Resamples end near the data.
-            first = self.of(np.zeros(1, dtype=np.intp))._met(
-                strict[crossed[:1]], _SEARCHED[crossed[:1]]
+            first = self.of(np.zeros(1, dtype=np.intp))._solve(
+                strict[crossed[:1]], _SHARPNESS_GRID[crossed[:1]]
             )
-            rest = np.flatnonzero(~guess)
-            a[rest], b[rest] = self.of(rest)._met(*(np.repeat(at, len(rest)) for at in first))
+            rest = np.flatnonzero(~guesses)
+            a[rest], b[rest] = self.of(rest)._solve(*(np.repeat(at, len(rest)) for at in first))
         rest = np.flatnonzero(np.isnan(b))
         if len(rest):
             curves, top = self.of(rest), int(np.nan_to_num(covariance, nan=-np.inf).argmax())
-            highest = (np.full(len(rest), column[top]) for column in (strict, _SEARCHED))
-            a[rest], b[rest] = curves._highest(*highest)
+            highest = (np.full(len(rest), column[top]) for column in (strict, _SHARPNESS_GRID))
+            a[rest], b[rest] = curves._maximum(*highest)
             low = np.flatnonzero(curves.at(a[rest], b[rest]).off()[1] >= 0.0)
-            # From below: there the covariance rises fastest, and no step leads beyond the highest.
+            # From below, where the covariance rises fastest, no step leads beyond the maximum.
             half, curves = b[rest[low]] / 2.0, curves.of(low)
-            below = curves._met(curves.strictness(half, a[rest[low]]), half)
-            met = ~np.isnan(below[1])
-            a[rest[low[met]]], b[rest[low[met]]] = (array[met] for array in below)
+            solution = curves._solve(curves.strictness(half, a[rest[low]]), half)
+            solved = ~np.isnan(solution[1])
+            a[rest[low[solved]]], b[rest[low[solved]]] = (array[solved] for array in solution)
             fits[np.delete(rest, low)] = False
         return a, b, fits
 
-    def _met(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Solve for both moments of the grader by Newton's steps; NaN where these find nothing."""
+    def _solve(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Match both moments by Newton's method from `a` and `b`; NaN if it does not converge."""
         a, b, rest, curves = a.copy(), b.copy(), np.arange(len(a)), self
-        found_a, found_b = np.full((2, len(a)), np.nan)
+        solved_a, solved_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
             if not len(rest):
                 break
@@ -347,23 +352,26 @@ class _Curves:
             off, off_together = at.off()
             (by_a, by_b), (and_a, and_b) = at.slopes()
             size = by_a * and_b - by_b * and_a
-            to_a = _over(and_b * off - by_b * off_together, size)
-            to_b = _over(by_a * off_together - and_a * off, size)
+            to_a = _divide(and_b * off - by_b * off_together, size)
+            to_b = _divide(by_a * off_together - and_a * off, size)
             a, b = a - np.clip(to_a, -0.7, 0.7), b - np.clip(to_b, -0.5, 0.5)
-            # Where the covariance falls with sharpness, its highest value has been passed.
-            inside = (size > 0.0) & (b >= 0.0) & (b <= _SHARPEST) & (np.abs(a) <= _STRICTEST)
-            close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _CLOSE
+            # Where the covariance falls with sharpness, its maximum has been passed.
+            inside = (
+                (size > 0.0) & (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
+            )
+            close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _TOLERANCE
             done = inside & close
-            found_a[rest[done]], found_b[rest[done]] = a[done], b[done]
+            solved_a[rest[done]], solved_b[rest[done]] = a[done], b[done]
             left = np.flatnonzero(inside & ~close)
             if len(left) < len(rest):
                 rest, curves, a, b = rest[left], curves.of(left), a[left], b[left]
-        return found_a, found_b
+        return solved_a, solved_b
 
-    def _highest(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Find the highest covariance at the grader's mean by Newton's steps: there its slope
-        along sharpness is 0. At the sharpest allowed where it rises up to there; at the given place
-        where the steps find nothing.
+    def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Return strictness and sharpness at which the covariance is at its maximum, with the
+        grader's mean matched, by Newton's method: its slope along sharpness is 0. It is at the
+        largest sharpness if the covariance rises up to there, at the start if there is no
+        convergence.
         """
         start, place = b, b.copy()
         strict, rest, curves = a.copy(), np.arange(len(a)), self
@@ -372,38 +380,40 @@ class _Curves:
                 break
             at = curves.at(a, b)
             off = at.mean_off()
-            by_a, by_b, size = at.turning()
-            size_a = (curves.at(a + _NUDGE, b).turning()[2] - size) / _NUDGE
-            size_b = (curves.at(a, b + _NUDGE).turning()[2] - size) / _NUDGE
+            by_a, by_b, size = at.turning_point()
+            size_a = (curves.at(a + _NUDGE, b).turning_point()[2] - size) / _NUDGE
+            size_b = (curves.at(a, b + _NUDGE).turning_point()[2] - size) / _NUDGE
             whole = by_a * size_b - by_b * size_a
-            to_a = _over(size_b * off - by_b * size, whole)
-            to_b = _over(by_a * size - size_a * off, whole)
-            # A highest place, not a lowest: the slope falls with sharpness.
+            to_a = _divide(size_b * off - by_b * size, whole)
+            to_b = _divide(by_a * size - size_a * off, whole)
+            # At a maximum, unlike a minimum, the slope falls with sharpness.
             falls = whole < 0.0
             to_b = np.where(falls, to_b, -0.25 * np.sign(size))
-            to_a = np.where(falls, to_a, _over(off - by_b * to_b, by_a))
+            to_a = np.where(falls, to_a, _divide(off - by_b * to_b, by_a))
             a, b = a - np.clip(to_a, -0.7, 0.7), b - np.clip(to_b, -0.5, 0.5)
-            close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _CLOSE
-            inside = (b > 0.0) & (b < _SHARPEST) & (np.abs(a) <= _STRICTEST)
+            close = np.maximum(np.abs(to_a), np.abs(to_b)) <= _TOLERANCE
+            inside = (b > 0.0) & (b < _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             done = close & falls & inside
             place[rest[done]] = b[done]
             strict[rest[done]] = a[done]
-            place[rest[b >= _SHARPEST]] = _SHARPEST
+            place[rest[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             left = np.flatnonzero(inside & ~done)
             if len(left) < len(rest):
                 rest, curves, a, b = rest[left], curves.of(left), a[left], b[left]
-        unsolved = np.flatnonzero((place == start) | (place == _SHARPEST))
+        unsolved = np.flatnonzero((place == start) | (place == _MAX_SHARPNESS))
         strict[unsolved] = self.of(unsolved).strictness(place[unsolved], strict[unsolved])
         return strict, place
 
     def strictness(self, b: Array, a: Array) -> Array:
-        """The one that gives the mean at given sharpness, by Newton's steps from `a`."""
+        """Return the strictness that matches the mean at sharpness `b`, by Newton from `a`."""
         root, rest, curves = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
             at = curves.at(root[rest], b[rest])
-            step = _over(at.mean_off(), at.slope_of_mean())
-            root[rest] = np.clip(root[rest] - np.clip(step, -0.7, 0.7), -_STRICTEST, _STRICTEST)
-            if not len(left := np.flatnonzero(np.abs(step) > _CLOSE)):
+            step = _divide(at.mean_off(), at.slope_of_mean())
+            root[rest] = np.clip(
+                root[rest] - np.clip(step, -0.7, 0.7), -_MAX_STRICTNESS, _MAX_STRICTNESS
+            )
+            if not len(left := np.flatnonzero(np.abs(step) > _TOLERANCE)):
                 break
             if len(left) < len(rest):
                 rest, curves = rest[left], curves.of(left)
@@ -415,9 +425,8 @@ class _Expected:
     """Expected answers at one strictness and sharpness of every row.
 
     Closed form for a normal Phi^-1(tau): the mean expected is Phi(place), and that of its product
-    with tau the chance that two normal variables of correlation rho lie below `place` and
-    `people`; all (strata, rows). To these the nodes add `extra`, which is `steep` along strictness,
-    each (strata, nodes, rows).
+    with tau the chance that two normal variables of correlation rho lie below `place` and `people`;
+    all (strata, rows). The nodes add `extra`, of slope `steep` in strictness (strata, nodes, rows).
     """
 
     curves: _Curves
@@ -433,7 +442,7 @@ class _Expected:
 
     @property
     def mean(self) -> Array:
-        """The mean expected, (strata, rows)."""
+        """The expected mean, (strata, rows)."""
         return np.asarray(ndtr(self.place) + self.extra.sum(axis=1))
 
     @property
@@ -447,51 +456,54 @@ class _Expected:
         return np.asarray(both - below * of_people + self._with_people(self.extra))
 
     def off(self) -> tuple[Array, Array]:
-        """The mean and the covariance expected minus the grader's, each (rows,)."""
+        """Return the expected mean and covariance minus the grader's, each (rows,)."""
         return self.mean_off(), self._overall(self.together) - self.curves.together
 
     def mean_off(self) -> Array:
-        """The mean expected minus the grader's, (rows,)."""
+        """Return the expected mean minus the grader's, (rows,)."""
         return self._overall(self.mean) - self.curves.level
 
     def slope_of_mean(self) -> Array:
-        """How the mean rises with strictness, (rows,)."""
+        """Return the slope of the mean along strictness, (rows,)."""
         normal = _density(self.place) * self.place_by_a
         return self._overall(self.curves.relative * (normal + self.steep.sum(axis=1)))
 
     def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return how mean and covariance rise with strictness and with sharpness, each (rows,)."""
+        """Return the slopes (rows,) of mean and covariance, each along strictness and sharpness."""
         h, k = self.place, self.people
-        steep, aside = _density(h), (k - self.rho * h) / self.rest
-        apart = steep * (ndtr(aside) - ndtr(k))
-        at_both = steep * _density(aside) / self.rest
+        density, conditional = _density(h), (k - self.rho * h) / self.rest
+        by_place = density * (ndtr(conditional) - ndtr(k))
+        by_rho = density * _density(conditional) / self.rest
         along = self.steep * self.curves.at_nodes
-        and_a = apart * self.place_by_a + self._with_people(self.steep)
-        by_b = steep * self.place_by_b + along.sum(axis=1)
-        and_b = apart * self.place_by_b + at_both * self.rho_by_b + self._with_people(along)
-        with_a = self.slope_of_mean(), self._overall(self.curves.relative * and_a)
-        with_b = self._overall(by_b), self._overall(and_b)
-        return (with_a[0], with_b[0]), (with_a[1], with_b[1])
+        covariance_a = by_place * self.place_by_a + self._with_people(self.steep)
+        mean_b = density * self.place_by_b + along.sum(axis=1)
+        covariance_b = by_place * self.place_by_b + by_rho * self.rho_by_b
+        covariance_b = covariance_b + self._with_people(along)
+        of_mean = self.slope_of_mean(), self._overall(mean_b)
+        covariance_a = self.curves.relative * covariance_a
+        return of_mean, (self._overall(covariance_a), self._overall(covariance_b))
 
-    def turning(self) -> tuple[Array, Array, Array]:
-        """The slopes of the mean, and the determinant of all, which is 0 where the covariance no
-        longer rises with sharpness at the same mean."""
+    def turning_point(self) -> tuple[Array, Array, Array]:
+        """Return the mean's slopes, and the determinant of all: 0 at the covariance's maximum."""
         (by_a, by_b), (and_a, and_b) = self.slopes()
         return by_a, by_b, by_a * and_b - by_b * and_a
 
     def _with_people(self, at_nodes: Array) -> Array:
-        """The covariance with people's score that answers at the nodes bring, (strata, rows)."""
+        """Return the covariance of answers at the nodes with people's score, (strata, rows)."""
         return np.asarray(np.einsum("snr,snr->sr", at_nodes, self.curves.apart))
 
     def _overall(self, by_stratum: Array) -> Array:
+        """Sum over strata, weighted by their shares: (strata, rows) to (rows,)."""
         return np.asarray((self.curves.part * by_stratum).sum(axis=0))
 
 
 def _density(z: Array) -> Array:
+    """Standard normal density."""
     return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
 
 
-def _over(part: Array, whole: Array) -> Array:
+def _divide(part: Array, whole: Array) -> Array:
+    """Divide, by 1e-9 instead of about 0."""
     return np.asarray(part / _nonzero(whole))
 
 
@@ -499,13 +511,13 @@ def _nonzero(values: Array) -> Array:
     return np.where(np.abs(values) < 1e-9, 1e-9, values)
 
 
-def _inside(sums: Labelled) -> Array:
+def _person_mean(sums: StratumSums) -> Array:
     """Return the mean human's share, at least half a unit of the sample from 0 and 1."""
     least = 0.5 / (sums.n.sum(axis=1, keepdims=True) + 1.0)
     return np.clip(ratio(sums.person, sums.n), least, 1.0 - least)
 
 
-def _covariance(sums: Labelled) -> Array:
+def _covariance(sums: StratumSums) -> Array:
     """Covariance of two humans' calls within each stratum, (rows, strata)."""
     mean = np.nan_to_num(ratio(sums.person2, sums.n2))
     return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
@@ -515,23 +527,23 @@ def _row_sums(values: Array) -> Array:
     return np.asarray(values.sum(axis=1, keepdims=True))
 
 
-def _variance(sums: Labelled, mean: Array, shared: float, noise: Noise | None) -> Array:
+def _variance(sums: StratumSums, mean: Array, shared: float, noise: Noise | None) -> Array:
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
     stratum, averaged with the value implied by all strata, which counts as `shared` units.
     """
-    one, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
-    of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * one * (1.0 - one)).sum(axis=1))
+    p, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
+    of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * p * (1.0 - p)).sum(axis=1))
     of_all = np.where(of_all > 0, of_all, np.nan)[:, None]
-    usual = of_all * mean * (1.0 - mean)
+    implied = of_all * mean * (1.0 - mean)
     if noise is not None:
-        usual = np.where(np.isnan(of_all), np.nan, noise.covariance)
-    mixed = (sums.n2 * covariance + shared * usual) / (sums.n2 + shared)
+        implied = np.where(np.isnan(of_all), np.nan, noise.covariance)
+    mixed = (sums.n2 * covariance + shared * implied) / (sums.n2 + shared)
     return np.clip(mixed, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
 
 def _angle(place: Array, excess: Array) -> Array:
-    """The arcsine of the correlation at which two standard normal variables lie below `place`
-    together by `excess` more often than independent ones, by Newton's method.
+    """Return the arcsine of the correlation at which two standard normal variables are both below
+    `place` by `excess` more often than independent ones, by Newton's method.
     """
     below, square = ndtr(place), place**2
     angle = np.full(place.shape, 0.5)
@@ -539,19 +551,19 @@ def _angle(place: Array, excess: Array) -> Array:
         off = _excess(place, below, angle) - excess
         step = np.clip(off * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
         angle = np.clip(angle - step, 1e-4, 1.55)
-        if not (np.abs(step) > _CLOSE).any():
+        if not (np.abs(step) > _TOLERANCE).any():
             break
     return angle
 
 
 def _excess(place: Array, below: Array, angle: Array) -> Array:
-    """Return how much oftener than independent ones both variables lie below (Owen 1956)."""
+    """Return the excess of `_angle` at an angle (Owen 1956); `below` is Phi(place)."""
     return np.asarray(below - 2.0 * owens_t(place, np.tan(np.pi / 4.0 - angle / 2.0)) - below**2)
 
 
 def _third_of_normal(place: Array, angle: Array) -> Array:
-    """The third moment of tau where Phi^-1(tau) is normal: the chance that three such variables lie
-    below `place`, by Plackett's (1954) integral over the correlation.
+    """Return the third moment of tau if Phi^-1(tau) is normal: the chance that three such variables
+    are below `place`, by Plackett's (1954) integral over the correlation.
     """
     total = np.zeros_like(place)
     for theta, part in zip(_THETAS, _THETA_WEIGHTS, strict=True):
@@ -561,15 +573,15 @@ def _third_of_normal(place: Array, angle: Array) -> Array:
     return np.asarray(ndtr(place) ** 3 + 3.0 * angle * total / (2.0 * np.pi))
 
 
-def _around_two(mean: Array, variance: Array, third: Array) -> Array:
+def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
     """Return four nodes (rows, strata, 4), two around each point of the two-point Gauss rule."""
     skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
     half = np.sqrt(1.0 + skew**2 / 4.0)
     low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)
     high = np.clip(mean + np.sqrt(variance) * (skew / 2.0 + half), 0.0, 1.0 - 1e-3)
-    aside = 0.1 * (high - low)
-    below, above = np.minimum(aside, low / 2.0), np.minimum(aside, (1.0 - high) / 2.0)
-    return np.stack([low - below, low + aside, high - aside, high + above], axis=-1)
+    step = 0.1 * (high - low)
+    below, above = np.minimum(step, low / 2.0), np.minimum(step, (1.0 - high) / 2.0)
+    return np.stack([low - below, low + step, high - step, high + above], axis=-1)
 
 
 def _third_difference(at: Array) -> Array:
@@ -584,7 +596,7 @@ def _third_difference(at: Array) -> Array:
 @dataclass(frozen=True)
 class Calls:
     """Calls `values` (units, raters), NaN for none, with each unit's cluster and subject. `unit`
-    (units,) is the unit's row in the label matrix; `subset` names the rows on all of the calls.
+    (units,) is the unit's row in the label matrix; `subset` is that of results on all calls.
     """
 
     raters: tuple[str, ...]
@@ -599,7 +611,7 @@ class Calls:
     @property
     def graders(self) -> tuple[int, ...]:
         """Columns of the model graders."""
-        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+        return tuple(column for column, kind in enumerate(self.kinds) if kind == "model")
 
     @property
     def people(self) -> Array:
@@ -612,13 +624,13 @@ class Calls:
 
     def without_graders_but(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
-        named = enumerate(zip(self.raters, self.kinds, strict=True))
-        kept = [at for at, (name, kind) in named if name == grader or kind != "model"]
-        raters, kinds = (tuple(names[at] for at in kept) for names in (self.raters, self.kinds))
-        return replace(self, raters=raters, kinds=kinds, values=self.values[:, kept])
+        raters = enumerate(zip(self.raters, self.kinds, strict=True))
+        columns = [n for n, (name, kind) in raters if name == grader or kind != "model"]
+        names, kinds = (tuple(values[n] for n in columns) for values in (self.raters, self.kinds))
+        return replace(self, raters=names, kinds=kinds, values=self.values[:, columns])
 
     def part(self, name: str) -> str:
-        """Return the `subset` of rows on a part of the units."""
+        """Return the `subset` of results on a part of the units."""
         return name + BINARY if self.subset.endswith(BINARY) else name
 
 
@@ -642,6 +654,7 @@ def directed_calls(labels: LabelMatrix) -> Calls | None:
 
 
 def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Calls:
+    """Return calls with the raters, clusters and subjects of `labels`."""
     raters, subjects = (labels.raters, labels.kinds), (labels.subjects, labels.subject[unit])
     return Calls(*raters, values, labels.clusters[unit], *subjects, unit, subset)
 
@@ -670,16 +683,14 @@ class Shift:
 
 
 def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
-    """Estimate a grader's mean call minus r times that of humans, on the units that both called;
-    None where there are none.
-    """
+    """Estimate a grader's mean call minus r times that of humans on their common units, if any."""
     people, called = calls.people, calls.values[:, grader]
-    held = ~np.isnan(people)
-    n_people = held.sum(axis=1)
+    has_call = ~np.isnan(people)
+    n_people = has_call.sum(axis=1)
     shared = (n_people > 0) & ~np.isnan(called)
     if not shared.any():
         return None
-    total, squares = (np.where(held, power, 0.0).sum(axis=1) for power in (people, people**2))
+    total, squares = (np.where(has_call, power, 0.0).sum(axis=1) for power in (people, people**2))
     person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)
     graded, twice = np.where(shared, called, 0.0), shared & (n_people >= 2)
     note: Note = NOT_SCALED
@@ -695,25 +706,23 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
         sharpness = ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
         note = ""
     n, sg, sp = resamples.sums(calls.clusters, shared, graded, person).T
-    # Where humans do not lean at all the grader's sharpness does not matter.
+    # Where humans favour neither side, the grader's sharpness does not matter.
     lean = np.where(sp == 0, 0.0, sharpness * ratio(sp, n))
     reason = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
     return Shift(ratio(sg, n) - lean, resamples.count(calls.clusters, shared), note, reason)
 
 
 class Shifts:
-    """Rise of graders' calls with x (units,), NaN where not known, beyond what is expected.
+    """Shift of graders' calls with a property x (units,), NaN where unknown, beyond expected calls.
 
-    The rise is the least squares slope of calls minus expected ones, which for x of 0 and 1 is a
-    difference. Within a part expected calls rise in a straight line with those of humans.
+    The shift is the least squares slope of calls minus expected calls on x, which for x of 0 and 1
+    is a difference. Within a part expected calls are linear in those of humans. A call of more than
+    two values is split into steps, *at least 0* and *at least 1*.
 
-    A call of more than two values is split into steps, *at least 0* and *at least 1*.
-
-    `noisy` allows for noise of all raters that changes with x: annotators' spread may, and the
-    shift is estimated a second time with strictness in units of that noise.
-
-    Graders mostly called the same units: what people said there is summed once, in `called`, which
-    others on these resamples may share.
+    `noisy` allows for noise of all raters that changes with x: people's spread may change, and the
+    shift is estimated a second time with strictness in units of that noise. `called` keeps people's
+    calls on the units that a grader called, mostly the same for all, and may be shared on these
+    resamples.
     """
 
     def __init__(
@@ -723,102 +732,104 @@ class Shifts:
         resamples: Resamples,
         *,
         noisy: bool = False,
-        called: dict[tuple[bytes | bool, ...], CalledUnits] | None = None,
+        called: dict[tuple[bytes | bool, ...], PeopleCalls] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
         self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
         self._called = {} if called is None else called
-        given = (calls.people, calls.clusters, x, self.steps)
-        self._key: tuple[bytes | bool, ...] = (noisy, *(each.tobytes() for each in given))
+        arrays = (calls.people, calls.clusters, x, self.steps)
+        self._key: tuple[bytes | bool, ...] = (noisy, *(array.tobytes() for array in arrays))
 
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None without a unit that it and a human called."""
         graded, by_people = self.calls.values[:, grader], ~np.isnan(self.calls.people).all(axis=1)
-        held = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
-        if not held.any():
+        shared = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
+        if not shared.any():
             return None
-        key = (*self._key, held.tobytes())
-        people = self._called[key] = self._called.get(key) or CalledUnits(self, held)
-        readings = [False, True] if self.noisy and people.twice else [False]
-        totals = np.zeros((len(readings), len(self.resamples)))
+        key = (*self._key, shared.tobytes())
+        people = self._called[key] = self._called.get(key) or PeopleCalls(self, shared)
+        noise_options = [False, True] if self.noisy and people.has_pairs else [False]
+        totals = np.zeros((len(noise_options), len(self.resamples)))
         reason = "no_variation"
-        for step, at_step in zip(self.steps, people.steps, strict=True):
-            for total, noisy in zip(totals, readings, strict=True):
-                rise, fits = people.beyond(graded[held] >= step, at_step, noisy=noisy)
-                if people.parts > 1 and np.isnan(at_step.law.variance[0]).any():
+        for step, people_step in zip(self.steps, people.steps, strict=True):
+            for total, noisy in zip(totals, noise_options, strict=True):
+                slope, fits = people.excess_slope(graded[shared] >= step, people_step, noisy=noisy)
+                if people.n_parts > 1 and np.isnan(people_step.law.variance[0]).any():
                     reason = "people_agree_by_chance"
                 elif not fits:
                     reason = "no_sharpness_fits"
-                total += rise
-        note = "" if people.twice else NOT_SCALED
-        counts = self.resamples.count(self.calls.clusters, held)
+                total += slope
+        note = "" if people.has_pairs else NOT_SCALED
+        counts = self.resamples.count(self.calls.clusters, shared)
         return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
 
 
 class _Step(NamedTuple):
-    """Humans' calls at or above one step: their `mean` on each unit (units,), the `sums` that
-    `Labelled` needs of them, their sum with the unit's place (`placed`), the distribution of tau
-    (`law`), and the `noise` of all raters along the place, if that may change.
+    """Humans' calls at or above one step: their `mean` on each unit (units,), their part of
+    `StratumSums`, the sum of their products with x (`placed`), the distribution of tau (`law`), and
+    the `noise` of all raters along x, if that may change.
     """
 
     mean: Array
     sums: dict[str, Array]
     placed: Array
-    law: People
+    law: ScoreDistribution
     noise: Noise | None
 
 
-class CalledUnits:
-    """Calls of annotators on units that a grader called, part by part; sums are (rows, parts)."""
+class PeopleCalls:
+    """Calls of people on units that a grader called, by part of x; sums are (rows, parts)."""
 
-    def __init__(self, shifts: Shifts, held: Mask) -> None:
-        people, place = shifts.calls.people[held], shifts.x[held]
-        self._place, self._inside = place, parts_of(place)
-        self._clusters, self._resamples = shifts.calls.clusters[held], shifts.resamples
-        enough = (~np.isnan(people)).sum(axis=1)[:, None] >= [2, 3]
-        self.parts = self._inside.shape[1]
-        self.twice = bool(enough[:, 0].sum() >= MIN_TWICE)
-        third = bool((enough[:, 1, None] & self._inside).sum(axis=0).min() >= MIN_TWICE)
-        self.n, sx, sxx = self._sums(np.ones(len(place)), place, place**2)
-        self._mean = ratio(sx, self.n)
-        whole = ratio(sx.sum(axis=1), self.n.sum(axis=1))
-        self.aside = self._mean - whole[:, None]
+    def __init__(self, shifts: Shifts, shared: Mask) -> None:
+        people, x = shifts.calls.people[shared], shifts.x[shared]
+        self._x, self._in_part = x, divide(x)
+        self._clusters, self._resamples = shifts.calls.clusters[shared], shifts.resamples
+        has_two, has_three = (np.count_nonzero(~np.isnan(people), axis=1) >= n for n in (2, 3))
+        self.n_parts = self._in_part.shape[1]
+        self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
+        third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
+        self._n, sx, sxx = self._sums(np.ones(len(x)), x, x**2)
+        self._mean = ratio(sx, self._n)
+        whole = ratio(sx.sum(axis=1), self._n.sum(axis=1))
+        self._distance = self._mean - whole[:, None]
         self._within = sxx - sx * self._mean
-        self.spread = (self.n * self.aside**2 + self._within).sum(axis=1)
+        self._spread = (self._n * self._distance**2 + self._within).sum(axis=1)
         self.steps = []
         for step in shifts.steps:
-            products = _products(np.where(np.isnan(people), np.nan, people >= step))
-            totals = self._sums(*products.values(), products["person"] * place)
-            sums = {"n": self.n, **dict(zip(products, totals[:-1], strict=True))}
-            empty = Labelled(grader=self.n, both=self.n, **sums)
-            noise = Noise.along(empty, self._mean) if shifts.noisy and self.twice else None
-            law = People.of(empty, third, noise) if self.twice else People.alike(empty)
+            products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
+            totals = self._sums(*products.values(), products["person"] * x)
+            sums = {"n": self._n, **dict(zip(products, totals[:-1], strict=True))}
+            without_grader = StratumSums(grader=self._n, both=self._n, **sums)
+            noise, law = None, ScoreDistribution.constant(without_grader)
+            if self.has_pairs:
+                noise = Noise.along(without_grader, self._mean) if shifts.noisy else None
+                law = ScoreDistribution.of(without_grader, third, noise)
             self.steps.append(_Step(products["person"], sums, totals[-1], law, noise))
 
-    def beyond(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
-        """Rise with x of a grader's `calls` of 1 and 0 beyond those expected, (rows,), and False
-        where no sharpness fits them. `noisy` has strictness change with all raters' noise.
+    def excess_slope(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
+        """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
+        False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
-        grader, both, placed = self._sums(calls, calls * step.mean, calls * self._place)
-        labelled = Labelled(grader=grader, both=both, **step.sums)
+        grader, both, placed = self._sums(calls, calls * step.mean, calls * self._x)
+        sums = StratumSums(grader=grader, both=both, **step.sums)
         noise = step.noise if noisy else None
-        rest = beyond_expected(labelled, step.law, free=self.twice, noise=noise)
-        inner = placed - self._mean * grader
-        inner -= rest.rise * (step.placed - self._mean * step.sums["person"])
-        if noise is not None and rest.strict is not None:
-            inner += noise.rise * rest.strict * self._within
-        share = (self.n * self.aside * rest.share).sum(axis=1)
-        return ratio(share + inner.sum(axis=1), self.spread), rest.fits
+        excess = excess_calls(sums, step.law, free=self.has_pairs, noise=noise)
+        within = placed - self._mean * grader
+        within -= excess.rise * (step.placed - self._mean * step.sums["person"])
+        if noise is not None and excess.strict is not None:
+            within += noise.rise * excess.strict * self._within
+        between = (self._n * self._distance * excess.share).sum(axis=1)
+        return ratio(between + within.sum(axis=1), self._spread), excess.fits
 
     def _sums(self, *columns: Numbers) -> Array:
         """Sum columns (units,) within each part, (columns, rows, parts)."""
-        each = np.column_stack(columns)[:, :, None] * self._inside[:, None, :]
-        sums = self._resamples.sums(self._clusters, each.reshape(len(each), -1))
+        by_part = np.column_stack(columns)[:, :, None] * self._in_part[:, None, :]
+        sums = self._resamples.sums(self._clusters, by_part.reshape(len(by_part), -1))
         return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
 
 
-def parts_of(x: Array) -> Mask:
-    """Assign each value to a part, (units, parts): its own where there are few values."""
+def divide(x: Array) -> Mask:
+    """Divide values into parts, (units, parts): one for each value where there are few."""
     values = np.unique(x)
     if len(values) > PARTS:
         limits = np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS))
@@ -827,23 +838,23 @@ def parts_of(x: Array) -> Mask:
     return np.asarray(x[:, None] == values)
 
 
-def _products(people: Array) -> dict[str, Array]:
-    """Return what `Labelled` sums: annotators' calls of 1 and 0, each (units,). Each one's calls
-    count minus their own leniency, so that a difference in it does not pass for one between units.
+def _call_products(people: Array) -> dict[str, Array]:
+    """Return the products of people's calls of 1 and 0 that `StratumSums` sums, each (units,). Each
+    person's leniency is subtracted, so that it is not taken for a difference between units.
     """
-    held = ~np.isnan(people)
-    k = held.sum(axis=1).astype(float)
-    # A human's leniency is affirmations above the mean on the same units; 0 for one who shares
-    # fewer than 30 units with others.
+    has_call = ~np.isnan(people)
+    k = has_call.sum(axis=1).astype(float)
+    # A person's leniency is the share of affirmations above the mean on the same units; 0 for one
+    # who shares fewer than 30 units with others.
     twice, leniency = people[k >= 2], np.zeros(people.shape[1])
     if len(twice):
         shared = (~np.isnan(twice)).sum(axis=0)
-        # The mean over a unit's humans includes the human; of all humans they are one in many.
-        many = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
-        apart = (twice - np.nanmean(twice, axis=1, keepdims=True)) * many[:, None]
+        # The mean over a unit's people includes the person: rescaled to the mean over all people.
+        scale = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
+        apart = (twice - np.nanmean(twice, axis=1, keepdims=True)) * scale[:, None]
         mean_apart = np.nansum(apart, axis=0) / np.maximum(shared, 1)
         leniency = np.where(shared >= MIN_TWICE, mean_apart, 0.0)
-    calls = np.where(held, people - leniency, 0.0)
+    calls = np.where(has_call, people - leniency, 0.0)
     first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
     mean = first / k
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))

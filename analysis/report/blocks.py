@@ -1,4 +1,8 @@
-"""The parts of a report: sections of blocks, the same for HTML and Markdown."""
+"""Content of a report as data, which templates render as HTML and Markdown.
+
+A `ReportSection` has a `Part` for each rubric, a part has blocks (`Table`, `Chart`, ...), whose
+cells refer to rows of results.csv by their `line`. The end writes a table as CSV and LaTeX.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +23,15 @@ if TYPE_CHECKING:
 
 
 SYNTHETIC = " (synthetic)"
-"""End of the caption of simulated data."""
+"""Suffix of captions of simulated data."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: `text`, its `interval`, an `aside`, and footnote `marks`; `reason` tells why a
-    figure is undefined, wherever that is shown.
+    """A table cell: `text`, its `interval`, an `aside`, footnote `marks`, `reason` if undefined.
 
-    `key` and `line` name the results row that the numbers were read off; a `published` figure of
-    others has its source instead.
+    `key` and `line` identify the results row that the numbers are from; a figure that others
+    published has its source, `published`, instead.
     """
 
     text: str = ""
@@ -61,7 +64,7 @@ class Row:
 
     @property
     def lines(self) -> str:
-        """The rows of results.csv that it was read off, as in 2-4, 9.
+        """The rows of results.csv that its numbers are from, such as "2-4, 9".
 
         >>> Row("", tuple(Cell(line=line) for line in (3, 2, 4, 9, 9, 0))).lines
         '2-4, 9'
@@ -70,17 +73,18 @@ class Row:
 
 
 def _in_runs(lines: Iterable[int]) -> str:
-    """Rows of results.csv in order, each once; 0 is none."""
-    # In a run, lines grow as their places do.
-    by_run = groupby(enumerate(sorted(set(lines) - {0})), lambda pair: pair[1] - pair[0])
+    """List line numbers in order, runs as "2-4"; 0 stands for no line."""
+    # Within a run of consecutive lines, line minus position is constant.
+    numbered = enumerate(sorted(set(lines) - {0}))
+    by_run = groupby(numbered, lambda pair: pair[1] - pair[0])
     runs = [[line for _, line in run] for _, run in by_run]
-    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
-def traced(sentence: str, lines: str) -> str:
-    """A sentence with the rows of results.csv that it was read off.
+def with_lines(sentence: str, lines: str) -> str:
+    """Return a sentence with the rows of results.csv that its numbers are from.
 
-    >>> traced("Kappa is 0.8.", "7"), traced("Kappa rose.", "2-4, 9")
+    >>> with_lines("Kappa is 0.8.", "7"), with_lines("Kappa rose.", "2-4, 9")
     ('Kappa is 0.8. (results.csv row 7)', 'Kappa rose. (results.csv rows 2-4, 9)')
     """
     if lines.isdigit():
@@ -99,8 +103,7 @@ class Block:
 
 @dataclass
 class Table(Block):
-    """Numbers with row headings; `stub` heads the column of row headings; `name`, the anchor and
-    the name of its files, is given last of all."""
+    """Numbers with row headings under `stub`. `name`, anchor and file name, is set at the end."""
 
     caption: str
     stub: str
@@ -117,12 +120,7 @@ class Table(Block):
 
 @dataclass
 class Chart(Block):
-    """A picture: `spec` is Vega-Lite, `alt` describes in words what it shows, `note` what it leaves
-    out.
-
-    `data` are the tables that hold its numbers, each cell with its results row; `name` is as of a
-    table.
-    """
+    """A picture: its Vega-Lite `spec`, description, `note` on omissions, and `data` as tables."""
 
     caption: str
     alt: str
@@ -134,7 +132,7 @@ class Chart(Block):
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A sentence or two, or a link to another page, which is written to the same folder."""
+    """A sentence or two, or a link to another page in the same folder."""
 
     text: str
     href: str = ""
@@ -150,13 +148,13 @@ class Items(Block):
 
 def items(title: str, sentences: Iterable[str]) -> list[Items]:
     """Return sentences as a list under a title; nothing if there are none."""
-    listed = tuple(sentences)
-    return [Items(title, listed)] if listed else []
+    texts = tuple(sentences)
+    return [Items(title, texts)] if texts else []
 
 
 @dataclass(frozen=True)
 class Quotable(Block):
-    """Paragraphs to paste elsewhere, the same for LaTeX, and their references as BibTeX."""
+    """Paragraphs to paste into a paper, also as LaTeX, with their references as BibTeX."""
 
     title: str
     texts: tuple[str, ...]
@@ -174,9 +172,8 @@ class Definitions(Block):
 
 @dataclass(frozen=True)
 class Card:
-    """A `verdict` with its `title` and that of its `rubric`, the `kappas` of the grader with people
-    and of people with one another (None where unknown), the price of 1,000 units, and the figures
-    that it rests on.
+    """A `verdict` with its `title` and that of its `rubric`, grader-human and human-human kappa
+    (None where unknown), the price of 1,000 units, and the figures that it rests on.
     """
 
     verdict: Verdict
@@ -188,12 +185,12 @@ class Card:
 
     @property
     def lines(self) -> list[int]:
-        """The rows of results.csv that its cells were read off."""
+        """The rows of results.csv that its cells are from."""
         return [cell.line for cell in (*self.kappas, self.price) if cell]
 
     @property
     def compared(self) -> str:
-        """Return the two kappas in words; empty where the grader's is not known.
+        """The two kappas in words; empty where the grader's is unknown.
 
         >>> Card({}, None, "", (Cell("0.77"), Cell("0.82")), None, ()).compared
         'κ 0.77 vs 0.82'
@@ -206,9 +203,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on one rubric in a `sentence`, with people's agreement with one another and its
-    `sample`.
-    """
+    """Advice on one rubric in a `sentence`, with human agreement and its `sample`."""
 
     rubric: str
     sentence: str
@@ -218,9 +213,9 @@ class Advice:
 
 @dataclass(frozen=True)
 class FirstPage(Block):
-    """First page of the report: `advice` on every rubric, `facts` that describe the data behind it,
-    and the verdicts: at a glance in `rows`, one for each grader with a cell for each of the
-    `rubrics` (or None), which the `legend` explains, then all `cards` in full.
+    """First page of the report: `advice` on every rubric, `facts` about the data, and the verdicts.
+    `rows` give an overview, a grader's row with a card for each of the `rubrics` (or None), which
+    the `legend` explains; `cards` are all verdicts in full.
     """
 
     advice: tuple[Advice, ...]
@@ -232,14 +227,14 @@ class FirstPage(Block):
 
 
 Texts = tuple[tuple[str, str], ...]
-"""(what it is, text) each."""
+"""Pairs of (title, text)."""
 
 
 @dataclass(frozen=True)
 class GivenLabel:
     """A label of a unit by a person or a grader, and the label's name. A person may have given a
-    `reason`. A grader has its `replies`, and its disagreement with people may be `sorted` by the
-    lead as a `kind`, with a `note`.
+    `reason`. A grader has its `replies`; if the lead sorted its disagreement with people, `kind` is
+    the code, `sorted` the title of the kind, with the lead's `note`.
     """
 
     rater: str
@@ -254,8 +249,9 @@ class GivenLabel:
 
 @dataclass(frozen=True)
 class DisagreedUnit:
-    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
-    those of a pair's two sides in two; `marked` has those in which people marked words, in pieces.
+    """A unit, the labels of people, and those of the graders that differ. `columns` are its texts,
+    with a pair's two sides in two columns; `marked` are the texts in which people marked words, in
+    pieces with the raters who marked each.
     """
 
     rubric: str
@@ -270,7 +266,7 @@ class DisagreedUnit:
 
 @dataclass(frozen=True)
 class UnitsToRead(Block):
-    """Units to read, folded, each with its first grader and the figures that it stands for."""
+    """Units to read, each with the figures that it is an example of."""
 
     title: str
     units: tuple[tuple[DisagreedUnit, tuple[tuple[str, Cell], ...]], ...]
@@ -278,16 +274,14 @@ class UnitsToRead(Block):
 
 @dataclass(frozen=True)
 class Answer:
-    """A line with a finding: text, and the cells whose figures are in it. `rubric` is the title of
-    the rubric that it is about; empty: the whole study.
-    """
+    """A sentence with a finding, in pieces; `rubric` is a rubric's title, or empty for all."""
 
     pieces: tuple[str | Cell, ...]
     rubric: str = ""
 
     @property
     def plain(self) -> str:
-        """The line without marks.
+        """The sentence as text.
 
         >>> Answer(("kappa ", Cell("0.83", "[0.81, 0.85]", line=7), ".")).plain
         'kappa 0.83 [0.81, 0.85].'
@@ -296,23 +290,22 @@ class Answer:
 
     @property
     def lines(self) -> str:
-        """The rows of results.csv that it was read off, as in 2-4, 9."""
+        """The rows of results.csv that its numbers are from, such as "2-4, 9"."""
         return _in_runs(piece.line for piece in self.pieces if isinstance(piece, Cell))
 
     @property
     def traced(self) -> str:
-        """The line without marks, with the rows that it was read off, if any."""
-        return traced(self.plain, self.lines) if self.lines else self.plain
+        """The sentence as text, with the rows that its numbers are from, if any."""
+        return with_lines(self.plain, self.lines) if self.lines else self.plain
 
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a section on one rubric (its title; empty: on all), by depth.
+    """Part of a section on one rubric (its title; empty for all rubrics), by importance.
 
-    Its `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
-    figure that decides something; what the answers rest on is `folded` behind a line with the
-    `title`, or else the rubric; the `appendix` holds what no decision needs. `about` explains more
-    on how to read them.
+    Its `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` blocks
+    are always visible; `folded` blocks, the evidence, unfold below the `title`, or else the rubric;
+    the `appendix` has what no decision needs. `about` explains how to read them.
     """
 
     answers: Sequence[Sequence[object]] = ()
@@ -331,9 +324,9 @@ class Part:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of the report; `id` is its anchor. First its `answers`, then `blocks` on all
-    rubrics and the `parts` on each; `about` explains how to read them. Its `appendix` holds what no
-    decision needs, and goes to the end of the report.
+    """A section of the report; `id` is its anchor. Its `answers` come first, then `blocks` on all
+    rubrics and the `parts` on each; `about` explains how to read them. The `appendix` has what no
+    decision needs, and moves to the end of the report.
     """
 
     id: str
@@ -365,19 +358,20 @@ _TEX = {
     "—": "---", "…": r"\ldots{}", "·": r"$\cdot$", "’": "'", "“": "``", "”": "''",
     "‹": r"$\langle$", "›": r"$\rangle$",
 }  # fmt: skip
-"""A row that began with a bare [ or * would be read as an option of the line break before it."""
+"""A row that begins with [ or * would be read as an option of the line break before it."""
 _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def csv_of(table: Table, *, synthetic: bool) -> str:
-    """The numbers as the page shows them: a column for each estimate and, where it has an interval,
-    for either bound; `note` holds remarks on a number. A simulated table is marked so there.
+    """Write a table as CSV with the numbers of the page: a column for each estimate and, where it
+    has an interval, for both bounds. The last column has remarks, and "synthetic" if it applies.
     """
-    filled = [row.cells for row in table.rows if row.cells]
-    grouped = len(filled) < len(table.rows)
-    with_bounds = [any(cell.interval for cell in column) for column in zip(*filled, strict=True)]
-    header = ["Group"] * grouped + [table.stub]
-    for name, bounds in zip(table.columns, with_bounds, strict=True):
+    cells_of_rows = [row.cells for row in table.rows if row.cells]
+    has_headings = len(cells_of_rows) < len(table.rows)
+    columns = zip(*cells_of_rows, strict=True)
+    has_bounds = [any(cell.interval for cell in column) for column in columns]
+    header = ["Group"] * has_headings + [table.stub]
+    for name, bounds in zip(table.columns, has_bounds, strict=True):
         header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]
     lines = [[*header, "Note"]]
     group = ""
@@ -385,9 +379,9 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
         if not row.cells:
             group = row.heading
             continue
-        cells = [group] * grouped + [row.heading]
+        cells = [group] * has_headings + [row.heading]
         notes = ["synthetic"] if synthetic else []
-        for name, cell, bounds in zip(table.columns, row.cells, with_bounds, strict=True):
+        for name, cell, bounds in zip(table.columns, row.cells, has_bounds, strict=True):
             interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]
             cells += [cell.text, *interval] if bounds else [cell.text]
             aside = "published" if cell.published else cell.aside
@@ -397,20 +391,21 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Lines as CSV, in which no text is a formula.
+    """Write lines as CSV, in which no text is a formula.
 
     >>> csv_text([["=1", None], [0.5, "a,b"]]).splitlines()
     ["'=1,", '0.5,"a,b"']
     """
     file = io.StringIO(newline="")
-    # RFC 4180 line ends: with them the writer quotes a lone carriage return within a cell, too.
+    # With the line ends of RFC 4180 the writer also quotes a lone carriage return within a cell.
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerows([guarded(v) if isinstance(v, str) else v for v in line] for line in lines)
+    for line in lines:
+        writer.writerow([guarded(cell) if isinstance(cell, str) else cell for cell in line])
     return file.getvalue()
 
 
 def tex(text: str) -> str:
-    r"""A text as LaTeX shows it, whatever is in it.
+    r"""Escape a text for LaTeX.
 
     >>> print(tex("50% of _x_ & κ -0.1"))
     50\% of \_x\_ \& $\kappa$ $-$0.1

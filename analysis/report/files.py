@@ -1,5 +1,7 @@
-"""The report as a whole: its sections in reading order, each figure and table with a name; the
-files that it is written to, each whole or not at all; and the cell of a notebook.
+"""Put the report together and write its files.
+
+`sections_of` makes the sections in reading order and names each figure and table. `write_report`
+and `write_figures` write whole files or none; `render_notebook` renders a cell.
 """
 
 from __future__ import annotations
@@ -53,59 +55,59 @@ if TYPE_CHECKING:
 
 
 class Topic(NamedTuple):
-    """A section on every rubric: the room of its texts, and what holds its content on a rubric.
+    """Declaration of a section: `make_part` makes its part on one rubric.
 
-    Its title is `ROOM.title`, how to read it `ROOM.about`, and why it was left out `ROOM.none`,
-    where readers would look for it. `fields` are what `ROOM.about` asks for; what is on all rubrics
-    is added when it is `finished`.
+    `texts` is the prefix of its keys in texts.toml: its title is `TEXTS.title`, how to read it
+    `TEXTS.about`, and why it was left out `TEXTS.none`, if readers may miss it. `fields` returns
+    the fields of `TEXTS.about`; `finish` adds content on all rubrics.
     """
 
-    room: str
-    layers: Callable[[RubricFigures], Part]
+    texts: str
+    make_part: Callable[[RubricFigures], Part]
     fields: Callable[[Source], Mapping[str, object]] = lambda source: {}
-    finished: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
+    finish: Callable[[Source, ReportSection], ReportSection] = lambda source, section: section
 
 
 TOPICS = {
-    "human-ceiling": Topic("ceiling", graders.layers),
-    "per-sample-agreement": Topic("pairs", raters.pair_layers),
-    "overall-agreement": Topic("overall", subjects.overall_layers),
-    "preference": Topic("preference", subjects.preference_layers),
-    "direction": Topic("direction", subjects.direction_layers),
-    "thresholds": Topic("thresholds", certainty.threshold_layers),
-    "corrected-rates": Topic("rates", subjects.rate_layers, finished=subjects.with_every_rubric),
-    "bias-audit": Topic("bias_section", graders.bias_layers, lambda source: {"bound": BOUND}),
+    "human-ceiling": Topic("ceiling", graders.ceiling_part),
+    "per-sample-agreement": Topic("pairs", raters.pair_part),
+    "overall-agreement": Topic("overall", subjects.overall_part),
+    "preference": Topic("preference", subjects.preference_part),
+    "direction": Topic("direction", subjects.direction_part),
+    "thresholds": Topic("thresholds", certainty.threshold_part),
+    "corrected-rates": Topic("rates", subjects.rate_part, finish=subjects.with_every_rubric),
+    "bias-audit": Topic("bias_section", graders.bias_part, lambda source: {"bound": BOUND}),
     "injection-audit": Topic(
         "injection",
-        graders.injection_layers,
+        graders.injection_part,
         lambda source: source.analysis.decision.injection._asdict(),
     ),
-    "clear-and-unclear": Topic("clarity", certainty.clarity_layers),
+    "clear-and-unclear": Topic("clarity", certainty.clarity_part),
     "distributions": Topic(
-        "distributions", certainty.distribution_layers, lambda source: {"least": MIN_PEOPLE}
+        "distributions", certainty.distribution_part, lambda source: {"least": MIN_PEOPLE}
     ),
-    "confidence-filter": Topic("confidence", certainty.confidence_layers),
-    "stability": Topic("stability", certainty.stability_layers),
-    "another-wording": Topic("rewording", certainty.rewording_layers),
-    "groups": Topic("groups", raters.group_layers),
-    "raters": Topic("raters", raters.layers),
-    "disagreements": Topic("disagreement", raters.disagreement_layers, finished=raters.with_page),
+    "confidence-filter": Topic("confidence", certainty.confidence_part),
+    "stability": Topic("stability", certainty.stability_part),
+    "another-wording": Topic("rewording", certainty.rewording_part),
+    "groups": Topic("groups", raters.group_part),
+    "raters": Topic("raters", raters.label_part),
+    "disagreements": Topic("disagreement", raters.disagreement_part, finish=raters.with_page),
 }
 """Sections by their anchor, in reading order."""
 
 METHODS = "methods"
-"""The paragraph to paste."""
-_LONGEST = 110
+"""Anchor and file name of the paragraph to paste."""
+_MAX_NAME = 110
 
 
 def sections_of(source: Source) -> list[ReportSection]:
-    """List the sections that have something to show; the first says which are left out, and why."""
+    """List the sections that have content; the first names those left out, and why."""
     known = texts()
-    made = {name: section_of(source, name) for name in TOPICS}
+    by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
     before = graders.verdicts_section(source), published.section(source)
-    first, *others = filter(None, (*before, *made.values(), methods.section(source)))
-    rooms = [topic.room for name, topic in TOPICS.items() if made[name] is None]
-    if reasons := [written(f"{room}.none") for room in rooms if f"{room}.none" in known]:
+    first, *others = filter(None, (*before, *by_topic.values(), methods.section(source)))
+    keys = (f"{topic.texts}.none" for anchor, topic in TOPICS.items() if not by_topic[anchor])
+    if reasons := [written(key) for key in keys if key in known]:
         left_out = Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, left_out))
     sections = [first, *others]
@@ -113,55 +115,56 @@ def sections_of(source: Source) -> list[ReportSection]:
         sections = [replace(section, appendix=()) for section in sections]
         answers = (Answer((written("report.appendix"),)),)
         sections.append(ReportSection("appendix", written("page.appendix"), (), answers, appendix))
-    _name(sections)
+    _set_names(sections)
     return sections
 
 
 def section_of(source: Source, anchor: str) -> ReportSection | None:
-    """Build the section of a topic by its anchor; None where it has no content. An answer that is
-    the same on all rubrics is given once.
+    """Make the section of a topic by its anchor; None where it has no content. An answer that is
+    the same for all rubrics is given once.
     """
-    room, layers_of, fields, finished = TOPICS[anchor]
-    known, title = texts(), written(f"{room}.title")
-    parts = [replace(layers_of(figures), rubric=figures.title) for figures in source.rubrics]
+    topic, known = TOPICS[anchor], texts()
+    title, about_key = written(f"{topic.texts}.title"), f"{topic.texts}.about"
+    rubrics = source.rubrics
+    all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in rubrics]
     answers = [
         Answer(tuple(p.cell if isinstance(p, Figure) else str(p) for p in pieces), part.rubric)
-        for part in parts
+        for part in all_parts
         for pieces in part.answers
         if pieces
     ]
-    shown = tuple(part for part in parts if part.blocks)
-    if not (answers or shown):
+    parts = tuple(part for part in all_parts if part.blocks)
+    if not (answers or parts):
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
         answers = [Answer(answers[0].pieces)]
-    about = [written(f"{room}.about", **fields(source))] if f"{room}.about" in known else []
-    explained = tuple(dict.fromkeys(chain(about, *(part.about for part in parts))))
+    about = [written(about_key, **topic.fields(source))] if about_key in known else []
+    all_about = tuple(dict.fromkeys(chain(about, *(part.about for part in all_parts))))
     appendix = tuple(
         Part(folded=part.appendix, title=later, rubric=part.rubric)
-        for part in parts
+        for part in all_parts
         if part.appendix and (later := written("naming.about", whom=title, what=part.rubric))
     )
-    made = ReportSection(anchor, title, (), tuple(answers), shown, explained, appendix)
-    return finished(source, made)
+    section = ReportSection(anchor, title, (), tuple(answers), parts, all_about, appendix)
+    return topic.finish(source, section)
 
 
-def _name(sections: Sequence[ReportSection]) -> None:
-    """Name every figure and table by its caption; a second one of a caption has a number."""
+def _set_names(sections: Sequence[ReportSection]) -> None:
+    """Name every figure and table by its caption, with a number if the name is taken."""
     # Other anchors on the page.
-    taken = {"main", "overview", "appendix", METHODS} | {part.id for part in sections}
-    taken |= {f"{part.id}-title" for part in sections}
+    taken = {"main", "overview", "appendix", METHODS} | {section.id for section in sections}
+    taken |= {f"{section.id}-title" for section in sections}
     for block in (block for section in sections for block in section.every_block()):
         for item in (block, *block.data) if isinstance(block, Chart) else (block,):
             if isinstance(item, Chart | Table):
                 stem = plain_name(item.caption)
-                numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
-                item.name = next(name for name in numbered if name not in taken)
+                candidates = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+                item.name = next(name for name in candidates if name not in taken)
                 taken.add(item.name)
 
 
 def plain_name(text: str) -> str:
-    """A text as a file name that any system accepts.
+    """Turn a text into a file name that any system accepts.
 
     >>> plain_name("Refusal: Cohen κ of every two raters (synthetic)")
     'refusal-cohen-k-of-every-two-raters-synthetic'
@@ -169,25 +172,25 @@ def plain_name(text: str) -> str:
     ('figure', 'grosse')
     """
     latin = text.replace("κ", "k").replace("α", "alpha").replace("π", "pi").replace("ß", "ss")
-    bare = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:_LONGEST].strip("-") or "figure"
+    ascii_text = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_text).strip("-")[:_MAX_NAME].strip("-") or "figure"
 
 
 # Files
 
 SCHEMA = 1
 PUBLISHED = "published.csv"
-"""Published figures beside the study's own, for a study that declares some."""
+"""File with published figures and the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCALE = 2
-"""Pixels of a PNG for each of the figure: sharp in print."""
+"""Pixels of a PNG per pixel of the figure, so that it is sharp in print."""
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
-_MARKUP = {"<": "&lt;", ">": "&gt;"}
+_HTML = {"<": "&lt;", ">": "&gt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
 def prepare_report() -> None:
-    """Read the templates and load the drawing library at an idle time: it takes half a second."""
+    """Read the templates and load the drawing library, which takes half a second."""
     _html().get_template("report.html.j2")
     _markdown().get_template("report.md.j2")
     if charts.can_draw():
@@ -197,22 +200,23 @@ def prepare_report() -> None:
 def write_report(
     analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
 ) -> None:
-    """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
-    disagreements.html where the texts of units that graders and people differ on are known, and
-    published.csv where the study declares published figures.
-    Of a `full` page everything is unfolded, on the screen and on paper.
+    """Write report.html, report.md, report.json and results.csv into a folder, made if needed;
+    disagreements.html where the texts of units that graders and people differ on are known,
+    published.csv where the study declares published figures. A `full` page is all unfolded.
 
-    A synthetic study is marked in all: `study.synthetic` in the JSON, and the word at the end
+    A synthetic study is marked in all files: `study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     source = Source(analysis, context)
     sections = sections_of(source)
-    every = (block for section in sections for block in section.every_block())
+    all_blocks = (block for section in sections for block in section.every_block())
     new_folder(out)
     with ThreadPoolExecutor(1) as drawing:  # Vega draws without Python's lock, while texts are made
         drawn = {
-            each.name: drawing.submit(_draw, each) for each in every if isinstance(each, Chart)
+            block.name: drawing.submit(_draw, block)
+            for block in all_blocks
+            if isinstance(block, Chart)
         }
         text = _markdown().get_template("report.md.j2")
         contents = {
@@ -221,8 +225,8 @@ def write_report(
             "report.md": text.render(context=context, sections=sections),
         }
         if context.beside and context.beside.published.figure:
-            quoted = published.published_rows(source, context.beside)
-            contents[PUBLISHED] = _csv(quoted, list(quoted[0]))
+            published_rows = published.published_rows(source, context.beside)
+            contents[PUBLISHED] = _csv(published_rows, list(published_rows[0]))
         if raters.has_page(analysis.disagreements, context):
             page = raters.page_of(analysis.disagreements, context)
             contents[raters.PAGE] = _page("disagreements", ["disagreements.js"], context, page=page)
@@ -237,34 +241,37 @@ def write_report(
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
-    """The results as plain rows; None where a number is undefined."""
+    """Return the results as rows for files: ids for display names, None for undefined numbers."""
     rows, ids = [], analysis.ids
     for row in analysis.rows:
-        marks = join_notes(row["remarks"], "synthetic" if synthetic else "")
-        plain = {name: _plain(value) for name, value in row.items() if name in RESULTS_COLUMNS}
+        note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))
+        values = {name: _finite(value) for name, value in row.items() if name in RESULTS_COLUMNS}
         key = {name: ids.get(row[name], row[name]) for name in ("rubric", "rater_a", "rater_b")}
         if row["statistic"].startswith("rewording_"):
             key["at"] = ids.get(row["at"], row["at"])
-        rows.append(plain | key | {"note": text_of(marks)})
+        rows.append(values | key | {"note": note})
     return rows
 
 
 def _csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
-    return blocks.csv_text([columns, *(map(_plain, row.values()) for row in rows)])
+    return blocks.csv_text([columns, *(map(_finite, row.values()) for row in rows)])
 
 
-def _plain(value: object) -> object:
+def _finite(value: object) -> object:
+    """Return a value, None for a number that is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, Any]]) -> str:
+    """Write report.json: the study, the paragraphs to paste, the verdicts and the results."""
     analysis, context, ids = source.analysis, source.context, source.analysis.ids
 
     def id_of(name: str) -> str:
         return ids.get(name, name)
 
-    def keys(of: Sequence[Sequence[str]]) -> list[list[str]]:
-        return [[*map(id_of, key[:1]), key[1], *map(id_of, key[2:4]), *key[4:]] for key in of]
+    def with_ids(keys: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Replace rubric and raters in keys of rows (`RESULTS_KEY`) by their ids."""
+        return [[id_of(key[0]), key[1], *map(id_of, key[2:4]), *key[4:]] for key in keys]
 
     thresholds: dict[str, dict[str, float]] = {}
     origins: dict[str, dict[str, str]] = {}
@@ -281,38 +288,41 @@ def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, An
         "rubric_titles": {id_of(name): title for name, title in context.rubric_titles.items()},
         "thresholds": thresholds, "threshold_origins": origins,
     }  # fmt: skip
-    shown = (block for section in sections for block in section.every_block())
-    done, *results = next(b for b in shown if isinstance(b, blocks.Quotable)).texts
+    all_blocks = (block for section in sections for block in section.every_block())
+    quotable = next(block for block in all_blocks if isinstance(block, blocks.Quotable))
+    methods_text, *results_texts = quotable.texts
     verdicts = [
         {
             **verdict, "rubric": id_of(verdict["rubric"]), "grader": id_of(verdict["grader"]),
-            "kappas": keys(verdict["kappas"]), "evidence": keys(verdict["evidence"]),
+            "kappas": with_ids(verdict["kappas"]), "evidence": with_ids(verdict["evidence"]),
         }
         for verdict in analysis.verdicts
     ]  # fmt: skip
     content = {
-        "schema": SCHEMA, "study": study, "methods": done, "results_text": " ".join(results),
+        "schema": SCHEMA, "study": study, "methods": methods_text,
+        "results_text": " ".join(results_texts),
         "names": {id_: name for name, id_ in ids.items()}, "verdicts": verdicts, "results": rows,
     }  # fmt: skip
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
-    """Render a page, which may use its own style sheet and script and nothing else."""
+    """Render a page, which may load its own style sheet and scripts only, by their hashes."""
     from markupsafe import Markup
 
-    given = {"colours": charts.ROLES, "synthetic": context.synthetic}
-    script = Markup("\n".join(rendered(template, **given) for template in scripts))  # noqa: S704 - our own
-    style, digest = (
+    fields = {"colours": charts.ROLES, "synthetic": context.synthetic}
+    script = Markup("\n".join(render(template, **fields) for template in scripts))  # noqa: S704 - our own
+    style_digest, script_digest = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (rendered(f"{name}.css"), script)
+        for text in (render(f"{name}.css"), script)
     )
-    about = {"context": context, "style_digest": style, "script_digest": digest}
-    return rendered(f"{name}.html.j2", script=script, **about, **content)
+    digests = {"style_digest": style_digest, "script_digest": script_digest}
+    return render(f"{name}.html.j2", script=script, context=context, **digests, **content)
 
 
 @cache
 def _html() -> jinja2.Environment:
+    """Return the environment for HTML, which escapes all text."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -352,33 +362,33 @@ def _latex() -> jinja2.Environment:
 
 
 def markdown(text: str) -> str:
-    """Return a text from users as one line that Markdown shows literally: no table cell, link,
-    markup or heading. (HTML is escaped by Jinja2.)
+    """Escape a text for Markdown, as one line without table cells, links, markup or headings.
 
     >>> print(markdown("a|b <b>*x*</b>"))
     a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;
     """
     line = _ENTITY.sub("&amp;", " ".join(visible(text).split()))
-    line = "".join(_MARKUP.get(letter, letter) for letter in line)
+    line = "".join(_HTML.get(letter, letter) for letter in line)
     return _MARKDOWN.sub(lambda found: "\\" + found.group(), line)
 
 
-def rendered(template: str, **content: object) -> str:
-    """A template of the report with content; every text in it is escaped."""
+def render(template: str, **content: object) -> str:
+    """Render a template of the report with content; every text in it is escaped."""
     return _html().get_template(template).render(**content)
 
 
 def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     """Write every figure as SVG and PNG, every table as CSV and LaTeX, and the methods paragraph
-    with its references, into a folder, made if need be; returns how many files that are.
+    with its references, into a folder, which is made if needed; return the number of files.
 
     Each file is named after its anchor in report.html. A figure has the light colours, its caption
-    and its note. Each is marked if it is synthetic.
+    and its note. Each file is marked if the study is synthetic.
     """
     new_folder(out)
     sections = sections_of(Source(analysis, context))
-    every = (block for section in sections for block in section.every_block())
-    contents = [file for block in every for file in _files_of(block, synthetic=context.synthetic)]
+    all_blocks = chain.from_iterable(section.every_block() for section in sections)
+    named_files = [_files_of(block, synthetic=context.synthetic) for block in all_blocks]
+    contents = list(chain.from_iterable(named_files))
     for name, content in contents:
         atomic_write(out / name, content)
     return len(contents)
@@ -401,28 +411,29 @@ def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, by
 
 
 def tex_of(table: Table, *, synthetic: bool) -> str:
-    r"""A LaTeX table, for \usepackage{booktabs}: caption, rules, footnotes below."""
+    r"""Write a table as LaTeX for \usepackage{booktabs}, with caption, rules and footnotes."""
     mark = SYNTHETIC if synthetic else ""
     return _latex().get_template("table.tex.j2").render(table=table, mark=mark)
 
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
-    """HTML: the verdicts with the notes needed to read them, the panel, and one figure of graders
-    compared with people. It has its own colours for light and dark, holds no script, and loads
-    nothing from elsewhere.
+    """Render a notebook's cell as HTML: the verdicts with the notes needed to read them, the panel,
+    and one figure of graders compared with people. It has its own colours, no script, and loads
+    nothing.
     """
     source = Source(analysis, context)
-    first = next((chart for figures in source.rubrics for chart in graders.forest(figures)), None)
-    return rendered(
+    forests = chain.from_iterable(map(graders.forest, source.rubrics))
+    chart = next(forests, None)
+    return render(
         "notebook.html.j2", name=context.name,
         answers=[recommendation.sentence for recommendation in recommendations(source.ranking)],
         notes=(*limits_of(analysis.verdicts), *source.notes),
         cards=graders.verdict_cards(source), several=len(source.rubrics) > 1,
         tables=graders.render_table_text(analysis, context),
-        chart=first and replace(first, caption=source.marked(first.caption)),
+        chart=chart and replace(chart, caption=source.marked(chart.caption)),
     )  # fmt: skip
 
 
 def render_lines(lines: Iterable[str | graders.TextTable]) -> str:
-    """HTML: sentences and tables in order, in the colours of `render_notebook`."""
-    return rendered("lines.html.j2", lines=list(lines))
+    """Render sentences and tables as HTML, in the colours of `render_notebook`."""
+    return render("lines.html.j2", lines=list(lines))

@@ -1,5 +1,9 @@
-"""The source that every section is written from: the results as figures, each bound to its row,
-the verdicts, and facts about the study; and the tables and charts made from figures.
+"""Collect what the report's sections are written from, and make tables and charts of it.
+
+A `Figure` is a results row rounded for display, which keeps the number of its row in results.csv. A
+`Source` holds the figures of an analysis with its verdicts and facts about the study; a section
+works on the `RubricFigures` of one rubric at a time, which selects figures (`get`, `select`, ...)
+and makes blocks of them (`table`, `chart`).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table
-from evenhand.analysis.report.charts import Datum, chart_spec, filled
+from evenhand.analysis.report.charts import Datum, chart_spec, fill_template
 from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of
 from evenhand.analysis.statistics import Remark, Remarks, entry_for, says
 from evenhand.analysis.verdicts.judge import Candidate, rank_graders
@@ -33,6 +37,7 @@ K = TypeVar("K", bound=Hashable)
 ALL, ALL_BINARY = "all", "all" + BINARY
 
 _FIRST_LINE = 2
+"""Line of the first row of results.csv, below the header."""
 
 
 class Key(NamedTuple):
@@ -50,11 +55,10 @@ class Key(NamedTuple):
 class Figure:
     """A results row, rounded for display.
 
-    `grader` is the second rater, as of a figure that compares a grader with people. `line` is its
-    row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as they are, NaN
-    where undefined; `estimate` and `interval` are text, empty where there is no interval. `reason`
-    is the remark on why the estimate is undefined, None where it is not; `remarks` are the row's
-    others.
+    `rater` and `grader` are the first and the second rater; `line` is the number of its row in
+    results.csv as a spreadsheet counts. `bounds` are low, estimate, high, unrounded, NaN where
+    undefined; `estimate` and `interval` are text, the interval empty where there is none. `reason`
+    is the remark why the estimate is undefined, None if it is defined; `remarks` are the others.
     """
 
     rubric: str
@@ -74,15 +78,17 @@ class Figure:
 
     @cached_property
     def key(self) -> Key:
+        """The key of its row."""
         return Key(self.rubric, self.statistic, *self.raters, self.subset, self.at)
 
     @property
     def raters(self) -> tuple[str, str]:
+        """Both raters; the second is "" for a figure of one rater or group."""
         return self.rater, self.grader
 
     @property
     def is_binary(self) -> bool:
-        """Return True if it is on the binary label."""
+        """True if it is on the binary label."""
         return self.subset.endswith(BINARY)
 
     @property
@@ -92,21 +98,23 @@ class Figure:
 
     @property
     def column(self) -> str:
+        """The column of `part`."""
         return self.part.partition("=")[0]
 
     @property
     def value(self) -> str:
+        """The value of `part`, "" for everything."""
         return self.part.partition("=")[2]
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The ends that it goes from and to, such as two sides of pairs, ("a", "b") at "a>b"."""
+        """The two sides that it compares, ("a", "b") at "a>b"."""
         first, _, second = self.at.partition(">")
         return first, second
 
     @property
     def is_clear(self) -> bool:
-        """Return True if its interval leaves out zero."""
+        """True if its interval excludes zero."""
         return not self.bounds[0] <= 0 <= self.bounds[2]
 
     @property
@@ -114,13 +122,14 @@ class Figure:
         """The estimate, with its interval if it has one."""
         return f"{self.estimate} {self.interval}".strip()
 
-    def says(self, code: str) -> bool:
+    def has_remark(self, code: str) -> bool:
         """Return True if one of its remarks has this code."""
         return says(self.remarks, code)
 
     def without(self, code: str) -> Figure:
-        """Return it without the remarks of this code."""
-        return replace(self, remarks=tuple(note for note in self.remarks if note.code != code))
+        """Return the figure without the remarks of this code."""
+        remarks = tuple(remark for remark in self.remarks if remark.code != code)
+        return replace(self, remarks=remarks)
 
     @property
     def cell(self) -> Cell:
@@ -128,79 +137,80 @@ class Figure:
         reason = self.reason.words if self.reason else ""
         return Cell(self.estimate, self.interval, reason, key=self.key, line=self.line)
 
-    def datum(self, **more: object) -> dict[str, object]:
-        """Return a datum for a chart: the unrounded bounds, None where undefined, and the results
-        row.
-        """
+    def datum(self, **fields: object) -> Datum:
+        """Return a chart's datum: `fields`, unrounded bounds or None, the row's number."""
         low, estimate, high = (None if math.isnan(bound) else bound for bound in self.bounds)
         numbers = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
-        return {**numbers, "row": self.line, **more}
+        return {**numbers, "row": self.line, **fields}
 
 
-def shown(value: float, statistic: str = "", limits: Iterable[float] = ()) -> str:
-    """A number rounded for display: shares to three places, coefficients to two; a bound near one
-    of the `limits` of a decision to as many as tell them apart.
+def format_number(value: float, statistic: str = "", limits: Iterable[float] = ()) -> str:
+    """Round a number for display: shares to three places, coefficients to two, a bound near one of
+    the `limits` of a decision to enough places to differ from it.
 
-    >>> shown(0.8482), shown(-0.004), shown(float("nan")), shown(0.0042, "prevalence")
-    ('0.85', '0.00', '—', '0.004')
-    >>> shown(0.021, "human_ceiling_difference"), shown(0.123456, "threshold")
-    ('+0.02', '0.123')
+    >>> format_number(0.8482), format_number(-0.004), format_number(float("nan"))
+    ('0.85', '0.00', '—')
+    >>> format_number(0.021, "human_ceiling_difference"), format_number(0.0042, "prevalence")
+    ('+0.02', '0.004')
     """
     if math.isnan(value):
         return DASH
     return entry_for(statistic).shown(value, limits)
 
 
-def _figure(row: ResultRow, line: int) -> Figure:
+def _figure_of(row: ResultRow, line: int) -> Figure:
+    """Round a row for display; its first remark is the reason if the estimate is undefined."""
     key = Key(*key_of(row))
     estimate, low, high = row["estimate"], row["low"], row["high"]
     remarks, reason = row["remarks"], None
     if math.isnan(estimate):
         reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
-    no_interval = math.isnan(low) or math.isnan(high)
     limits = row["deciding"].limits if row["deciding"] else ()
-    ends = (shown(bound, key[1], limits) for bound in (low, high))
-    interval = "" if no_interval else f"[{', '.join(ends)}]"
-    counts, bounds = (row["n_units"], row["n_clusters"]), (low, estimate, high)
-    return Figure(*key, line, *counts, bounds, shown(estimate, key[1]), interval, reason, remarks)
+    low_text, high_text = (format_number(end, key.statistic, limits) for end in (low, high))
+    has_interval = not (math.isnan(low) or math.isnan(high))
+    return Figure(
+        *key, line, row["n_units"], row["n_clusters"], (low, estimate, high),
+        estimate=format_number(estimate, key.statistic),
+        interval=f"[{low_text}, {high_text}]" if has_interval else "",
+        reason=reason, remarks=remarks,
+    )  # fmt: skip
 
 
 def lines_of(figures: Iterable[Figure | None]) -> str:
-    """Return the rows of results.csv of figures, one after the other."""
+    """List the row numbers of figures in results.csv."""
     return ", ".join(str(figure.line) for figure in figures if figure)
 
 
-def defined(figures: Iterable[Figure | None]) -> list[Figure]:
+def largest_first(figures: Iterable[Figure | None]) -> list[Figure]:
     """Return the figures that have an estimate, the largest first."""
     estimated = [figure for figure in figures if figure and not figure.reason]
     return sorted(estimated, key=lambda figure: -figure.bounds[1])
 
 
-def grouped(things: Iterable[T], by: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return things by what they have in common, in the order in which they come.
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Group items by a key, in the order in which they come.
 
-    >>> grouped(["ab", "c", "de"], len)
+    >>> group_by(["ab", "c", "de"], len)
     {2: ['ab', 'de'], 1: ['c']}
     """
     groups: dict[K, list[T]] = {}
-    for thing in things:
-        groups.setdefault(by(thing), []).append(thing)
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 
 # Tables
 
 FigureRow = tuple[str, Sequence[Figure | None] | None]
-"""Heading of a row, and a figure for each column; without figures it is over the rows that follow.
-"""
+"""Title of a row, and a figure for each column; without figures, a heading of the rows below."""
 
-_SHORT = 28
-"""Letters of a reason in a cell at most: longer ones go below the table, to keep columns narrow."""
+_MAX_REASON = 28
+"""Length of a reason in a cell; a longer one goes below the table, to keep columns narrow."""
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """Declaration of a table: the head of `tables.toml` says what each field means."""
+    """Declaration of a table; the head of `tables.toml` explains its fields."""
 
     stub: str = ""
     columns: Sequence[str | Mapping[str, str]] = ()
@@ -212,10 +222,10 @@ class TableSpec:
     asides: bool = False
 
 
-def worded(text: str) -> str:
-    """Return a word of `tables.toml`: itself, or the sentence whose key it is.
+def label_text(text: str) -> str:
+    """Return a text of `tables.toml`: itself, or if it has a dot, the sentence with that key.
 
-    >>> worded("Grader"), worded("injection.attack")
+    >>> label_text("Grader"), label_text("injection.attack")
     ('Grader', 'Grader and attack')
     """
     return written(text) if "." in text else text
@@ -224,62 +234,65 @@ def worded(text: str) -> str:
 def make_table(
     caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
 ) -> list[Table]:
-    """Make a table of figures that shares footnotes; nothing if it has no rows. Left out are empty
-    columns, rows without any figure and headings that no row follows. A cell on other units than
-    its row's first has how many it has.
+    """Make a table of figures with shared footnotes; nothing if it has no rows. Empty columns, rows
+    without any figure, and headings without rows are left out. A cell on another number of units
+    than its row's first cell states it.
     """
-    given = [row for row in rows if row[1] is None or any(row[1])]
-    filled = [figures for _, figures in given if figures is not None]
-    used = [at for at in range(len(columns)) if any(row[at] for row in filled)]
+    kept = [row for row in rows if row[1] is None or any(row[1])]
+    filled = [figures for _, figures in kept if figures is not None]
+    used = [n for n in range(len(columns)) if any(figures[n] for figures in filled)]
     if not used:
         return []
     notes: dict[str, str] = {}
-    count = worded(spec.count)
-    made = []
-    for (heading, figures), (_, after) in pairwise([*given, ("", None)]):
+    count = label_text(spec.count)
+    table_rows = []
+    for (title, figures), (_, next_figures) in pairwise([*kept, ("", None)]):
         if figures is None:
-            made += [Row(heading)] if after is not None else []
+            table_rows += [Row(title)] if next_figures is not None else []
             continue
-        chosen = [figures[at] for at in used]
-        first = next(figure for figure in chosen if figure)
-        clustered = first.n_clusters != first.n_units
-        aside = written("naming.in_clusters", clusters=first.n_clusters) if clustered else ""
+        used_figures = [figures[n] for n in used]
+        first = next(figure for figure in used_figures if figure)
+        is_clustered = first.n_clusters != first.n_units
+        aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
         number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
         cells = [number] if count else []
-        for figure in chosen:
+        for figure in used_figures:
             if figure is None:
                 cells.append(Cell())
                 continue
             differs = count and figure.n_units != first.n_units
-            also = f"{figure.n_units} {count.lower()}" if differs else ""
-            cells.append(_cell(figure, also, notes, asides=spec.asides))
-        made.append(Row(heading, tuple(cells)))
-    heads = (*([count] if count else []), *(columns[at] for at in used))
+            units = f"{figure.n_units} {count.lower()}" if differs else ""
+            cells.append(_table_cell(figure, units, notes, asides=spec.asides))
+        table_rows.append(Row(title, tuple(cells)))
+    heads = (*([count] if count else []), *(columns[n] for n in used))
     footnotes = tuple((mark, text) for text, mark in notes.items())
-    return [Table(caption, stub, heads, tuple(made), footnotes)]
+    return [Table(caption, stub, heads, tuple(table_rows), footnotes)]
 
 
-def _cell(figure: Figure, also: str, notes: dict[str, str], *, asides: bool) -> Cell:
-    """Make a cell of a figure; short remarks, and `also`, stay next to it, others are `notes`."""
+def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
+    """Make a cell of a figure. A short reason and the number of `units` go into the cell, a long
+    reason and remarks below the table, where `notes` has each text's mark; `asides` puts all into
+    the cell.
+    """
     reason = figure.reason.words if figure.reason else ""
-    near, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
+    inside, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
     if asides:
-        near, below = [*near, *below], []
-    elif len(reason) > _SHORT:
-        near, below = [], [*near, *below]
-    marks = [notes.setdefault(text, letters(len(notes))) for text in below]
-    aside = "; ".join([*near, *filter(None, [also])])
+        inside, below = [*inside, *below], []
+    elif len(reason) > _MAX_REASON:
+        inside, below = [], [*inside, *below]
+    marks = [notes.setdefault(text, footnote_mark(len(notes))) for text in below]
+    aside = "; ".join([*inside, *filter(None, [units])])
     return replace(figure.cell, aside=aside, reason=reason, marks=" ".join(marks))
 
 
-def letters(number: int) -> str:
+def footnote_mark(number: int) -> str:
     """Return the mark of a footnote: a, b, ... z, aa, ab, ...
 
-    >>> letters(0), letters(25), letters(26)
+    >>> footnote_mark(0), footnote_mark(25), footnote_mark(26)
     ('a', 'z', 'aa')
     """
-    first, last = divmod(number, 26)
-    return (letters(first - 1) if first else "") + chr(ord("a") + last)
+    quotient, remainder = divmod(number, 26)
+    return (footnote_mark(quotient - 1) if quotient else "") + chr(ord("a") + remainder)
 
 
 # Sources
@@ -287,8 +300,8 @@ def letters(number: int) -> str:
 
 @dataclass(frozen=True)
 class BesidePublished:
-    """The figures of others that a study declares, the graders whose own stand beside them, and
-    sentences on how the study differs from theirs.
+    """Published figures that a study declares, the graders whose figures are compared with them,
+    and sentences on how the study differs from the published one.
     """
 
     published: PublishedFigures
@@ -300,14 +313,13 @@ class BesidePublished:
 class ReportContext:
     """Description of the study behind the ratings.
 
-    `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
-    `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric;
-    `published` are the figures of others on a rubric, `beside` those that the study declares.
-    `label_names` are the options' names by rubric and category. `texts`, `remarks` and `marks` are
-    by (rubric, unit id): what raters read, each text under its name; people's remarks with their
-    labels, by rater; and (rater, words marked). `replies` and `sorted` are by (rubric, unit id,
-    grader): the grader's replies, word for word, and how the lead sorted its disagreement with
-    people (kind, note). `answered` are the models that answered, with their replies, by grader. A
+    `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin),
+    `notes` warnings such as labels that were set aside. `rubric_titles` are by rubric,
+    `label_names` the options' names by rubric and category, `beside` the published figures that the
+    study declares. By (rubric, unit id), `texts` are the texts that raters read by name, `remarks`
+    people's reasons by rater, `marks` pairs of rater and marked words. By (rubric, unit id,
+    grader), `replies` are the grader's replies, and `sorted` is (kind, note), how the lead sorted
+    its disagreement with people. `answered` is the number of replies of each model by grader. A
     `synthetic` report is marked so in all of its files.
     """
 
@@ -327,7 +339,7 @@ class ReportContext:
 
     @property
     def said(self) -> list[str]:
-        """The notes, and that the labels are synthetic where they are."""
+        """The notes, and a note that the labels are synthetic if they are."""
         return [*self.notes, *([written("terminal.synthetic")] if self.synthetic else [])]
 
     def title_of(self, rubric: str) -> str:
@@ -339,20 +351,17 @@ class ReportContext:
         return self.rubric_titles.get(rubric) or rubric or "Labels"
 
 
-READINGS = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
+SUBSET_NAMES = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
 """Name of a subset in a caption."""
 GROUPS = {
     "humans": written("naming.annotators_together"),
-    "models": written("naming.graders_together"),
-    "all": written("naming.everyone"),
-}
+    "models": written("naming.graders_together"), "all": written("naming.everyone"),
+}  # fmt: skip
 _NAMES = {
-    "humans": written("naming.annotators"),
-    "models": written("naming.graders"),
-    "all": written("naming.everyone"),
-    BASELINES[0]: written("naming.constant"),
+    "humans": written("naming.annotators"), "models": written("naming.graders"),
+    "all": written("naming.everyone"), BASELINES[0]: written("naming.constant"),
     BASELINES[1]: written("naming.random"),
-}
+}  # fmt: skip
 
 
 def rater_title(rater: str) -> str:
@@ -382,71 +391,77 @@ def reference_title(rater: str) -> str:
     return written("naming.reference") if rater == "humans" else rater
 
 
-MOST_NAMED = 3
-"""Things named in an answer at most; the rest are in its tables."""
+def subject_title(subset: str) -> str:
+    """Return the name of the subject that a subset is of, or that of all subjects."""
+    return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-def sentences(*given: Sequence[object]) -> list[object]:
-    """Join sentences in pieces to one answer.
+MAX_NAMED = 3
+"""Items that an answer names; the others are in its tables."""
 
-    >>> sentences(["a."], [], ["b ", 1, "."])
+
+def join_sentences(*sentences: Sequence[object]) -> list[object]:
+    """Join sentences, each a list of pieces (`in_pieces`), to one list of pieces.
+
+    >>> join_sentences(["a."], [], ["b ", 1, "."])
     ['a.', ' ', 'b ', 1, '.']
     """
-    return _joined([sentence for sentence in given if sentence], " ")
+    return _join([sentence for sentence in sentences if sentence], " ")
 
 
-def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
-    """Join things in pieces, only the first few of them."""
-    more = [written("report.and_others")] if len(things) > MOST_NAMED else []
-    return [*_joined(things[:MOST_NAMED], between), *(f" {text}" for text in more)]
+def join_listed(items: Sequence[Sequence[object]], separator: str = ", ") -> list[object]:
+    """Join the first few items, each a list of pieces, and state that there are others."""
+    others = [f" {written('report.and_others')}"] if len(items) > MAX_NAMED else []
+    return [*_join(items[:MAX_NAMED], separator), *others]
 
 
-def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:
-    return [piece for thing in things for piece in (between, *thing)][1:]
+def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
+    """Join lists of pieces with a separator between them."""
+    return [piece for item in items for piece in (separator, *item)][1:]
 
 
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
-"""Content of a column's cells: the row's figure of this statistic, or with these parts of the key
-in place of the row's, or what a function finds for the row's key."""
-RowPlace = tuple[str, Figure | Key | tuple[str, str] | None]
-"""Title of a row, and where its figures are, or its two raters (or a group and ""); without, it is
-a heading over the rows that follow."""
+"""Figure in a column's cells, from the key of the row: that with this statistic, that with these
+parts of the key replaced, or that which a function returns."""
+RowSpec = tuple[str, Figure | Key | tuple[str, str] | None]
+"""Title of a row, and the figure, the key or the two raters (or a group and "") that its cells are
+about; None for a heading over the rows below."""
 _TITLES: Mapping[str, Callable[[Figure], str]] = {
     "at": lambda figure: figure.at,
     "grader": lambda figure: figure.grader,
     "pair": lambda figure: pair_title(figure.raters),
 }
-"""Titles of rows that `tables.toml` declares."""
+"""Titles of rows, by the name that `tables.toml` uses."""
 
 
 def rows_of(
     figures: Iterable[Figure],
     title: Callable[[Figure], str],
-    under: Callable[[Figure], str] | None = None,
+    heading: Callable[[Figure], str] | None = None,
     *,
     by: Literal["raters", "statistic", "subset"] = "raters",
-) -> list[RowPlace]:
-    """Return a row for each figure, with its title; with a heading, `under` which stand those alike
-    `by` a part of the key.
-    """
-    if under is None:
+) -> list[RowSpec]:
+    """Return a row for each figure, with a `heading` over those that share the key's part `by`."""
+    if heading is None:
         return [(title(figure), figure) for figure in figures]
-    alike = grouped(figures, attrgetter(by)).values()
-    return [row for same in alike for row in ((under(same[0]), None), *rows_of(same, title))]
+    rows: list[RowSpec] = []
+    for group in group_by(figures, attrgetter(by)).values():
+        rows += [(heading(group[0]), None), *rows_of(group, title)]
+    return rows
 
 
-def distinct(
+def distinct_rows(
     figures: Iterable[Figure],
     by: Literal["rater", "subset", "at"],
     title: Callable[[str], str] = str,
-) -> list[RowPlace]:
-    """Return a row for all figures alike `by` a part of the key, with its title."""
-    return [(title(name), same[0]) for name, same in grouped(figures, attrgetter(by)).items()]
+) -> list[RowSpec]:
+    """Return one row for all figures that share the part `by` of their key, titled by that part."""
+    return [(title(name), group[0]) for name, group in group_by(figures, attrgetter(by)).items()]
 
 
 @dataclass(frozen=True)
 class Source:
-    """An analysis, its results by key, and the facts known of the study."""
+    """An analysis, its figures by key, and the description of the study."""
 
     analysis: Analysis
     context: ReportContext
@@ -455,22 +470,22 @@ class Source:
     def figures(self) -> dict[tuple[str, ...], Figure]:
         """All figures by their key, in the order of the table."""
         lines = enumerate(self.analysis.rows, start=_FIRST_LINE)
-        return {figure.key: figure for figure in (_figure(row, line) for line, row in lines)}
+        return {figure.key: figure for figure in (_figure_of(row, line) for line, row in lines)}
 
     @cached_property
     def families(self) -> dict[tuple[str, ...], dict[str, list[Figure]]]:
         """All figures by rubric and statistic, then by subset."""
-        families = grouped(self.figures.values(), lambda figure: figure.key[:2])
-        return {name: grouped(family, attrgetter("subset")) for name, family in families.items()}
+        families = group_by(self.figures.values(), lambda figure: figure.key[:2])
+        return {name: group_by(family, attrgetter("subset")) for name, family in families.items()}
 
-    def on(self, rubric: str) -> RubricFigures:
+    def rubric(self, name: str) -> RubricFigures:
         """Return the figures of one rubric."""
-        return RubricFigures(self, rubric)
+        return RubricFigures(self, name)
 
     @property
     def rubrics(self) -> list[RubricFigures]:
         """The figures of every rubric, in the order of the table."""
-        return [self.on(name) for name in dict.fromkeys(rubric for rubric, _ in self.families)]
+        return [self.rubric(name) for name in dict.fromkeys(rubric for rubric, _ in self.families)]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -483,17 +498,13 @@ class Source:
         return rank_graders(self.analysis.rows, self.analysis.verdicts)
 
     def marked(self, caption: str) -> str:
-        """The caption of a table shown outside its page, which would state once that it is
-        synthetic.
-        """
+        """Return a caption for use outside the report, marked if the study is synthetic."""
         return f"{caption}{SYNTHETIC}" if self.context.synthetic else caption
 
 
 @dataclass(frozen=True)
 class RubricFigures:
-    """The figures of one rubric, with the study that they are of. A `subset` is of the units: all,
-    on the categories, unless it is given.
-    """
+    """The figures of one rubric. The default `subset` is all units, on the categories."""
 
     source: Source
     rubric: str
@@ -518,44 +529,42 @@ class RubricFigures:
         return Key(self.rubric, statistic, rater_a, rater_b, subset, at)
 
     def get(self, statistic: str, rater_a: str, *others: str, **parts: str) -> Figure | None:
-        """The figure with this key (see `key`)."""
+        """Return the figure with the key of these parts (see `key`), None if there is none."""
         return self.by_key(self.key(statistic, rater_a, *others, **parts))
 
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
-        """The figure with this key, which names the rubric as well."""
+        """Return the figure with this whole key, None if there is none."""
         return self.source.figures.get(key)
 
     def of_row(self, row: TableRow) -> Figure:
-        """The figure of a row of the results."""
+        """Return the figure of a results row."""
         return self.source.figures[key_of(row)]
 
     def row(
         self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
     ) -> list[Figure | None]:
-        """The figures of two raters (or of a group), one for each statistic."""
+        """Return the figure of two raters (or of a group and "") for each statistic."""
         return [self.get(name, *raters, subset, at) for name in statistics]
 
     def by_subset(self, statistic: str) -> dict[str, list[Figure]]:
-        """All figures of one statistic by subset, in the order of the table."""
+        """Return all figures of one statistic by subset, in the order of the results."""
         return self.source.families.get((self.rubric, statistic), {})
 
     def select(
         self, statistic: str, subset: str = ALL, raters: tuple[str, str] | None = None
     ) -> list[Figure]:
-        """All figures of one statistic, of these two raters or all, in the order of the table."""
+        """Return the figures of one statistic on one subset, of these two raters or of all."""
         rows = self.by_subset(statistic).get(subset, [])
         return [figure for figure in rows if raters in (None, figure.raters)]
 
-    def everywhere(self, *statistics: str) -> list[Figure]:
-        """All figures of each statistic, whatever they are on, in the order of the table."""
+    def select_all(self, *statistics: str) -> list[Figure]:
+        """Return the figures of each statistic on all subsets, in the order of the results."""
         families = (self.by_subset(name).values() for name in statistics)
         by_line = (sorted(chain.from_iterable(rows), key=attrgetter("line")) for rows in families)
         return list(chain.from_iterable(by_line))
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
-        """All figures of one statistic by part of the sample, on the binary label; the part as
-        "column=value".
-        """
+        """Return the figures of one statistic on the binary label by part ("column=value")."""
         return {
             subset.removesuffix(BINARY): figures
             for subset, figures in self.by_subset(statistic).items()
@@ -563,96 +572,91 @@ class RubricFigures:
         }
 
     def by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
-        """Graders by their kappa with people, the largest first; those without one come last."""
+        """Sort graders by their kappa with people, the largest first, those without one last."""
         kappa = self.kappa(subset)
 
-        def place(grader: str) -> float:
+        def sort_key(grader: str) -> float:
             figure = self.get(kappa, "humans", grader, subset)
             return -figure.bounds[1] if figure and not figure.reason else math.inf
 
-        return sorted(graders, key=place)
+        return sorted(graders, key=sort_key)
 
-    def in_order(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
-        """The raters of figures on graders' probabilities, (reference, grader), by the grader's
-        agreement with people.
-        """
+    def rater_pairs(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
+        """Return the raters (reference, grader) of figures, by agreement with people."""
         by_grader = {figure.raters[1]: figure.raters for figure in figures}
         return [by_grader[grader] for grader in self.by_agreement(by_grader, ALL_BINARY)]
 
     def graders(self, subset: str = ALL) -> list[str]:
-        """The graders that were compared with people, by their agreement with people."""
-        named = (self.usual(subset), CEILING)
-        compared = (figure for name in named for figure in self.select(name, subset))
-        seen = dict.fromkeys(figure.grader for figure in compared if figure.rater == "humans")
-        return self.by_agreement([g for g in seen if g and g not in BASELINES], subset)
+        """Return the graders compared with people, by their agreement with people."""
+        statistics = (self.general_statistic(subset), CEILING)
+        figures = (figure for name in statistics for figure in self.select(name, subset))
+        names = dict.fromkeys(figure.grader for figure in figures if figure.rater == "humans")
+        return self.by_agreement([name for name in names if name not in ("", *BASELINES)], subset)
 
     def pairs(self, statistic: str, subset: str = ALL) -> list[tuple[str, str]]:
-        """The pairs of single raters that a statistic is given for."""
+        """Return the pairs of single raters that a statistic is given for."""
         figures = self.select(statistic, subset)
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def graders_last(self, raters: Iterable[str]) -> list[str]:
-        """Groups and people as they come, then graders by their agreement with people."""
-        given, graders = dict.fromkeys(raters), self.graders()
-        first = [name for name in given if name not in graders]
-        return first + [name for name in graders if name in given]
+        """Return groups and people as they come, then graders by their agreement with people."""
+        names, graders = dict.fromkeys(raters), self.graders()
+        people = [name for name in names if name not in graders]
+        return people + [name for name in graders if name in names]
 
     def groups(self, subset: str) -> list[str]:
-        """The groups worth a row: those that have two raters and repeat no other group."""
-        figures = self.select(self.usual(subset), subset)
-        given = {figure.raters[0] for figure in figures if not figure.raters[1]}
-        if {"humans", "models"} - given:
-            given.discard("all")
+        """Return the groups that have two raters and are not the same as another group."""
+        figures = self.select(self.general_statistic(subset), subset)
+        names = {figure.rater for figure in figures if not figure.grader}
+        if {"humans", "models"} - names:
+            names.discard("all")
         if len(self.graders(subset)) == 1:
-            given.discard("models")
-        return [name for name in GROUPS if name in given]
+            names.discard("models")
+        return [name for name in GROUPS if name in names]
 
     def alphas(self, subset: str) -> list[str]:
-        """The alphas worth a column: the nominal one only if it is the only one."""
+        """Return the alphas that have figures; the nominal one only if there is no other."""
         names = [f"krippendorff_alpha_{level}" for level in ("ordinal", "interval", "masi")]
-        given = [name for name in names if self.select(name, subset)]
-        return given or ["krippendorff_alpha_nominal"]
+        with_figures = [name for name in names if self.select(name, subset)]
+        return with_figures or ["krippendorff_alpha_nominal"]
 
     def kappa(self, subset: str = ALL) -> str:
-        """The kappa that decides: weighted where the categories are ordered."""
+        """Return the kappa that verdicts rest on: weighted where the categories are ordered."""
         weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
         return weighted if self.select(weighted, subset) else "cohen_kappa"
 
-    def usual(self, subset: str = ALL) -> str:
-        """The statistic that all raters have who share units: of numbers there is no observed
-        agreement.
-        """
+    def general_statistic(self, subset: str = ALL) -> str:
+        """Return the statistic of all raters with shared units: agreement, of numbers kappa."""
         return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
-        """Return the threshold that tuning is compared with, as the rows write it; empty where
-        nothing could be tuned. It is the rubric's threshold, or the one that was declared.
-        """
+        """Return the rubric's or declared threshold that tuning starts from, or an empty text."""
         figures = self.select("cohen_kappa_at_threshold", ALL_BINARY, raters)
         codes: tuple[str, ...] = ("default_threshold", "declared_threshold")
-        return next((figure.at for figure in figures if any(map(figure.says, codes))), "")
+        return next((figure.at for figure in figures if any(map(figure.has_remark, codes))), "")
 
     def caption(self, what: str) -> str:
-        """The caption of a table or figure on the rubric."""
+        """Return the caption of a table or figure on the rubric."""
         return written("naming.about", whom=self.title, what=what)
 
-    def who(self, kind: str, subset: str) -> list[RowPlace]:
-        """Return rows of raters: people as a group, graders or baselines with people, every two
-        single raters, or groups.
-        """
-        lists: dict[str, list[RowPlace]] = {
+    def rater_rows(self, kind: str, subset: str) -> list[RowSpec]:
+        """Return rows of raters of a kind: people, graders, baselines, pairs or groups."""
+        rows: dict[str, list[RowSpec]] = {
             "people": [(GROUPS["humans"], ("humans", ""))],
             "graders": [(name, ("humans", name)) for name in self.graders(subset)],
             "baselines": [(rater_title(name), ("humans", name)) for name in BASELINES],
-            "pairs": [(pair_title(pair), pair) for pair in self.pairs(self.usual(subset), subset)],
+            "pairs": [
+                (pair_title(pair), pair)
+                for pair in self.pairs(self.general_statistic(subset), subset)
+            ],
             "groups": [(GROUPS[name], (name, "")) for name in self.groups(subset)],
         }
-        return lists[kind]
+        return rows[kind]
 
     def table(
         self,
         name: str,
-        rows: Iterable[RowPlace] = (),
+        rows: Iterable[RowSpec] = (),
         columns: Iterable[str | tuple[str, Column]] = (),
         *,
         on: str = "",
@@ -660,54 +664,60 @@ class RubricFigures:
         caption: str = "",
         **fields: object,
     ) -> list[Table]:
-        """Make the table that `tables.toml` declares under a name, with the rows and columns that
-        are not declared; nothing if it has no rows (see `make_table`).
+        """Make the table that `tables.toml` declares under a name, with further rows and columns;
+        nothing if it has no rows (see `make_table`).
 
-        A column is a statistic under its own label, or a heading with what its cells show. Rows of
-        raters are `on` a subset of the units. `fields` are those of the caption.
+        A column is a statistic under its own label, or a heading with a `Column`. Rows of raters
+        are `on` a subset. The caption is the text `name`, filled with `fields`, or `caption`.
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
-            views = (self.table(name, on=view, reading=READINGS[view]) for view in READINGS)
-            return list(chain.from_iterable(views))
+            views = SUBSET_NAMES.items()
+            tables = (self.table(name, on=subset, reading=label) for subset, label in views)
+            return list(chain.from_iterable(tables))
         subset = on or spec.on
-        placed = [*rows]
+        row_specs = [*rows]
         for kind in spec.rows:
             if spec.title:
-                placed += rows_of(self.select(kind, subset), _TITLES[spec.title])
+                row_specs += rows_of(self.select(kind, subset), _TITLES[spec.title])
             else:
-                placed += self.who(kind, subset)
-        heads = self._columns([*spec.columns, *columns], subset)
-        made: list[FigureRow] = []
-        for title, place in placed:
+                row_specs += self.rater_rows(kind, subset)
+        headed_columns = self._columns([*spec.columns, *columns], subset)
+        figure_rows: list[FigureRow] = []
+        for title, place in row_specs:
             key = place.key if isinstance(place, Figure) else place
             if key and not isinstance(key, Key):
                 key = self.key("", *key, subset)
-            made.append((title, key and [self._cell(column, key) for _, column in heads]))
-        about = self.caption(caption or written(name, **fields))
-        titles = [title for title, _ in heads]
-        return make_table(about, stub or worded(spec.stub), titles, made, spec)
+            figures = key and [self._figure_in(column, key) for _, column in headed_columns]
+            figure_rows.append((title, figures))
+        full_caption = self.caption(caption or written(name, **fields))
+        headings = [heading for heading, _ in headed_columns]
+        return make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)
 
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
     ) -> list[tuple[str, Column]]:
-        """Columns with their headings; `tables.toml` says what is declared how."""
+        """Return columns with their headings; the head of `tables.toml` explains declared ones."""
         alphas = self.alphas(subset)
-        several = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
-        several["ranks"] = [] if subset == ALL_BINARY else ["spearman"]  # binary: subjects' scores
-        heads: list[tuple[str, Column]] = []
+        statistics_of = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
+        # On the binary label the rank correlation is that of subjects' scores.
+        statistics_of["ranks"] = [] if subset == ALL_BINARY else ["spearman"]
+        headed: list[tuple[str, Column]] = []
         for column in columns:
             if isinstance(column, str):
-                heads += [(entry_for(name).label, name) for name in several.get(column, [column])]
+                names = statistics_of.get(column, [column])
+                headed += [(entry_for(name).label, name) for name in names]
             elif isinstance(column, Mapping):
                 parts = {name: part for name, part in column.items() if name != "head"}
                 head = column.get("head")
-                heads.append((worded(head) if head else entry_for(parts["statistic"]).label, parts))
+                heading = label_text(head) if head else entry_for(parts["statistic"]).label
+                headed.append((heading, parts))
             else:
-                heads.append(column)
-        return heads
+                headed.append(column)
+        return headed
 
-    def _cell(self, column: Column, key: Key) -> Figure | None:
+    def _figure_in(self, column: Column, key: Key) -> Figure | None:
+        """Return the figure of a column in the row with this key."""
         if callable(column):
             return column(key)
         parts = {"statistic": column} if isinstance(column, str) else column
@@ -721,10 +731,10 @@ class RubricFigures:
         *notes: str,
         **parts: object,
     ) -> list[Chart]:
-        """Draw values on the rubric as a template says (see `charts.filled`) that is filled in with
-        these `parts`; its note is followed by those `notes` that are not empty.
+        """Draw values by a template that is filled with `parts` (see `charts.fill_template`).
+        `data` are the tables with the same figures; `notes` follow the template's note.
         """
-        made = filled(name, **parts)
-        note = " ".join(filter(None, [made.get("note"), *notes]))
-        spec = chart_spec(values, made["spec"])
-        return [Chart(self.caption(made["caption"]), made["alt"], spec, tuple(data), note)]
+        template = fill_template(name, **parts)
+        note = " ".join(filter(None, [template.get("note"), *notes]))
+        spec = chart_spec(values, template["spec"])
+        return [Chart(self.caption(template["caption"]), template["alt"], spec, tuple(data), note)]

@@ -1,9 +1,10 @@
-"""A grader compared with people: estimates, and how far they may lie from the truth.
+"""Compare a grader with people: estimates, and bounds on them for a verdict.
 
-Both sides are computed on the same units with the same weights (`analysis.agreement.pairs`).
-
-For a verdict the rubric's categories decide, and binary labels where a grader gives none. A
-grader with probabilities is compared once more, at thresholds tuned on other clusters.
+`grader_views` lists the label views on which a grader is compared: the rubric's categories, or
+binary labels where a grader gives none; a grader with probabilities once more, at thresholds tuned
+on other clusters. `Comparator.compare` turns a view into a `Comparison`. Grader-human and
+human-human kappa are computed on the same units with the same weights
+(`analysis.agreement.pairs`); `Support` and `ScoreBounds` bound them.
 """
 
 from __future__ import annotations
@@ -46,138 +47,140 @@ from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
 HELD_OUT, UNTUNED = "held_out", "untuned"
+"""Values of `at`: thresholds tuned on other clusters, and a rubric's threshold before tuning."""
 TUNED_FOR = "kappa"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A view of one grader's labels together with all other raters'; `at` tells several apart."""
+class GraderView:
+    """One view of a grader's labels, with other raters'; `at` tells views of a subset apart."""
 
     coded: Coded
     grader: int
     at: str = ""
-    counts_once: bool = True
-    """False for a second view of the same labels, with which the level is not shared."""
+    shares_level: bool = True
+    """False for a second view of the same labels, which takes no part of the error rate."""
 
     @property
-    def view(self) -> tuple[str, str, str]:
-        """The grader, and which view of its labels this is: subset and `at`."""
+    def name(self) -> tuple[str, str, str]:
+        """The grader's name, the subset and `at`."""
         return self.coded.raters[self.grader], self.coded.subset, self.at
 
     @property
-    def key(self) -> dict[str, str]:
-        """The key of the rows that compare this grader with people."""
-        grader, subset, at = self.view
+    def row_key(self) -> dict[str, str]:
+        """The key of the result rows that compare this grader with people."""
+        grader, subset, at = self.name
         return {"rater_a": "humans", "rater_b": grader, "subset": subset, "at": at}
 
 
-def readings_of(labels: LabelMatrix) -> Iterator[Reading]:
+def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     """Yield the views of every grader's labels that verdicts use."""
-    verdicts = labels.on_verdicts() if labels.has_verdicts else None
+    binary = labels.on_verdicts() if labels.has_verdicts else None
     categories = labels.on_categories()
-    tunable = probability_graders(labels) if verdicts is not None else []
+    tunable = probability_graders(labels) if binary is not None else []
     majority = human_majority(labels).verdicts
     for grader in labels.models:
-        gives_categories = (labels.codes[:, grader] >= 0).any()
-        if gives_categories or verdicts is None:
-            yield Reading(categories, grader)
-        elif labels.raters[grader] not in labels.scale.tunings:
-            yield Reading(verdicts, grader)
-        else:
-            # Verdicts at a tuned threshold are compared below. Those at the untuned one were a
-            # comparison too, before it was tuned.
-            yield Reading(verdicts, grader, counts_once=False)
-            held = ~np.isnan(labels.positive[:, grader])
-            usual = labels.scale.untuned_threshold_for(labels.raters[grader])
-            above = labels.positive[held, grader] >= usual
-            yield Reading(with_verdicts(verdicts, grader, held, above), grader, UNTUNED)
-        if verdicts is None or grader not in tunable or not has_both(labels, grader, majority):
-            continue
         name = labels.raters[grader]
-        if name in labels.scale.tunings:  # no verdict is made by what was tuned on it
-            yield Reading(verdicts, grader, HELD_OUT)
+        gives_categories = (labels.codes[:, grader] >= 0).any()
+        if gives_categories or binary is None:
+            yield GraderView(categories, grader)
+        elif name not in labels.scale.tunings:
+            yield GraderView(binary, grader)
+        else:
+            # The tuned threshold is compared on held-out clusters below. The untuned threshold was
+            # compared before tuning and still counts among the comparisons that share the level.
+            yield GraderView(binary, grader, shares_level=False)
+            has_probability = ~np.isnan(labels.positive[:, grader])
+            untuned = labels.scale.untuned_threshold_for(name)
+            above = labels.positive[has_probability, grader] >= untuned
+            coded = with_verdicts(binary, grader, has_probability, above)
+            yield GraderView(coded, grader, UNTUNED)
+        if binary is None or grader not in tunable or not has_both(labels, grader, majority):
+            continue
+        if name in labels.scale.tunings:  # these clusters were not used to tune its threshold
+            yield GraderView(binary, grader, HELD_OUT)
             continue
         default = labels.scale.threshold_for(name)
-        retuned = held_out_views(labels, verdicts, grader, majority, default)
-        if TUNED_FOR in retuned:
-            yield Reading(retuned[TUNED_FOR], grader, HELD_OUT)
+        tuned_views = held_out_views(labels, binary, grader, majority, default)
+        if TUNED_FOR in tuned_views:
+            yield GraderView(tuned_views[TUNED_FOR], grader, HELD_OUT)
 
 
-def if_wrong(labels: LabelMatrix, reading: Reading, mass: Numbers) -> Reading | None:
-    """The same view with every missing answer of the grader as wrong as can be: the label furthest
-    from those of the unit's annotators; None where no answer is missing.
+def with_missing_as_wrong(
+    labels: LabelMatrix, view: GraderView, cluster_weights: Numbers
+) -> GraderView | None:
+    """Fill in every missing label of the grader with the label furthest from the annotators' labels
+    of that unit; None where no label is missing.
 
-    `mass` (clusters,) is how much each cluster counts. It spends no level: it says what answers
-    that were not given could change about a comparison that is made anyway.
+    `cluster_weights` (clusters,) are the weights of the clusters. The view takes no part of the
+    error rate: it is a worst case of a comparison that is made anyway.
     """
-    coded, grader = reading.coded, reading.grader
+    coded, grader = view.coded, view.grader
     people = list(coded.people_beside(grader))
     missing = labels.assigned_to(grader) & ~labels.scored[:, grader] & coded.labelled_by_any(people)
     if not missing.any():
         return None
-    codes = coded.codes.copy()
-    codes[missing, grader] = _furthest(coded, people, missing, mass[coded.clusters])
-    return replace(reading, coded=replace(coded, codes=codes), counts_once=False)
+    codes, unit_weights = coded.codes.copy(), cluster_weights[coded.clusters]
+    codes[missing, grader] = _furthest_labels(coded, people, missing, unit_weights)
+    return replace(view, coded=replace(coded, codes=codes), shares_level=False)
 
 
-def _furthest(coded: Coded, people: Sequence[int], units: Mask, mass: Numbers) -> Codes:
-    """The label of each of the `units` (chosen units,) furthest on average from those that `people`
-    gave it: the one that fewest of them chose, or an end of an ordered scale. Of several the one
-    nearest to what they say elsewhere: the more frequent a wrong label is, the more agreement is
-    due to chance, and the lower is kappa. `mass` (units,) is how much each unit counts.
+def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: Numbers) -> Codes:
+    """Return the label (chosen units,) with the largest mean distance from the labels of `people`,
+    for each unit in the mask `units` (units,): the label that fewest chose, or an end of an ordered
+    scale. Ties go to the label nearest to people's labels of all units: a frequent wrong label
+    raises chance agreement, and so lowers kappa most. `weights` is (units,).
     """
     values = np.asarray(coded.values)
     if coded.level == "nominal":
-        ends, apart = np.arange(coded.q), 1.0 - np.eye(coded.q)
+        candidates, distance = np.arange(coded.q), 1.0 - np.eye(coded.q)
     else:
-        ends = np.array([values.argmin(), values.argmax()])
-        apart = np.abs(values[ends][:, None] - values)
-    distance = label_counts(coded.only(units, coded.subset), people) @ apart.T
-    codes = coded.codes[:, people].astype(np.intp)
-    given = sum(np.bincount(column[column >= 0], mass[column >= 0], coded.q) for column in codes.T)
-    usual = np.broadcast_to(apart @ given, distance.shape)
-    return np.asarray(ends[np.lexsort((-usual, distance))[:, -1]])
+        candidates = np.array([values.argmin(), values.argmax()])
+        distance = np.abs(values[candidates][:, None] - values)
+    from_unit = label_counts(coded.only(units, coded.subset), people) @ distance.T
+    totals = np.zeros(coded.q)  # weight of each label over all units
+    for codes in coded.codes[:, people].astype(np.intp).T:
+        totals += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
+    from_all = np.broadcast_to(distance @ totals, from_unit.shape)
+    return np.asarray(candidates[np.lexsort((-from_all, from_unit))[:, -1]])
 
 
-_VARIES = 1e-9
-"""More standard deviation than rounding leaves."""
+_MIN_SPREAD = 1e-9
+"""Standard deviations below this are rounding errors."""
 
 
 @dataclass(frozen=True)
-class AtNull:
-    """A statistic of a grader, bounded at the null (`analysis.bootstrap.bounds`)."""
+class ScoreBounds:
+    """A statistic with its score bounds, whose variance is that at the value tested."""
 
     statistic: Kappas
     sample: Sample
 
     def reach(self, alpha: float) -> tuple[float, float]:
-        """Return the distances of both bounds from the estimate: (below, above), NaN where
-        undefined.
-        """
+        """Return the distances of both bounds from the estimate (below, above), or NaN."""
         estimate = float(self.sample.estimate)
         if self.statistic.is_empty:
             return math.nan, math.nan
         low, high = both_bounds(self.statistic, self.sample, alpha).tolist()
         return estimate - low, high - estimate
 
-    def bounded(self, estimate: float, alpha: float) -> Interval:
-        """Return what `around` does, where the estimate is defined and some level is left."""
+    def interval_or_remark(self, estimate: float, alpha: float) -> Interval:
+        """Return `interval`; a remark without bounds if the estimate is undefined or alpha is 0."""
         if math.isnan(estimate):
             return Interval.undefined("too_few_raters")
         if not alpha:
             return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
-        return self.around(estimate, alpha)
+        return self.interval(estimate, alpha)
 
-    def around(self, estimate: float, alpha: float) -> Interval:
-        """Return an estimate with both one-sided bounds of the statistic around it."""
+    def interval(self, estimate: float, alpha: float) -> Interval:
+        """Return `estimate` with the distances of both one-sided bounds of the statistic."""
         below, above = self.reach(alpha)
         return Interval(estimate, estimate - below, estimate + above)
 
-    def mirrored(self) -> AtNull:
+    def negated(self) -> ScoreBounds:
         """The negative of the statistic: its lower bound is this one's upper bound."""
-        sample = replace(self.sample, estimate=-self.sample.estimate)
-        of = self.statistic
-        return AtNull(replace(of, sign=-of.sign, linear=-of.linear), sample)
+        old, sample = self.statistic, replace(self.sample, estimate=-self.sample.estimate)
+        return ScoreBounds(replace(old, sign=-old.sign, linear=-old.linear), sample)
 
     def chance_above(self, null: float) -> float:
         """The approximate probability that the statistic is above a value."""
@@ -186,19 +189,18 @@ class AtNull:
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Factor by which the sample must grow for its lower bound to be above a value, if all else
-        stays the same; infinite where it is not realistic.
-        """
+        """Factor by which the sample must grow for its lower bound to exceed `null`, or inf."""
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
 
         def is_enough(factor: float) -> bool:
             sample, statistic = self.sample, self.statistic
-            seen = statistic.base >= 1.0
-            grown = replace(statistic, base=np.where(seen, factor, 1.0) * statistic.base)
+            is_observed = statistic.base >= 1.0
+            larger_base = np.where(is_observed, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
-            many = replace(sample, clusters=clusters, effective_clusters=effective)
-            return float(lower_bound(grown, many, alpha)) > null
+            larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
+            bound = lower_bound(replace(statistic, base=larger_base), larger_sample, alpha)
+            return float(bound) > null
 
         low, high = 1.0, 1.0
         while not is_enough(high):
@@ -215,37 +217,38 @@ class AtNull:
 class Comparison:
     """A grader compared with people on one label view.
 
-    `difference` is its kappa with people minus theirs with one another, compared with `margin`, or
-    with this `share` of their kappa; `difference_influence` (clusters,) is that on what is tested,
-    `below_people` bounds it at the null. `kappas` (rows,) are its kappa in the data and without
-    each cluster, and `above_baseline` bounds it above the better baseline's.
-    `people_kappa` is that of the `people` (their number) with one another, with the influence of
-    each cluster on it (clusters,); `people_variance` is that of the difference over people, NaN for
-    fewer than three or if not asked for. `sample.minority` counts clusters in which a person chose
-    another category than the commonest; `chance` is the chance agreement that shares like people's
-    imply. `units` (units,) are those compared; `pooled` is True where people with few labels share
-    a table.
+    Arrays of (rows,) hold a value for all data first, then without each cluster; influences are
+    (clusters,). `counts` are the numbers of units and clusters, `units` (units,) is their mask.
+
+    `difference` is grader-human kappa minus human-human kappa. It is tested against `margin`, or
+    against the `margin_share` of human-human kappa: `difference_influence` and `difference_bounds`
+    belong to grader-human kappa minus (1 - `margin_share`) times human-human kappa. `kappas`
+    (rows,) is grader-human kappa, and `baseline_bounds` its bounds, for the difference from
+    `best_baseline_kappa`. `people_kappa` is the kappa of `n_people` people with one another, and
+    `people_variance` the variance of the difference over people, NaN for fewer than three or where
+    it was not asked for. `chance_agreement` is that of two raters with people's shares of the
+    labels. `is_constant`: the grader gave one label only; `is_pooled`: some people share a table.
     """
 
-    reading: Reading
+    view: GraderView
     counts: tuple[int, int]
     sample: ClusterCounts
     difference: float
     difference_influence: Array
     margin: float
-    share: float
-    below_people: AtNull
+    margin_share: float
+    difference_bounds: ScoreBounds
     kappas: Array
     best_baseline_kappa: float
-    above_baseline: AtNull
-    people: int
+    baseline_bounds: ScoreBounds
+    n_people: int
     people_kappa: float
     people_influence: Array
     people_variance: float
-    chance: float
-    constant: bool
+    chance_agreement: float
+    is_constant: bool
     units: Mask
-    pooled: bool
+    is_pooled: bool
 
     @property
     def baseline_difference(self) -> float:
@@ -255,198 +258,215 @@ class Comparison:
     @property
     def null(self) -> float:
         """Value of the tested quantity if the grader lies below people by exactly the margin."""
-        return float(self.below_people.sample.estimate) - self.difference - self.margin
+        return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
 
     @cached_property
     def chance_within(self) -> float:
         """The approximate probability that the grader is within the margin."""
-        return self.below_people.chance_above(self.null)
+        return self.difference_bounds.chance_above(self.null)
 
 
 @dataclass(frozen=True)
 class Comparator:
-    """Compare graders with people, in the data and without each cluster (`left_out`). `margin` is
-    how far below people they may lie, or else `margin_share` of people's own kappa. With `least` =
-    1 units with one person's label count too, and people are not compared with one another.
+    """Compare graders with people, in the data and without each cluster (`jackknife`). `margin` is
+    how far below human-human kappa a grader may lie, unless `margin_share` sets it as a share of
+    that kappa. With `min_people` = 1 units of one person count; human-human kappa is undefined.
     """
 
-    left_out: Resamples
+    jackknife: Resamples
     margin: float
     margin_share: float = 0.0
-    least: int = 2
-    _known: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
+    min_people: int = 2
+    _kappa_means: dict[tuple[str, tuple[str, ...]], KappaMeans] = field(default_factory=dict)
 
-    def compared(
-        self, reading: Reading, best_baseline_kappa: float = 0.0, *, over_people: bool = True
+    def compare(
+        self, view: GraderView, best_baseline_kappa: float = 0.0, *, over_people: bool = True
     ) -> Comparison | None:
-        """Compare one label view of a grader with people, with the variance `over_people` if it is
-        asked for; None where they share too few units.
+        """Compare one view of a grader's labels with people's; None where they share too few units.
+        The variance over people is computed only if `over_people`, as it takes long.
         """
-        coded, grader, left_out = reading.coded, reading.grader, self.left_out
-        key = coded.subset, coded.kinds  # people's labels are the same in all views of one name
-        if key not in self._known:
-            self._known[key] = KappaMeans(coded, left_out, [deciding_kappa(coded)])
-        kappas = self._known[key]
-        units, mean, people = with_and_among_humans(kappas, coded, grader, self.least)
-        if mean is None:
+        coded, grader, jackknife = view.coded, view.grader, self.jackknife
+        key = coded.subset, coded.kinds  # people's labels are the same in all views of a subset
+        if key not in self._kappa_means:
+            self._kappa_means[key] = KappaMeans(coded, jackknife, [deciding_kappa(coded)])
+        units, grader_mean, people_mean = with_and_among_humans(
+            self._kappa_means[key], coded, grader, self.min_people
+        )
+        if grader_mean is None:
             return None
-        with_people = mean.values
-        among = people.values if people else np.full(len(with_people), np.nan)
-        people_kappa, share = float(among[0]), self.margin_share
+        kappas = grader_mean.values
+        people_kappas = people_mean.values if people_mean else np.full(len(kappas), np.nan)
+        people_kappa, share = float(people_kappas[0]), self.margin_share
         if not share and self.margin > MOST_OF_PEOPLE * people_kappa > 0:
             share = MOST_OF_PEOPLE
-        tested = with_people - (1.0 - share) * among
+        required = (1.0 - share) * people_kappas
         # The weight of each cluster: the number of its units times its sampling weight.
-        sizes = left_out.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
-        overlap = Overlap.of(coded, left_out, coded.people_beside(grader), units)
-        points = Points.of(overlap, left_out, [grader])
-        minority, chance = _minority(overlap, left_out, sizes)
-        worth = effective_size(sizes) if sizes.any() else 0.0
-        counts = left_out.count(coded.clusters, units)
-        grades = coded.codes[:, grader].astype(np.intp)
+        sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
+        overlap = Overlap.of(coded, jackknife, coded.people_beside(grader), units)
+        support = Support.of(overlap, jackknife, [grader])
+        minority, chance_agreement = _minority_and_chance(overlap, jackknife, sizes)
+        effective = effective_size(sizes) if sizes.any() else 0.0
+        counts = jackknife.count(coded.clusters, units)
+        codes = coded.codes[:, grader].astype(np.intp)
         return Comparison(
-            reading=reading,
-            counts=counts,
-            sample=ClusterCounts(counts[1], worth, minority),
-            difference=float(with_people[0]) - people_kappa,
-            difference_influence=influence(tested),
-            margin=share * people_kappa if share else self.margin,
-            share=share,
-            below_people=points.at_null(tested, worth, (1.0 - share) * among),
-            kappas=with_people,
+            view=view, counts=counts, units=units, is_pooled=grader_mean.pooled,
+            sample=ClusterCounts(counts[1], effective, minority),
+            difference=float(kappas[0]) - people_kappa,
+            difference_influence=influence(kappas - required),
+            difference_bounds=support.score_bounds(kappas - required, effective, required),
+            margin=share * people_kappa if share else self.margin, margin_share=share,
+            kappas=kappas, is_constant=len(np.unique(codes[units])) < 2,
             best_baseline_kappa=best_baseline_kappa,
-            above_baseline=points.at_null(with_people, worth),
-            people=len(overlap.raters),
-            people_kappa=people_kappa,
-            people_influence=influence(among),
-            people_variance=_over_people(overlap, left_out, grades) if over_people else math.nan,
-            chance=chance,
-            constant=len(np.unique(coded.codes[units, grader])) < 2,
-            units=units,
-            pooled=mean.pooled,
-        )
+            baseline_bounds=support.score_bounds(kappas, effective),
+            n_people=len(overlap.raters), people_kappa=people_kappa,
+            people_influence=influence(people_kappas), chance_agreement=chance_agreement,
+            people_variance=(
+                _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
+            ),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Points:
-    """Data that the kappas of one grader or two are computed from: the clusters that they labelled
-    (or groups of many, the `rows` of the jackknife) as they are and with every other label by a
-    grader: `sums` (points, tables, 2 + 2q), each point with its weight.
+class Support:
+    """Support of the score bounds of one grader's kappa, or of the difference of two: the observed
+    clusters (or groups of many, as the jackknife leaves them out), and the same clusters with every
+    other label that a grader could have given.
+
+    `sums` (points, tables, 2 + 2q) are what each point adds to the tables
+    (`analysis.bootstrap.bounds.table_sums`), `weights` (points,) its weight, `distance` (q, q) the
+    distances of labels. `clusters` (observed points,) are the jackknife's indices of the clusters
+    with labels, which are the first points.
     """
 
     sums: Array
     weights: Array
     distance: Array
-    rows: Codes
-    graders: int
+    clusters: Codes
+    n_graders: int
 
     @classmethod
-    def of(cls, overlap: Overlap, left_out: Resamples, graders: Sequence[int]) -> Points:
-        """Return the points of graders on these units; of two, of the first minus the other."""
-        coded, n = overlap.coded, left_out.n_types
-        mass = np.ones(n) if left_out.weight is None else left_out.weight
+    def of(cls, overlap: Overlap, jackknife: Resamples, graders: Sequence[int]) -> Support:
+        """Return the support for graders on these units; for two, of the first minus the second."""
+        coded, size = overlap.coded, jackknife.clusters_in_row
+        weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
-        def sums(grades: Codes) -> Array:
-            return left_out.each_row(overlap.sums_with_rater(grades) * mass[:, None, None])
+        def sums_of(codes: Codes) -> Array:
+            by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
+            return jackknife.each_row(by_cluster)
 
-        labels = [coded.codes[:, grader].astype(np.intp) for grader in graders]
-        as_given = [sums(grades) for grades in labels]
-        seen = np.concatenate(as_given, axis=1)
-        rows = np.flatnonzero(seen.any(axis=(1, 2)))
-        unseen = []
+        graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
+        graders_sums = [sums_of(codes) for codes in graders_codes]
+        observed = np.concatenate(graders_sums, axis=1)
+        clusters = np.flatnonzero(observed.any(axis=(1, 2)))
+        unobserved = []
         step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
         counts = label_counts(coded, overlap.raters)
-        for other in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
-            for which, grades in enumerate(labels):
-                changed = [*as_given]
-                changed[which] = sums(np.where(grades >= 0, other, -1))
-                moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
-                unseen.append((seen + moved)[rows])
-        count, others = len(rows), max(len(rows) * len(unseen), 1)
-        clusters = max(len(labels) * left_out.clusters_in_row * count, 1.0)
-        pseudo = PSEUDO / math.sqrt(max(seen[..., 0].sum() / clusters, 1.0))  # units of a cluster
-        weights = np.concatenate([np.ones(count), np.full(count * len(unseen), pseudo / others)])
-        points = np.concatenate([seen[rows], *unseen])
-        return cls(points, weights, measurement_of(coded).distances, rows, len(labels))
+        for label in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
+            for n, codes in enumerate(graders_codes):
+                changed_sums = [*graders_sums]
+                changed_sums[n] = sums_of(np.where(codes >= 0, label, -1))
+                change = (np.concatenate(changed_sums, axis=1) - observed) / size  # of one cluster
+                unobserved.append((observed + change)[clusters])
+        n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
+        tables = max(len(graders) * size * n_observed, 1.0)
+        units_per_cluster = max(observed[..., 0].sum() / tables, 1.0)
+        pseudo_weight = PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
+        weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
+        points = np.concatenate([observed[clusters], *unobserved])
+        return cls(points, weights, measurement_of(coded).distances, clusters, len(graders))
 
-    def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
-        """A statistic of these tables, minus what is `linear` in the clusters' weights. Both are
-        given in the data and without each cluster (rows,); `worth` is the effective number of
+    def score_bounds(
+        self, values: Array, effective: float, subtracted: Array | None = None
+    ) -> ScoreBounds:
+        """Return the bounds of the mean kappa of these tables minus `subtracted`, which the
+        grader's labels do not change. `values` (rows,) is that difference and `subtracted` (rows,)
+        its second term, with and without each cluster; `effective` is the effective number of
         clusters.
         """
-        kept, n = np.concatenate([[0], 1 + self.rows]), len(self.rows)
-        minus = np.zeros(len(self.weights))
-        if linear is not None and n:
-            minus -= np.tile(linear[0] + influence(linear[kept]), len(self.weights) // n)
-        statistic = Kappas(self.sums, self.distance, minus, self.weights, self.graders)
-        data = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
-        spread = float(np.sqrt((data * statistic.at(data)[1] ** 2).sum()))
+        rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
+        linear = np.zeros(len(self.weights))
+        if subtracted is not None and n:
+            by_cluster = subtracted[0] + influence(subtracted[rows])
+            linear -= np.tile(by_cluster, len(self.weights) // n)
+        statistic = Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
+        observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
+        spread = float(np.sqrt((observed * statistic.at(observed)[1] ** 2).sum()))
         stretch = 1.0
-        if n > 1 and spread > _VARIES:
-            stretch = max(float(influence(values[kept]).std(ddof=1)) / spread, 1.0)
-        return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
+        if n > 1 and spread > _MIN_SPREAD:
+            stretch = max(float(influence(values[rows]).std(ddof=1)) / spread, 1.0)
+        return ScoreBounds(statistic, Sample(np.array(values[0]), n, effective, np.array(stretch)))
 
 
-def _over_people(overlap: Overlap, left_out: Resamples, grades: Codes) -> float:
-    """Variance of the difference over people, each left out in turn; NaN for fewer than three.
-    Without someone apart, their tables go. Without someone who shares a table, the weight of the
-    units that they labelled goes to the other labels there.
+def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) -> float:
+    """Return the jackknife variance over people of the difference between the grader's kappa, with
+    labels `codes` (units,), and people's; NaN for fewer than three people.
+
+    A person with tables of their own is left out by leaving out these tables. For a person who
+    shares a table, its sums are computed again without that person's labels.
     """
-    people, among = overlap.raters, list(combinations(range(len(overlap.individual)), 2))
+    people, pairs = overlap.raters, list(combinations(range(len(overlap.individual)), 2))
     if len(people) < 3:
         return math.nan
-    mass = left_out.mass.astype(float)
 
-    def totals(part: Overlap, given: Codes, weight: Array) -> tuple[Array, Array]:
-        sums = part.sums_with_rater(given), part.sums_among()
-        return np.tensordot(weight, sums[0], 1), np.tensordot(weight, sums[1], 1)
+    def total_sums(part: Overlap, codes: Codes, weights: Array) -> tuple[Array, Array]:
+        """Sums over clusters of the tables with the grader, and of those among people."""
+        with_grader, among = part.sums_with_rater(codes), part.sums_among()
+        return np.tensordot(weights, with_grader, 1), np.tensordot(weights, among, 1)
 
-    whole = totals(overlap, grades, mass)
-    distance, without = measurement_of(overlap.coded).distances, []
+    cluster_weights = jackknife.mass.astype(float)
+    with_grader, among = total_sums(overlap, codes, cluster_weights)
+    distance, differences = measurement_of(overlap.coded).distances, []
     for n in range(len(overlap.individual)):
-        others = np.arange(len(whole[0])) != n
-        pairs = np.array([n not in pair for pair in among], dtype=bool)
-        shared = np.arange(len(whole[1]) - len(among)) != n
-        kept = np.concatenate([pairs, shared])
-        without.append(_difference(whole[0][others], whole[1][kept], distance))
-    weight = left_out.mass[overlap.coded.clusters].astype(float)
+        other_people = np.arange(len(with_grader)) != n
+        # Tables among people: of pairs, then of each person with the shared table, then its own.
+        other_pairs = np.array([n not in pair for pair in pairs], dtype=bool)
+        other_shared = np.arange(len(among) - len(pairs)) != n
+        other_tables = np.concatenate([other_pairs, other_shared])
+        differences.append(_difference(with_grader[other_people], among[other_tables], distance))
+    unit_weights = cluster_weights[overlap.coded.clusters]
     for rater in overlap.pooled:
         units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
-        part, given, of_units = overlap.on_units(units), grades[units], weight[units]
-        before, after = totals(part, given, of_units), totals(part.without(rater), given, of_units)
-        with_people, rest = (
-            total + now - was for total, was, now in zip(whole, before, after, strict=True)
-        )
-        without.append(_difference(with_people, rest, distance))
-    defined = np.array([difference for difference in without if math.isfinite(difference)])
+        part = overlap.on_units(units)
+        before = total_sums(part, codes[units], unit_weights[units])
+        after = total_sums(part.without(rater), codes[units], unit_weights[units])
+        sums = with_grader + after[0] - before[0], among + after[1] - before[1]
+        differences.append(_difference(*sums, distance))
+    defined = np.array([difference for difference in differences if math.isfinite(difference)])
     m = len(defined)
     return (m - 1) / m * float(((defined - defined.mean()) ** 2).sum()) if m > 2 else math.nan
 
 
-def _difference(with_people: Array, among: Array, distance: Array) -> float:
+def _difference(with_grader: Array, among: Array, distance: Array) -> float:
     """Mean kappa of one set of tables, given as sums (tables, 2 + 2q), minus that of another."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
-        return float(kappas_of(with_people, distance)[0] - kappas_of(among, distance)[0])
+        return float(kappas_of(with_grader, distance)[0] - kappas_of(among, distance)[0])
 
 
-def _minority(overlap: Overlap, left_out: Resamples, sizes: Array) -> tuple[float, float]:
-    """(effective number of the clusters, of these `sizes`, in which a person chose another category
-    than the commonest, mean over people, those who share a table counting as one by their majority;
-    the agreement that people's shares of the categories would bring by chance).
+def _minority_and_chance(
+    overlap: Overlap, jackknife: Resamples, sizes: Array
+) -> tuple[float, float]:
+    """Return the effective number of clusters in which a person gave another label than the most
+    frequent one, as a mean over people, and the agreement expected by chance of two raters with
+    people's label shares. `sizes` (clusters,) are the clusters' weights. People who share a table
+    count as one person, by their majority.
     """
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
-    mass = left_out.mass[coded.clusters].astype(float)
-    shares = mass @ label_counts(replace(coded, codes=codes), range(codes.shape[1]))
+    unit_weights = jackknife.mass[coded.clusters].astype(float)
+    counts = label_counts(replace(coded, codes=codes), range(codes.shape[1]))
+    shares = unit_weights @ counts
     labelled = codes >= 0
-    other = labelled & (codes != shares.argmax())
-    apart = len(overlap.individual)
-    masks = list(other[:, :apart].T)
+    in_minority = labelled & (codes != shares.argmax())
+    n_apart = len(overlap.individual)
+    masks = list(in_minority[:, :n_apart].T)
     if overlap.pooled:
-        masks.append(2 * other[:, apart:].sum(axis=1) > labelled[:, apart:].sum(axis=1))
-    held = left_out.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
-    clusters = left_out.each_cluster(held).T > 0
-    numbers = [effective_size(sizes[inside]) if sizes[inside].any() else 0.0 for inside in clusters]
+        labels_shared, minority_shared = labelled[:, n_apart:], in_minority[:, n_apart:]
+        masks.append(2 * minority_shared.sum(axis=1) > labels_shared.sum(axis=1))
+    by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
+    numbers = [
+        effective_size(sizes[has_minority]) if sizes[has_minority].any() else 0.0
+        for has_minority in jackknife.each_cluster(by_cluster).T > 0
+    ]
     shares = shares / max(shares.sum(), 1.0)
     return float(np.mean(numbers)) if numbers else 0.0, float((shares**2).sum())

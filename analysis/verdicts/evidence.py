@@ -1,15 +1,12 @@
-"""The evidence on graders: each compared with people, bounded at the verdict's level.
+"""Collect the evidence that a verdict on a grader rests on.
 
-A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
-of the bounds here, taken at the null (see `analysis.bootstrap.bounds`), at a level that leaves room
-for every look at the study (`analysis.bootstrap.bounds`) and for all graders of the rubric at
-once. The intervals elsewhere in the results are each for one figure at one look.
+`add_deciding_rows` compares every grader with people and keeps the result rows as `Bounds`;
+`evidence_on` adds other findings about a grader. Verdicts use nothing but this `VerdictEvidence`.
 
-Bounds are for these people and pairs like these; from three people on also for people like these,
-where what people add to the variance is the jackknife's, each person left out in turn.
-
-`add_deciding_rows` compares, and keeps what it wrote as `Bounds`; `evidence_on` adds to these what
-other parts of the analysis found out about a grader. Verdicts know nothing else.
+A verdict is a test: may the grader lie further below people than the margin? Its bounds are taken
+at the null, at a level that allows for every look at the study and for all graders of the rubric at
+once (`analysis.bootstrap.bounds`). They are for these people and clusters like these; from three
+people on also for people like these, with the jackknife's variance over people.
 """
 
 from __future__ import annotations
@@ -52,9 +49,9 @@ from evenhand.analysis.verdicts.comparison import (
     UNTUNED,
     Comparator,
     Comparison,
-    Reading,
-    if_wrong,
-    readings_of,
+    GraderView,
+    grader_views,
+    with_missing_as_wrong,
 )
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
@@ -81,12 +78,12 @@ STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 
 @dataclass(frozen=True)
 class Bounds:
-    """Rows with the bounds on a grader compared with people, as `add_deciding_rows` wrote them: the
-    difference for these people and for people like these, kappa above the better baseline, people's
-    own kappa, the number of clusters with a label of another category than the commonest, the
-    effective number of all clusters, the chance that the grader is within the margin, the number of
-    clusters that would show it, and the deciding difference if every missing answer were wrong,
-    None where none is missing.
+    """Rows with the bounds on a grader compared with people, as `add_deciding_rows` wrote them.
+
+    `difference` from human-human kappa holds for these people, `like_these` for people like these.
+    `above_baseline` is kappa minus the better baseline's, `people` human-human kappa, `chance` the
+    chance that the grader is within the margin, `clusters_to_pass` the number of clusters that
+    would show it. `if_wrong` is the deciding difference if every missing label were wrong.
     """
 
     difference: ResultRow
@@ -106,20 +103,18 @@ class Bounds:
 
     def sample(self, difference: ResultRow) -> ClusterCounts:
         """The sample on which a difference was found."""
-        return ClusterCounts(
-            difference["n_clusters"],
-            self.effective_clusters["estimate"],
-            self.minority_clusters["estimate"],
-        )
+        effective, minority = self.effective_clusters, self.minority_clusters
+        n_clusters = difference["n_clusters"]
+        return ClusterCounts(n_clusters, effective["estimate"], minority["estimate"])
 
     @property
-    def survives(self) -> bool:
-        """Return True if the grader would be within the margin with every missing answer wrong."""
+    def passes_if_wrong(self) -> bool:
+        """Return True if the grader would be within the margin with every missing label wrong."""
         return self.if_wrong is None or self.if_wrong["low"] > -margin_of(self.if_wrong)
 
     @property
     def margin(self) -> float:
-        """Largest amount by which the grader's kappa may lie below people's."""
+        """How far the grader's kappa may lie below people's."""
         return margin_of(self.difference)
 
     @property
@@ -129,14 +124,14 @@ class Bounds:
 
     @property
     def has_no_level(self) -> bool:
-        """Return True if nothing of the error allowed is left for this look, or it is none."""
+        """Return True if no part of the error rate is left for this look, or it is no look."""
         return says(self.difference["remarks"], "no_level")
 
 
 @dataclass(frozen=True)
-class View:
+class ViewEvidence:
     """A grader compared with people on one view of its labels: the figures of the table, `bounds`
-    that decide, biases found, and the parts of the sample that were tested.
+    that decide, biases found, and a row for each part of the sample that was tested.
     """
 
     difference: ResultRow | None = None
@@ -147,12 +142,12 @@ class View:
 
     @property
     def failing(self) -> list[ResultRow]:
-        """The parts in which the grader is clearly below people."""
+        """Rows of the parts in which the grader is clearly below people."""
         return [row for row in self.parts if row["high"] < -margin_of(row)]
 
 
 @dataclass(frozen=True)
-class Tuned(View):
+class TunedEvidence(ViewEvidence):
     """Verdicts at thresholds that were tuned on other clusters. `advised` is the threshold that
     tuning advises, its first remark the kind of advice; `in_force` the tuned one in use, at which
     verdicts are compared with people if `is_compared`.
@@ -171,36 +166,32 @@ class Tuned(View):
         """Return True if tuning advises one of these kinds: tuned, default, not_identifiable."""
         if self.in_force is not None:
             return "tuned" in kinds
-        return self.advised is not None and any(
-            says(self.advised["remarks"], kind) for kind in kinds
-        )
+        remarks = self.advised["remarks"] if self.advised is not None else ()
+        return any(says(remarks, kind) for kind in kinds)
 
 
 @dataclass(frozen=True)
 class People:
-    """The people that a grader is compared with: how many, those whose labels it repeats, with the
-    share of units on which it does and the rows that show it, and the kappa among people below
-    which no grader can be judged: on a scale the weighted kappa that shows as much as the floor for
-    two categories (`analysis.agreement.coefficients.kappa_on_scale`); of many unordered categories
-    as much less as the chance agreement that people's shares imply, the sum of their squares, is
-    below a half. `meet`: some unit has labels of two of them. `opposed` label the other way round.
-    `sides` has kappa within and then across the sides of each column by which they differ.
+    """The people that a grader is compared with.
+
+    `copied` are those whose labels the grader repeats: name and share of units, with the rows that
+    show it. `min_kappa` is the human-human kappa below which no grader can be judged. `share_units`
+    is True if some unit has labels of two people. `opposed` label the other way round. `sides` are
+    kappas within and then across the sides of each column by which people differ.
     """
 
     number: int
     copied: tuple[tuple[str, float], ...] = ()
     copied_rows: tuple[ResultRow | None, ...] = ()
-    least_kappa: float = 0.0
-    meet: bool = True
+    min_kappa: float = 0.0
+    share_units: bool = True
     opposed: tuple[Opposed, ...] = ()
     sides: tuple[ResultRow, ...] = ()
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Share of the units assigned to a grader that it answered, and its agreement with people on
-    these (`scored`).
-    """
+    """Share of its units that a grader labelled, and its agreement with people there (`scored`)."""
 
     coverage: ResultRow | None = None
     scored: ResultRow | None = None
@@ -220,15 +211,14 @@ class Answers:
 class VerdictEvidence:
     """The evidence on one grader. `noun` is what a cluster is called.
 
-    `present` are its labels as they are, `tuned` its verdicts at other thresholds; `binary` is the
-    difference on binary labels, where the categories decide, and `is_binary` means that these
-    verdicts decide for a rubric with more categories. `wording_unstable` is its stability across
-    wordings of the rubric, where that is clearly too low; `injection` the audit of texts that try
-    to manipulate it. `identical_graders` have the same labels. Signs of a plain mistake are its
-    kappas after recoding its labels (`recoded`, the largest first). `selective` is its
-    agreement on units with few labels and with more, where it depended on labels which units got
-    more. `gross` is the share of its labels that are gross errors, where labels have an order, in
-    `points` of the scale.
+    `present` is on its labels as they are, `tuned` on its binary labels at other thresholds.
+    `binary` is the difference on binary labels where the categories decide; `is_binary`: binary
+    labels decide for a rubric with more categories. `wording_unstable` is its stability across
+    wordings of the rubric where that is clearly too low, `injection` its injection audit.
+    `identical_graders` have the same labels. `recoded` are its kappas after recoding its labels,
+    the largest first: signs of a plain mistake. `selective` is its agreement on units with few
+    labels and on units with more, where the labels decided which units got more. `gross` is the
+    share of its labels that are gross errors on an ordered scale, `points` the name of its steps.
     """
 
     rubric: str
@@ -237,8 +227,8 @@ class VerdictEvidence:
     noun: str
     people: People
     answers: Answers
-    present: View
-    tuned: Tuned
+    present: ViewEvidence
+    tuned: TunedEvidence
     binary: ResultRow | None = None
     is_binary: bool = False
     baselines: tuple[ResultRow, ...] = ()
@@ -253,9 +243,14 @@ class VerdictEvidence:
     @property
     def fields(self) -> dict[str, str]:
         """Fields that fill the verdict's sentence."""
-        people = written("whom.like_these" if self.rule.scope == "like_these" else "whom.these")
+        people = written("whom.like_these" if self.is_for_people_like_these else "whom.these")
         place = f" on {self.rubric}" if self.rubric else ""
         return {"grader": self.grader, "whom": people, "place": place}
+
+    @property
+    def is_for_people_like_these(self) -> bool:
+        """True if the verdict is about people like these, False if about these people."""
+        return self.rule.scope == "like_these"
 
     @property
     def best_baseline_kappa(self) -> float:
@@ -263,44 +258,44 @@ class VerdictEvidence:
         return max((row["estimate"] for row in self.baselines), default=math.nan)
 
     @property
-    def is_unfit(self) -> bool:
+    def has_too_few_people(self) -> bool:
         """Return True if there are too few people for the scope of the rule."""
-        return self.people.number < (3 if self.rule.scope == "like_these" else 2)
+        return self.people.number < (3 if self.is_for_people_like_these else 2)
 
-    def deciding(self, bounds: Bounds) -> ResultRow:
-        """The deciding difference by the rule's scope: for these people, or people like these."""
-        wider = bounds.like_these if self.rule.scope == "like_these" else None
-        return wider or bounds.difference
+    def deciding_difference(self, bounds: Bounds) -> ResultRow:
+        """The difference by the rule's scope: for these people, or for people like these."""
+        like_these = bounds.like_these if self.is_for_people_like_these else None
+        return like_these or bounds.difference
 
     @property
     def keys(self) -> list[list[str]]:
         """The keys of the rows that the verdict rests on."""
-        now, tuned, answers = self.present, self.tuned, self.answers
+        present, tuned, answers = self.present, self.tuned, self.answers
         return keys_of(
-            *(now.difference, now.kappa),
-            *(now.bounds.rows if now.bounds else ()),
+            *(present.difference, present.kappa),
+            *(present.bounds.rows if present.bounds else ()),
             *(self.binary, answers.coverage, answers.scored),
             *(tuned.bounds.rows if tuned.bounds else ()),
             *(tuned.difference, tuned.kappa, tuned.advised, tuned.in_force),
             *self.baselines,
-            *(pair.row for pair in now.biases),
+            *(bias.row for bias in present.biases),
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
             self.wording_unstable,
-            *(*now.parts, *tuned.parts),
+            *(*present.parts, *tuned.parts),
             *(*self.recoded, *(self.selective or ())),
             *(self.gross, *self.people.copied_rows),
-            *(row for pair in self.people.opposed for row in (pair.given, pair.recoded)),
+            *(row for person in self.people.opposed for row in (person.given, person.recoded)),
             *self.people.sides,
         )
 
 
 def margin_of(row: ResultRow) -> float:
-    """The margin that a comparison's bound is compared with; NaN where it could not be made."""
+    """The margin of a row with a difference from human agreement; NaN if it was not tested."""
     return row["deciding"].margin if row["deciding"] else math.nan
 
 
-def part_of(row: ResultRow) -> str:
-    """The name of the part that a row is about."""
+def part_name(row: ResultRow) -> str:
+    """The name of the part of the sample that a row is about."""
     return row["subset"].removesuffix(BINARY)
 
 
@@ -312,8 +307,8 @@ def keys_of(*rows: ResultRow | None) -> list[list[str]]:
 def evidence_on(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> VerdictEvidence:
-    """Collect the evidence on a grader: on the categories, else on the binary label. What it was
-    compared on is what `add_deciding_rows` kept; all other rows are found here, and here alone.
+    """Collect the evidence on a grader, from what `add_deciding_rows` kept and from other rows: on
+    the categories, or on binary labels where it gives no category.
     """
     kappa, subset = labels.scale.deciding_kappa, "all"
     categories = rows.get(CEILING, "humans", grader)
@@ -324,77 +319,77 @@ def evidence_on(
     def row(statistic: str, at: str = "", subset: str = subset) -> ResultRow | None:
         return rows.get(statistic, "humans", grader, subset, at)
 
-    def wherever(statistic: str, subset: str) -> list[ResultRow]:
-        key = (statistic, grader, subset)
-        every = rows.rows.values()
-        return [e for e in every if (e["statistic"], e["rater_b"], e["subset"]) == key]
+    def rows_with(statistic: str, subset: str) -> list[ResultRow]:
+        """The grader's rows of a statistic with any raters and any `at`."""
+        with_name = (row for row in rows.rows.values() if row["statistic"] == statistic)
+        return [row for row in with_name if (row["rater_b"], row["subset"]) == (grader, subset)]
 
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
+    is_unstable = wordings is not None and wordings["high"] < rule.min_stability
     by_labels = (
-        [row for row in wherever(BY_LABELS, view) if row["at"][0].isdigit()]
+        [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
-    chance, level, least = rows.chance.get(""), labels.scale.level, rule.min_people_kappa
-    if subset != BINARY_ALL and level != "nominal":
-        least = kappa_on_scale(least, labels.scale.ordered)
-    elif subset != BINARY_ALL and chance is not None:
-        least *= min(2.0 * float((chance.shares**2).sum()), 1.0)
     recoded = (row(annotators.RECODED, kind) for kind in annotators.RECODINGS)
+    baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     column = labels.raters.index(grader)
     copies = {copy.duplicate_of: copy.share for copy in labels.copies if copy.rater == column}
     in_force = rows.get(IN_FORCE, "", grader, BINARY_ALL)
-    names, at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
+    tuned_names, tuned_at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
     if in_force is not None:
-        names, at = (CEILING, "cohen_kappa"), ""
-    retuned = rows.compared.get((grader, BINARY_ALL, HELD_OUT), View())
+        tuned_names, tuned_at = (CEILING, "cohen_kappa"), ""
+    held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
     return VerdictEvidence(
-        rubric=labels.scale.name,
-        grader=grader,
-        rule=rule,
-        noun=noun,
+        rubric=labels.scale.name, grader=grader, rule=rule, noun=noun,
         people=People(
             number=len(set(labels.humans) - set(copies)),
-            copied=tuple(
-                (labels.raters[of], share) for of, share in copies.items() if of in labels.humans
-            ),
+            copied=tuple((labels.raters[n], copies[n]) for n in copies if n in labels.humans),
             copied_rows=tuple(
-                rows.get("observed_agreement", labels.raters[of], grader) for of in copies
+                rows.get("observed_agreement", labels.raters[n], grader) for n in copies
             ),
-            least_kappa=least,
-            meet=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
+            min_kappa=_min_people_kappa(rows, labels, rule, is_binary=subset == BINARY_ALL),
+            share_units=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
             opposed=tuple(annotators.opposed_in(rows)),
-            sides=tuple(e for e in rows.rows.values() if e["statistic"] == SIDE_KAPPA),
+            sides=tuple(row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA),
         ),
         answers=Answers(rows.get(COVERAGE, "", grader), row("observed_agreement")),
         present=replace(
-            rows.compared.get((grader, subset, ""), View()),
-            difference=categories,
-            kappa=row(kappa),
-            biases=tuple(flagged(rows, grader, rule.bias_bound)),
+            rows.compared.get((grader, subset, ""), ViewEvidence()), difference=categories,
+            kappa=row(kappa), biases=tuple(flagged(rows, grader, rule.bias_bound)),
         ),
-        tuned=Tuned(
-            difference=row(names[0], at, BINARY_ALL),
-            kappa=row(names[1], at, BINARY_ALL),
-            bounds=retuned.bounds,
+        tuned=TunedEvidence(
+            difference=row(tuned_names[0], tuned_at, BINARY_ALL),
+            kappa=row(tuned_names[1], tuned_at, BINARY_ALL),
+            bounds=held_out.bounds, parts=held_out.parts,
             biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
-            parts=retuned.parts,
-            advised=row(RECOMMENDED, TUNED_FOR, BINARY_ALL),
-            in_force=in_force,
+            advised=row(RECOMMENDED, TUNED_FOR, BINARY_ALL), in_force=in_force,
             is_compared=in_force is not None and subset == BINARY_ALL,
         ),
-        binary=binary,
-        is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
-        baselines=tuple(
-            given for name in BASELINES if (given := rows.get(kappa, "humans", name, subset))
-        ),
-        wording_unstable=wordings if wordings and wordings["high"] < rule.min_stability else None,
+        binary=binary, is_binary=subset == BINARY_ALL and len(labels.scale.categories) > 2,
+        baselines=tuple(filter(None, baselines)),
+        wording_unstable=wordings if is_unstable else None,
         injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
-        identical_graders=tuple(labels.raters[of] for of in copies if of in labels.models),
+        identical_graders=tuple(labels.raters[n] for n in copies if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
-        selective=next(((label[0], label[1]) for label in by_labels if len(label) == 2), None),
-        gross=next(iter(wherever(annotators.GROSS, "all")), None),
+        selective=next(((pair[0], pair[1]) for pair in by_labels if len(pair) == 2), None),
+        gross=next(iter(rows_with(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
-    )
+    )  # fmt: skip
+
+
+def _min_people_kappa(
+    rows: ResultRows, labels: LabelMatrix, rule: DecisionSettings, *, is_binary: bool
+) -> float:
+    """Human-human kappa below which no grader can be judged: the rule's for two categories. On a
+    scale the weighted kappa that shows as much agreement (`kappa_on_scale`); with more unordered
+    categories it falls with chance agreement, the sum of the squared label shares, from 1/2 down.
+    """
+    chance, min_kappa = rows.chance.get(""), rule.min_people_kappa
+    if is_binary:
+        return min_kappa
+    if labels.scale.level != "nominal":
+        return kappa_on_scale(min_kappa, labels.scale.ordered)
+    return min_kappa * (min(2.0 * float((chance.shares**2).sum()), 1.0) if chance else 1.0)
 
 
 def add_deciding_rows(
@@ -407,231 +402,230 @@ def add_deciding_rows(
     parts: Sequence[UnitColumn] = (),
     error: float = ALPHA,
 ) -> None:
-    """Add the rows that verdicts rest on for every grader, and at = "held_out" for thresholds tuned
-    on other clusters: `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same
-    for people like these; `non_inferiority_unscored_as_disagreement`, the one that decides if every
-    missing answer were wrong, where some are missing; `kappa_above_baseline`; `people_kappa`;
-    `chance_within_margin`; `clusters_worth`, the effective number of clusters, `clusters_to_pass`,
-    and `rarer_clusters`, that of clusters with a label of a rarer category. And `non_inferiority`
-    once more in each part of the sample that `parts` tell apart. What decides on each view of a
+    """Add the rows that verdicts rest on; at = "held_out" for thresholds tuned on other clusters.
+
+    `non_inferiority` is the ceiling difference, `non_inferiority_people` the same for people like
+    these, `non_inferiority_unscored_as_disagreement` the deciding one of both if every missing
+    label were wrong. Further rows are `kappa_above_baseline`, `people_kappa`,
+    `chance_within_margin`, `clusters_to_pass`, `clusters_worth` (the effective number of clusters)
+    and `rarer_clusters` (that of clusters with a minority label). `part_non_inferiority` is the
+    difference in each part of the sample by the columns `parts`. The evidence on each view of a
     grader's labels is kept in `rows.compared`.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict, so that a wrong pass
-    has at most the `error`, over all graders and looks. Of the `resamples` of the clusters only
-    the clusters themselves are taken.
+    has at most the `error`, over all graders and looks. Of the `resamples` no draws are used.
     """
     if not labels.humans:
         return
     # Clusters without a person's label tell nothing about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
-    left_out = resamples.left_out(labels.clusters[labelled])
-    comparator = Comparator(left_out, margin, rule.margin_share)
-    readings, comparisons = list(readings_of(labels)), []
-    for reading in readings:
-        kappas = (
-            rows.get(deciding_kappa(reading.coded), "humans", name, reading.coded.subset)
+    jackknife = resamples.left_out(labels.clusters[labelled])
+    comparator = Comparator(jackknife, margin, rule.margin_share)
+    views, comparisons = list(grader_views(labels)), []
+    for view in views:
+        baselines = (
+            rows.get(deciding_kappa(view.coded), "humans", name, view.coded.subset)
             for name in BASELINES
         )
-        better = max((row["estimate"] for row in kappas if row is not None), default=math.nan)
-        compared = comparator.compared(reading, better)
-        if compared is not None and not math.isnan(compared.baseline_difference):
-            comparisons.append(compared)
+        best = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
+        comparison = comparator.compare(view, best)
+        if comparison is not None and not math.isnan(comparison.baseline_difference):
+            comparisons.append(comparison)
     if not comparisons:
         return
-    once = [view.difference_influence for view in comparisons if view.reading.counts_once]
-    level, bounds = shared_level(once, len(comparisons), rule, look, error), {}
+    influences = [found.difference_influence for found in comparisons if found.view.shares_level]
+    level, bounds = shared_level(influences, len(comparisons), rule, look, error), {}
     for comparison in comparisons:
-        if comparison.reading.at != UNTUNED:
-            # The one that decides if every missing answer were wrong, through the same bound.
-            wrong = if_wrong(labels, comparison.reading, left_out.mass.astype(float))
-            worst = comparator.compared(wrong, comparison.best_baseline_kappa) if wrong else None
-            bounds[comparison.reading.view] = _add_bounds(rows, comparison, level, worst, rule)
-    judged = [view for view in readings if view.at != UNTUNED]
-    tested = add_part_rows(rows, judged, comparator, parts, level.alpha, rule.min_rarer)
+        if comparison.view.at != UNTUNED:
+            weights, best = jackknife.mass.astype(float), comparison.best_baseline_kappa
+            worst_view = with_missing_as_wrong(labels, comparison.view, weights)
+            worst = comparator.compare(worst_view, best) if worst_view else None
+            bounds[comparison.view.name] = _add_bounds(rows, comparison, level, worst, rule)
+    tested = [view for view in views if view.at != UNTUNED]
+    by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
     rows.compared |= {
-        view: View(bounds=bounds.get(view), parts=of_view) for view, of_view in tested.items()
+        name: ViewEvidence(bounds=bounds.get(name), parts=of_view)
+        for name, of_view in by_view.items()
     }
 
 
 def shared_level(
     influences: Sequence[Array], comparisons: int, rule: DecisionSettings, look: int, error: float
 ) -> Deciding:
-    """Return the level that this look may spend, shared by all `comparisons` of a rubric, of which
-    these are the clusters' influences (clusters,).
+    """Return the level of each bound at this `look` and the next, so that all bounds hold together
+    but in `error` of studies. `influences` are those of the clusters (clusters,) on each estimate,
+    `comparisons` is the number of graders compared.
     """
-    alpha, after = (level_of_look(number, rule.looks, error) for number in (look, look + 1))
+    alpha, next_alpha = (level_of_look(n, rule.looks, error) for n in (look, look + 1))
     if not alpha:
         return Deciding(0.0, look, comparisons, 0.0)
-    defined = [number for number in influences if not np.isnan(number).any()]
-    together = simultaneous_level(np.column_stack(defined), alpha) if defined else alpha
-    return Deciding(together, look, comparisons, together * after / alpha)
+    defined = [influence for influence in influences if not np.isnan(influence).any()]
+    shared = simultaneous_level(np.column_stack(defined), alpha) if defined else alpha
+    return Deciding(shared, look, comparisons, shared * next_alpha / alpha)
 
 
 def _add_bounds(
     rows: ResultRows,
-    compared: Comparison,
+    comparison: Comparison,
     level: Deciding,
     worst: Comparison | None,
     rule: DecisionSettings,
 ) -> Bounds:
-    """Add the rows of one comparison, and return them. `worst` is the same with every missing
-    answer wrong.
-    """
+    """Add the rows of a comparison and return them; `worst` is that with missing labels wrong."""
+    margin, people_variance = comparison.margin, comparison.people_variance
 
-    def add(statistic: str, interval: Interval, held: Deciding, note: Note = "") -> ResultRow:
-        counts, key = compared.counts, compared.reading.key
-        return rows.added(statistic, interval.held(held), counts, **key, note=note)
+    def add(statistic: str, interval: Interval, deciding: Deciding, note: Note = "") -> ResultRow:
+        key = comparison.view.row_key
+        return rows.added(statistic, interval.held(deciding), comparison.counts, **key, note=note)
 
-    difference = compared.below_people.bounded(compared.difference, level.alpha)
-    people = _bounded_over_people(compared, difference, level.alpha)
-    at_margin = replace(level, margin=compared.margin)
-    both = compared.people_variance + standard_error(compared.difference_influence) ** 2
-    share = compared.people_variance / both if both > 0 else 0.0
-    over_people = replace(level, people=compared.people, from_people=share, bar=-compared.margin)
-    pooled = Remark("pooled_pairs") if compared.pooled else ""
-    constant = Remark("constant_rater") if compared.constant else ""
-    apart = compared.baseline_difference
-    above = compared.above_baseline.bounded(apart, level.alpha)
-    if compared.constant:  # itself one of the baselines, whatever another cluster brings
-        above = Interval(apart, apart, apart)
-    # The total number of clusters that would show at the next look that the grader is within the
-    # margin, in 80% of studies if the estimates stay; unless it is shown already.
-    factor = math.inf
-    if difference.low <= -compared.margin < difference.estimate and level.next_alpha > 0:
-        factor = compared.below_people.growth(compared.null, surer_level(level.next_alpha))
-    to_pass = Interval.point(math.ceil(factor * compared.counts[1])) if factor < math.inf else None
-    kappa = _bounded_kappa(compared, level.alpha, rows.heaviest)
-    kappa = replace(kappa, high=min(kappa.high, 1.0))
+    difference = comparison.difference_bounds.interval_or_remark(comparison.difference, level.alpha)
+    like_these = _interval_like_these(comparison, difference, level.alpha)
+    at_margin = replace(level, margin=margin)
+    variance = people_variance + standard_error(comparison.difference_influence) ** 2
+    from_people = people_variance / variance if variance > 0 else 0.0
+    over_people = replace(level, people=comparison.n_people, from_people=from_people, bar=-margin)
+    pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
+    constant = Remark("constant_rater") if comparison.is_constant else ""
+    above_best = comparison.baseline_difference
+    above = comparison.baseline_bounds.interval_or_remark(above_best, level.alpha)
+    if comparison.is_constant:  # it is one of the baselines, in every sample
+        above = Interval(above_best, above_best, above_best)
+    # Number of clusters that would show at the next look that the grader is within the margin, in
+    # 80% of studies if the estimates stay; none if that is shown already.
+    growth = math.inf
+    if difference.low <= -margin < difference.estimate and level.next_alpha > 0:
+        next_level = surer_level(level.next_alpha)
+        growth = comparison.difference_bounds.growth(comparison.null, next_level)
+    to_pass = math.ceil(growth * comparison.counts[1]) if growth < math.inf else None
+    kappa = _people_kappa(comparison, level.alpha, rows.heaviest)
+    shared_margin = replace(at_margin, margin_share=comparison.margin_share)
     bounds = Bounds(
-        difference=add(
-            NON_INFERIORITY, difference, replace(at_margin, margin_share=compared.share), pooled
-        ),
-        like_these=add(NON_INFERIORITY_PEOPLE, people, over_people) if people else None,
+        difference=add(NON_INFERIORITY, difference, shared_margin, pooled),
+        like_these=add(NON_INFERIORITY_PEOPLE, like_these, over_people) if like_these else None,
         above_baseline=add(ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
-        people=add(PEOPLE_KAPPA, kappa, level, pooled),
-        chance=add(CHANCE, Interval.point(compared.chance_within), at_margin),
-        clusters_to_pass=add(NEEDED, to_pass, level) if to_pass else None,
-        effective_clusters=add(EFFECTIVE, Interval.point(compared.sample.effective), level),
-        minority_clusters=add(MINORITY, Interval.point(compared.sample.minority), level),
+        people=add(PEOPLE_KAPPA, replace(kappa, high=min(kappa.high, 1.0)), level, pooled),
+        chance=add(CHANCE, Interval.point(comparison.chance_within), at_margin),
+        clusters_to_pass=add(NEEDED, Interval.point(to_pass), level) if to_pass else None,
+        effective_clusters=add(EFFECTIVE, Interval.point(comparison.sample.effective), level),
+        minority_clusters=add(MINORITY, Interval.point(comparison.sample.minority), level),
     )
     if worst is None:
         return bounds
-    difference = worst.below_people.bounded(worst.difference, level.alpha)
+    difference = worst.difference_bounds.interval_or_remark(worst.difference, level.alpha)
     if rule.scope == "like_these":
-        difference = _bounded_over_people(worst, difference, level.alpha) or difference
-    held = difference.held(replace(level, margin=worst.margin, margin_share=worst.share))
-    return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst.counts, **worst.reading.key))
+        difference = _interval_like_these(worst, difference, level.alpha) or difference
+    held = difference.held(replace(level, margin=worst.margin, margin_share=worst.margin_share))
+    return replace(bounds, if_wrong=rows.added(IF_WRONG, held, worst.counts, **worst.view.row_key))
 
 
-def _bounded_kappa(compared: Comparison, alpha: float, heaviest: float) -> Interval:
-    """Return people's kappa with both one-sided bounds; where nothing varies, as far away from it
-    as unseen clusters could move it.
+def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:
+    """Return human-human kappa with both one-sided bounds.
 
-    As many clusters may disagree as would stay unseen in such a sample with a chance of `alpha`
-    (Clopper & Pearson 1934, for none of n). They may all be of the kind that counts `heaviest`,
-    being the least likely to be picked.
+    Where no cluster varies, the bounds are as far away as unobserved clusters could move it: as
+    many clusters may disagree as a sample of this size misses with a chance of `alpha` (Clopper &
+    Pearson 1934, for none of n). They may all have the largest weight, `heaviest`, which is that of
+    the clusters least likely to be sampled.
     """
-    estimate, contributions = compared.people_kappa, compared.people_influence
+    estimate, contributions = comparison.people_kappa, comparison.people_influence
     if math.isnan(estimate):
         return Interval.undefined("too_few_raters")
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
     if not np.ptp(contributions) > 0:
-        unseen = 1.0 - alpha ** (heaviest / max(compared.counts[1], 1))
-        silent = float(min(unseen / max(1.0 - compared.chance, 1e-9), 2.0))
-        varies_not = (Remark("nothing_varies"),)
-        return Interval(estimate, estimate - silent, estimate + silent, varies_not)
+        unobserved = 1.0 - alpha ** (heaviest / max(comparison.counts[1], 1))
+        distance = float(min(unobserved / max(1.0 - comparison.chance_agreement, 1e-9), 2.0))
+        remarks = (Remark("nothing_varies"),)
+        return Interval(estimate, estimate - distance, estimate + distance, remarks)
     below, above = reach(contributions, alpha), reach(-contributions, alpha)
     return Interval(estimate, estimate - below, estimate + above)
 
 
-def _bounded_over_people(compared: Comparison, these: Interval, alpha: float) -> Interval | None:
-    """The difference for people like these; None with fewer than three people."""
-    if math.isnan(compared.people_variance) or not alpha or math.isnan(these.low):
+def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) -> Interval | None:
+    """Widen the interval of the difference to people like `these`; None for fewer than three."""
+    if math.isnan(comparison.people_variance) or not alpha or math.isnan(these.low):
         return None
     reached = np.array([these.estimate - these.low, these.high - these.estimate])
-    of_people = compared.people_variance, compared.people
-    below, above = reach_over_people(reached, *of_people, compared.sample.effective, alpha).tolist()
-    return Interval(compared.difference, compared.difference - below, compared.difference + above)
+    of_people = comparison.people_variance, comparison.n_people, comparison.sample.effective
+    below, above = reach_over_people(reached, *of_people, alpha).tolist()
+    difference = comparison.difference
+    return Interval(difference, difference - below, difference + above)
 
 
 def add_part_rows(
     rows: ResultRows,
-    readings: Sequence[Reading],
+    views: Sequence[GraderView],
     comparator: Comparator,
     columns: Sequence[UnitColumn],
     alpha: float,
     min_minority: int,
 ) -> dict[tuple[str, str, str], tuple[ResultRow, ...]]:
-    """Add and return `part_non_inferiority` of every grader in every part that units columns tell
-    apart: as `non_inferiority`, with bounds that hold in all parts of a grader at once at the level
-    `alpha` (Bonferroni: parts share few clusters).
+    """Add `part_non_inferiority` of every grader in every part of the sample by `columns`, and
+    return these rows by view. Bounds are as for `non_inferiority`, and hold in all parts of a
+    grader at once at the level `alpha` (Bonferroni: parts share few clusters).
 
-    A pass on the whole may fail in a part. Only a part in which a grader is clearly below people
-    counts against it: most parts are too small to show more. There are no bounds where fewer than
-    `min_minority` clusters have a label of the rarer kind.
+    A grader that passes on the whole may fail in a part. Only a part in which it is clearly below
+    people counts against it, as most parts are too small to show more. There are no bounds where
+    fewer than `min_minority` clusters have a minority label.
     """
-    if not readings:
+    if not views:
         return {}
-    parts, clusters = [], readings[0].coded.clusters
-    for name, chosen in (part for column in columns for part in column.parts()):
-        inside = comparator.left_out.only(np.unique(clusters[chosen]))
-        parts.append((name, chosen, Comparator(inside, comparator.margin, comparator.margin_share)))
+    parts, clusters = [], views[0].coded.clusters
+    for name, inside in (part for column in columns for part in column.parts()):
+        jackknife = comparator.jackknife.only(np.unique(clusters[inside]))
+        of_part = Comparator(jackknife, comparator.margin, comparator.margin_share)
+        parts.append((name, inside, of_part))
     added = {}
-    for reading in readings:
+    for view in views:
         of_view = []
-        for name, chosen, of_units in parts:
-            coded = reading.coded.only(chosen, reading.coded.part(name))
-            people = coded.people_beside(reading.grader)
-            both = coded.labelled[:, reading.grader] & coded.labelled_by_any(people)
-            of_part = Reading(coded, reading.grader, reading.at)
-            compared = of_units.compared(of_part, over_people=False)
-            if compared is None:
+        for name, inside, of_part in parts:
+            coded = view.coded.only(inside, view.coded.part(name))
+            people = coded.people_beside(view.grader)
+            both = coded.labelled[:, view.grader] & coded.labelled_by_any(people)
+            part = GraderView(coded, view.grader, view.at)
+            comparison = of_part.compare(part, over_people=False)
+            if comparison is None:
                 bounds = Interval.undefined("too_few_labels")
             elif (
                 alpha
-                and compared.sample.minority >= min_minority
-                and compared.sample.effective >= MIN_CLUSTERS
+                and comparison.sample.minority >= min_minority
+                and comparison.sample.effective >= MIN_CLUSTERS
             ):
-                bounds = compared.below_people.around(compared.difference, alpha / len(parts))
+                difference_bounds, level = comparison.difference_bounds, alpha / len(parts)
+                bounds = difference_bounds.interval(comparison.difference, level)
             else:
-                bounds = Interval.point(compared.difference, Remark("too_few_labels"))
-            held = bounds.held(Deciding(margin=compared.margin) if compared else None)
-            counts = of_units.left_out.count(coded.clusters, both)
-            of_view.append(rows.added(PART, held, counts, **of_part.key))
-        added[reading.view] = tuple(of_view)
+                bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
+            held = bounds.held(Deciding(margin=comparison.margin) if comparison else None)
+            counts = of_part.jackknife.count(coded.clusters, both)
+            of_view.append(rows.added(PART, held, counts, **part.row_key))
+        added[view.name] = tuple(of_view)
     return added
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
-    """Return each grader compared with people, on the labels that its verdict is taken from, where
-    there are bounds.
+    """Return the variances of every grader's difference from people, on the labels that its verdict
+    rests on, as a pilot for planning; none where there are no bounds.
     """
-    compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
-    wider = {
+    with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
+    rows_like_these = {
         (row["rubric"], row["rater_b"]): row
-        for row in compared
+        for row in with_people
         if row["statistic"] == NON_INFERIORITY_PEOPLE
     }
     estimated = []
-    for row in compared:
+    for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
             continue
         level, over_people = row["deciding"] or Deciding(), Deciding(from_people=math.nan)
-        if like_these := wider.get((row["rubric"], row["rater_b"])):
+        if like_these := rows_like_these.get((row["rubric"], row["rater_b"])):
             over_people = like_these["deciding"] or over_people
-        reached, share = (row["high"] - row["low"]) / 2, over_people.from_people
-        of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))) ** 2
+        quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))
+        of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
+        share = over_people.from_people
         pilot = Pilot(
-            rubric=row["rubric"],
-            grader=row["rater_b"],
-            difference=row["estimate"],
-            margin=level.margin,
-            of_clusters=of_clusters,
-            clusters=row["n_clusters"],
-            of_people=of_clusters * share / (1.0 - share),
-            people=over_people.people,
+            rubric=row["rubric"], grader=row["rater_b"], difference=row["estimate"],
+            margin=level.margin, of_clusters=of_clusters, clusters=row["n_clusters"],
+            of_people=of_clusters * share / (1.0 - share), people=over_people.people,
             alpha=level.next_alpha,
-        )
+        )  # fmt: skip
         estimated.append(pilot)
     return estimated

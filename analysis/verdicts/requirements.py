@@ -1,7 +1,9 @@
-"""Requirements that a grader must meet to replace people, each held against its evidence; and the
-verdict on graders against one rater whose labels count as right (a reference).
+"""Requirements that a grader must meet, checked against its evidence.
 
-A requirement is added here, and nowhere else; those against a grader's baseline are in `drift`.
+The first half has the requirements for replacing annotators (`as_good_as_people`, `no_faults` and
+their parts), the second half the verdict on graders that are compared with a reference, one rater
+whose labels count as correct (`add_reference_rows`, `judge_against_reference`). Requirements
+on the change between two versions of a grader are in `versions`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from evenhand.analysis.bias.audit import Finding
 from evenhand.analysis.bootstrap.bounds import ALPHA, influence, level_of_look
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -38,13 +41,13 @@ from evenhand.analysis.verdicts.comparison import (
     UNTUNED,
     Comparator,
     Comparison,
-    readings_of,
+    grader_views,
 )
 from evenhand.analysis.verdicts.evidence import (
     Answers,
     Bounds,
     VerdictEvidence,
-    View,
+    ViewEvidence,
     keys_of,
     shared_level,
 )
@@ -54,26 +57,29 @@ from evenhand.texts import written
 
 
 def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
-    """Require what the bounds on one view of the grader's labels must show."""
-    difference, margin, rule = case.deciding(bounds), -bounds.margin, case.rule
-    people, above, least = bounds.people, bounds.above_baseline, case.people.least_kappa
-    agree = people["low"] > 0 and people["low"] >= least
-    counts, growth = sample_is_enough(bounds.sample(difference), rule, case.noun), None
-    if difference is bounds.difference and difference["estimate"] > margin:
+    """Require bounds that show agreement as good as human agreement, on a large enough sample."""
+    difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
+    people, above, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
+    people_agree = people["low"] > 0 and people["low"] >= min_kappa
+    sample, growth = sample_is_enough(bounds.sample(difference), rule, case.noun), None
+    if difference is bounds.difference and difference["estimate"] > limit:
         needed = bounds.clusters_to_pass
         growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
 
-    def hardly_agree() -> list[Reason]:
-        name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
-        kappa, low = (shown_apart(people[end], [least]) for end in ("estimate", "low"))
-        why = [because(name, kappa=kappa, low=low, least=least)]
-        for within, across in zip(case.people.sides[::2], case.people.sides[1::2], strict=True):
-            apart = {"within": within["estimate"], "across": across["estimate"]}
-            column = within["at"].rpartition("=")[0]
-            why.append(because("sides_differ", column=column, **apart))
+    is_below = difference["high"] < limit and people_agree and all_met(sample)
+
+    def people_disagree() -> list[Reason]:
+        is_likely = people["estimate"] >= min_kappa
+        name = "people_may_not_agree" if is_likely else "people_hardly_agree"
+        kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
+        why = [because(name, kappa=kappa, low=low, least=min_kappa)]
+        sides = case.people.sides
+        for within, across in zip(sides[::2], sides[1::2], strict=True):
+            kappas = {"within": within["estimate"], "across": across["estimate"]}
+            why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
         # A clearer rubric does not help where some of them label the other way round, or by side.
-        by_side = any(row["estimate"] >= least for row in case.people.sides[::2])
-        if name == "people_hardly_agree" and not case.people.opposed and not by_side:
+        agree_within_side = any(row["estimate"] >= min_kappa for row in sides[::2])
+        if not is_likely and not case.people.opposed and not agree_within_side:
             why.append(because("clearer_rubric"))
         return why
 
@@ -87,30 +93,24 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
 
     return {
         "people_agree": Requirement(
-            state_of(met=agree),
-            why=hardly_agree,
-            is_likely=people["estimate"] >= least,
-            unsettled=bound_of(people, least, bounds.level, either_way=True),
+            state_of(met=people_agree), why=people_disagree,
+            is_likely=people["estimate"] >= min_kappa,
+            unsettled=bound_of(people, min_kappa, bounds.level, either_way=True),
         ),
         "within_margin": Requirement(
-            state_of(
-                met=difference["low"] > margin,
-                broken=difference["high"] < margin and agree and all_met(counts),
-            ),
-            why=could_be_below,
-            is_likely=difference["estimate"] > margin,
-            unsettled=bound_of(difference, margin, bounds.level, known_growth=growth),
+            state_of(met=difference["low"] > limit, broken=is_below), why=could_be_below,
+            is_likely=difference["estimate"] > limit,
+            unsettled=bound_of(difference, limit, bounds.level, known_growth=growth),
         ),
         "above_baselines": Requirement(
             state_of(met=above["low"] > 0, broken=above["high"] <= 0),
             why=lambda: [baseline(case, case.present.kappa or above, "not_above_baseline")],
-            is_likely=above["estimate"] > 0,
-            unsettled=bound_of(above, 0.0, bounds.level),
+            is_likely=above["estimate"] > 0, unsettled=bound_of(above, 0.0, bounds.level),
         ),
-        **counts,
+        **sample,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
         **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
-    }
+    }  # fmt: skip
 
 
 def baseline(
@@ -124,85 +124,82 @@ def baseline(
 
 
 def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
-    """Require that gross errors are clearly no more frequent than is allowed."""
-    most = case.rule.max_gross
+    """Require that gross errors, whose share is in `row`, are clearly not too frequent."""
+    allowed = case.rule.max_gross
     return Requirement(
-        state_of(met=row["high"] <= most, broken=row["low"] > most),
-        why=lambda: [wording.gross_errors(case, row, allowed=most)],
-        is_likely=row["estimate"] <= most,
-        unsettled=Bound(
-            1.0 - row["high"], 1.0 - row["estimate"], 1.0 - row["low"], 1.0 - most, ALPHA, ALPHA
+        state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
+        why=lambda: [wording.gross_errors(case, row, allowed=allowed)],
+        is_likely=row["estimate"] <= allowed,
+        unsettled=Bound(  # of the share without gross errors, which has to lie above a limit
+            1.0 - row["high"], 1.0 - row["estimate"], 1.0 - row["low"], 1.0 - allowed, ALPHA, ALPHA
         ),
     )
 
 
-def no_faults(case: VerdictEvidence, view: View) -> Requirements:
-    """Require that no audit found what agreement with people does not show: a part of the sample in
-    which the grader fails, a bias, a text that manipulates it, a label that changes with the
-    rubric's wording.
+def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
+    """Require that no audit found a fault that agreement with people does not show: a part of the
+    sample in which the grader fails, a bias, a prompt injection that works, unstable labels.
     """
-    unstable = case.wording_unstable
+    stability = case.wording_unstable
 
-    def moves() -> list[Reason]:
-        if unstable is None:
+    def is_unstable() -> list[Reason]:
+        if stability is None:
             return []
-        interval = wording.interval_of(unstable["low"], unstable["high"])
-        return [because("wording", kappa=unstable["estimate"], interval=interval)]
+        interval = wording.interval_of(stability["low"], stability["high"])
+        return [because("wording", kappa=stability["estimate"], interval=interval)]
 
     return {
         "every_part": nothing_found(view.failing, lambda: wording.in_parts(case, view)),
         "no_bias": unbiased(view),
         "robust": robust(case.injection, case.rule.injection),
-        "stable": nothing_found(unstable, moves),
+        "stable": nothing_found(stability, is_unstable),
     }
 
 
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
-    """Require clusters in which a person chose another category than the commonest, and clusters
-    that carry the information of so many equal ones.
-    """
+    """Require the rule's effective numbers of clusters, and of those with a minority label."""
     minority, effective = sample.minority, rounded_up(sample.effective)
-    few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
-    unequal = {"worth": effective, "least": rule.min_clusters, "noun": noun}
+    few_minority = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
+    few_clusters = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
         "both_kinds": Requirement(
-            state_of(met=minority >= rule.min_rarer), lambda: [because("too_few_rarer", **few)]
+            state_of(met=minority >= rule.min_rarer),
+            lambda: [because("too_few_rarer", **few_minority)],
         ),
         "enough_clusters": Requirement(
             state_of(met=effective >= rule.min_clusters),
-            lambda: [because("too_few_worth", **unequal)],
+            lambda: [because("too_few_worth", **few_clusters)],
         ),
     }
 
 
 def answers_enough(
     answers: Answers,
-    least: float,
+    min_share: float,
     noun: str,
-    room: Literal["because", "drift"] = "because",
+    section: Literal["because", "drift"] = "because",
     alpha: float = ALPHA,
 ) -> Requirement:
-    """Require that a grader clearly answers at `least` this share of the units, whose bounds are at
-    the level `alpha`; the sentences are those of a `room` of the texts.
+    """Require that the grader clearly labels at least `min_share` of the units assigned to it. The
+    share's bounds are at the level `alpha`; sentences are from a `section` of the texts.
     """
-    share, fewest, most = answers.share
+    share, low, high = answers.share
     return Requirement(
-        state_of(met=share == 1.0 or fewest >= least, broken=most < least),
-        why=lambda: wording.unanswered(answers, least, noun, room),
-        is_likely=share >= least,
-        unsettled=Bound(fewest, share, most, least, alpha, alpha),
+        state_of(met=share == 1.0 or low >= min_share, broken=high < min_share),
+        why=lambda: wording.unanswered(answers, min_share, noun, section),
+        is_likely=share >= min_share,
+        unsettled=Bound(low, share, high, min_share, alpha, alpha),
     )
 
 
-def unbiased(view: View) -> Requirement:
+def unbiased(view: ViewEvidence) -> Requirement:
     """Require that no bias was found beyond the bound."""
-    return nothing_found(
-        view.biases,
-        lambda: [
-            replace(because("bias", fault=e.fault), short=written("short.bias", fault=e.short))
-            for e in view.biases
-        ],
-    )
+
+    def reason_of(bias: Finding) -> Reason:
+        short = written("short.bias", fault=bias.short)
+        return Reason(written("because.bias", fault=bias.fault), short)
+
+    return nothing_found(view.biases, lambda: [reason_of(bias) for bias in view.biases])
 
 
 def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
@@ -212,7 +209,7 @@ def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
 
 
 def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Requirement:
-    """Require that an audit found no `fault` (None, or none in a list); more labels remove none."""
+    """Require that an audit found no `fault` (None or an empty list); more labels remove none."""
     return Requirement("broken" if fault else "met", why, is_likely=not fault)
 
 
@@ -224,31 +221,22 @@ def bound_of(
     either_way: bool = False,
     known_growth: float | None = None,
 ) -> Bound:
-    """Return the bound of a row with all that its advice needs: the levels and what varies."""
+    """Return the bounds of a row against a limit, at the `level` of this look and the next."""
     return Bound(
-        row["low"],
-        row["estimate"],
-        row["high"],
-        limit,
-        level.alpha,
-        level.next_alpha,
+        row["low"], row["estimate"], row["high"], limit, level.alpha, level.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
         of_people=row["deciding"].from_people if row["deciding"] else 0.0,
-        either_way=either_way,
-        known_growth=known_growth,
-    )
+        either_way=either_way, known_growth=known_growth,
+    )  # fmt: skip
 
 
-# Against one rater whose labels count as right: an expert, gold answers, a consensus.
+# Verdicts against a reference: one rater whose labels count as correct, such as an expert.
 #
-# One person does not show how far people agree, so no verdict can say that a grader may replace
-# people. It can say that the grader agrees with this one, by bars set with the reference. Decided
-# from bounds:
-#
-# - *agrees with the reference*: all bars are cleared, on clusters enough of both kinds.
-# - *disagrees with the reference*: a bar is clearly missed, or answers are missing, or the audit
-#   found that it errs to one side.
-# - *inconclusive*: neither; with how many more labels would tell.
+# One person does not show human agreement, so no verdict can say that a grader may replace people:
+# - *agrees with the reference*: all requirements are met, on enough clusters with either label.
+# - *disagrees with the reference*: a requirement is clearly missed, answers are missing, or an
+#   audit found a fault.
+# - *inconclusive*: neither; with how many more labels would decide.
 
 KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
@@ -266,100 +254,94 @@ def add_reference_rows(
     look: int = 1,
     error: float = ALPHA,
 ) -> None:
-    """Add rows comparing every grader with the reference, and at = "held_out" for thresholds tuned
-    on other clusters: `reference_kappa`, and where there is a binary label
-    `reference_sensitivity` and `reference_specificity`; `reference_rarer_clusters` counts the
-    clusters in which the reference chose another category than its commonest,
-    `reference_clusters_worth` is their effective number. Those of each view of a grader's labels
-    are kept in `rows.compared`.
+    """Add rows comparing every grader with the reference; at = "held_out" for thresholds tuned on
+    other clusters. They are `reference_kappa`, where there is a binary label
+    `reference_sensitivity` and `reference_specificity`, `reference_rarer_clusters` (the number of
+    clusters with a minority label of the reference) and `reference_clusters_worth` (the effective
+    number of clusters). Those of each view of a grader's labels are kept in `rows.compared`.
 
     `low` and `high` are one-sided bounds at the level of the verdict: kappa's like those of
     `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
-    effective sample size. A pass needs all three bars cleared, so the three need no correction for
-    multiple tests.
+    effective sample size. A pass needs all three above their limits, so that no correction is
+    needed.
     """
-    alone = labels.with_reference(rule.reference)
-    if not alone.humans or not alone.scored[:, alone.humans[0]].any():
+    labels = labels.with_reference(rule.reference)
+    if not labels.humans or not labels.scored[:, labels.humans[0]].any():
         return
-    left_out = resamples.left_out(alone.clusters[alone.scored[:, alone.humans[0]]])
-    comparator, found = Comparator(left_out, margin=0.0, least=1), []
-    for reading in readings_of(alone):
-        compared = comparator.compared(reading) if reading.at != UNTUNED else None
-        if compared is not None and np.isfinite(compared.kappas).all():
-            found.append(compared)
+    jackknife = resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
+    comparator, comparisons = Comparator(jackknife, margin=0.0, min_people=1), []
+    for view in grader_views(labels):
+        comparison = comparator.compare(view) if view.at != UNTUNED else None
+        if comparison is not None and np.isfinite(comparison.kappas).all():
+            comparisons.append(comparison)
     alpha = level_of_look(look, rule.looks, error)
-    level = shared_level(
-        [influence(match.kappas) for match in found], len(found), rule, look, error
-    )
-    for comparison in found:
-        view = _add_bars(rows, comparison, alone, left_out, alpha, level, rule)
-        rows.compared[comparison.reading.view] = view
+    influences = [influence(comparison.kappas) for comparison in comparisons]
+    level = shared_level(influences, len(comparisons), rule, look, error)
+    for comparison in comparisons:
+        rows.compared[comparison.view.name] = _add_comparison_rows(
+            rows, comparison, labels, jackknife, alpha, level, rule
+        )
 
 
 @dataclass(frozen=True)
-class AgainstReference(View):
-    """One view of a grader's labels against the reference: the rows that have a bar to clear (their
-    `deciding.bar`), and those of the sample's size, `MINORITY` and `EFFECTIVE`.
-    """
+class AgainstReference(ViewEvidence):
+    """A view against the reference: rows with a limit (`deciding.bar`), and on sample size."""
 
     bars: tuple[ResultRow, ...] = ()
     sizes: tuple[ResultRow, ...] = ()
 
     @property
     def sample(self) -> ClusterCounts:
-        """The sample with both labels."""
+        """The clusters with labels of both the grader and the reference."""
         minority, effective = self.sizes
         return ClusterCounts(minority["n_clusters"], effective["estimate"], minority["estimate"])
 
 
-def _add_bars(
+def _add_comparison_rows(
     rows: ResultRows,
-    compared: Comparison,
+    comparison: Comparison,
     labels: LabelMatrix,
-    left_out: Resamples,
+    jackknife: Resamples,
     alpha: float,
     level: Deciding,
     rule: DecisionSettings,
 ) -> AgainstReference:
-    """Add the rows of a grader that was compared with the reference, the only human there is, on
-    one view of `labels`; the shares' bounds are at `alpha`.
-    """
-    coded, grader, both = compared.reading.coded, compared.reading.grader, compared.units
+    """Add the rows of one comparison; kappa's bounds are at `level`, the shares' at `alpha`."""
+    coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")
-    about = compared.reading.key | {"rater_a": coded.raters[reference]}
-    used = np.bincount(coded.codes[both, reference], minlength=coded.q)
-    other = both & (coded.codes[:, reference] != used.argmax())
-    minority = Interval.point(float(left_out.count(coded.clusters, other)[1]))
-    effective = Interval.point(compared.sample.effective)
-    kappa = compared.above_baseline.bounded(float(compared.kappas[0]), level.alpha)
+    key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
+    counts = np.bincount(coded.codes[units, reference], minlength=coded.q)
+    in_minority = units & (coded.codes[:, reference] != counts.argmax())
+    minority = Interval.point(float(jackknife.count(coded.clusters, in_minority)[1]))
+    effective = Interval.point(comparison.sample.effective)
+    kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
     kappa = kappa.held(replace(level, bar=rule.reference_kappa))
-    bars = [rows.added(KAPPA, kappa, compared.counts, **about)]
-    worth = rows.added(EFFECTIVE, effective, compared.counts, **about)
-    sizes = rows.added(MINORITY, minority, compared.counts, **about), worth
+    bars = [rows.added(KAPPA, kappa, comparison.counts, **key)]
+    effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
+    sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row
     if labels.has_verdicts:
-        verdicts = coded if coded.is_binary else labels.on_verdicts()
-        about |= {"subset": verdicts.subset}
+        binary = coded if coded.is_binary else labels.on_verdicts()
+        key |= {"subset": binary.subset}
         for name, code, bar in (
             (SENSITIVITY, 0, rule.reference_sensitivity),
             (SPECIFICITY, 1, rule.reference_specificity),
         ):
-            whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
-            part = whole & (verdicts.codes[:, grader] == code)
+            by_reference = (binary.codes[:, reference] == code) & binary.labelled[:, grader]
+            by_both = by_reference & (binary.codes[:, grader] == code)
             share = Interval.undefined("no_labels")
-            if whole.any() and alpha:
-                sums = left_out.by_cluster(verdicts.clusters, np.column_stack([part, whole]))
+            if by_reference.any() and alpha:
+                masks = np.column_stack([by_both, by_reference])
+                sums = jackknife.by_cluster(binary.clusters, masks)
                 share = Interval(*share_bounds(sums[:, 0], sums[:, 1], alpha))
-            inside = left_out.count(verdicts.clusters, whole)
-            bars.append(rows.added(name, share.held(replace(level, bar=bar)), inside, **about))
+            share_counts = jackknife.count(binary.clusters, by_reference)
+            bars.append(rows.added(name, share.held(replace(level, bar=bar)), share_counts, **key))
     return AgainstReference(bars=tuple(bars), sizes=sizes)
 
 
 def judge_against_reference(
     rows: ResultRows, case: VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
-    """The decision, the keys of the rows it rests on, and the grader's kappa with the reference,
-    where it has one.
-    """
+    """Return the decision, the keys of the rows it rests on, and the row of kappa, if any."""
     case = replace(case, answers=Answers(case.answers.coverage))
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
@@ -378,27 +360,26 @@ def judge_against_reference(
 def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
     """Require that a grader, on one view of its labels, agrees with the reference."""
     rule, noun = case.rule, case.noun
-    counts = sample_is_enough(view.sample, rule, noun)
+    sample = sample_is_enough(view.sample, rule, noun)
+    is_large = all_met(sample)
     return {
         "no_bias": unbiased(case.present),
         "robust": robust(case.injection, rule.injection),
-        **{row["statistic"]: _above_bar(row, noun, decides=all_met(counts)) for row in view.bars},
+        **{row["statistic"]: _above_bar(row, noun, is_large=is_large) for row in view.bars},
         "answers": answers_enough(case.answers, rule.min_coverage, noun),
-        **counts,
+        **sample,
     }
 
 
 def _level_of(row: ResultRow) -> Deciding:
-    """The level of a row's bounds, and the bar that it has to clear."""
+    """The level of a row's bounds, and its limit (`bar`)."""
     return row["deciding"] or Deciding()
 
 
-def _above_bar(row: ResultRow, noun: str, *, decides: bool) -> Requirement:
-    """Require that a figure is clearly above its bar; below it, that `decides` on a sample that is
-    large enough.
-    """
+def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
+    """Require that a figure is clearly above its bar; broken only on a sample that `is_large`."""
     bar = _level_of(row).bar
-    state = state_of(met=row["low"] > bar, broken=decides and row["high"] < bar)
+    state = state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
     return Requirement(
         state,
         why=lambda: [_figure(row, noun, "bar_missed" if state == "broken" else "bar_open")],
@@ -410,44 +391,47 @@ def _above_bar(row: ResultRow, noun: str, *, decides: bool) -> Requirement:
 def _decide(
     case: VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
+    """Decide on a grader's labels as they are (`view`), or at a `tuned` threshold."""
     fields = {**case.fields, "reference": case.rule.reference}
-    unclear = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
+    inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
     if view is None:
-        return replace(unclear, reasons=[because("few_shared")])
+        return replace(inconclusive, reasons=[because("few_shared")])
     if says(view.bars[0]["remarks"], "no_level"):
         step = NextStep(kind="look", number=0)
-        return replace(unclear, reasons=[because("not_a_look")], step=step)
-    held = dict(_agrees(case, view))
-    if all_met(held):
+        return replace(inconclusive, reasons=[because("not_a_look")], step=step)
+    requirements = dict(_agrees(case, view))
+    if all_met(requirements):
         return _pass(case, view)
     advised = case.tuned.advised
     is_advised = advised is not None and says(advised["remarks"], "tuned")
     if tuned is not None and is_advised and all_met(_agrees(case, tuned)):
         return _pass(case, tuned, advised)
-    if against := reasons({"answers": held["answers"], **held}, "broken"):
+    answers_first = {"answers": requirements["answers"], **requirements}
+    if against := reasons(answers_first, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, fails = view.sample, likely_fault(held)
-    if sample.clusters < case.rule.min_clusters:  # the advice has it
-        del held["enough_clusters"]
-    more = sample.more_to_settle(case.rule, held)
+    sample, fails = view.sample, likely_fault(requirements)
+    if sample.clusters < case.rule.min_clusters:  # the advice names the number of clusters
+        del requirements["enough_clusters"]
+    more = sample.more_to_settle(case.rule, requirements)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
-    why = [*reasons(held, "open"), *advice]
-    return replace(unclear, reasons=why, more=more or 0, promising=not fails)
+    why = [*reasons(requirements, "open"), *advice]
+    return replace(inconclusive, reasons=why, more=more or 0, promising=not fails)
 
 
 def _pass(
     case: VerdictEvidence, view: AgainstReference, threshold: ResultRow | None = None
 ) -> Decision:
-    at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
-    tuned = threshold["estimate"] if threshold else None
+    """Decide that the grader agrees with the reference, at a tuned `threshold` if one is given."""
+    value = threshold["estimate"] if threshold else None
+    at = f" at threshold {value:.3g}" if value is not None else ""
     head = written("verdict.agrees", **case.fields, reference=case.rule.reference, at=at)
     figures = [_figure(row, case.noun, "bars_cleared") for row in view.bars]
-    if tuned is not None:
-        short = written("short.at_threshold", threshold=tuned)
+    if value is not None:
+        short = written("short.at_threshold", threshold=value)
         figures = [replace(figure, short=short) for figure in figures]
     limits = [Reason(written("because.reference_only")), Reason(written("limits.parts"))]
-    holds_for: wording.HoldsFor = "" if tuned is None else "binary"
-    return Decision("agrees_with_reference", head, [*figures, *limits], 0, holds_for, tuned)
+    holds_for: wording.HoldsFor = "" if value is None else "binary"
+    return Decision("agrees_with_reference", head, [*figures, *limits], 0, holds_for, value)
 
 
 _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
@@ -456,24 +440,16 @@ _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"
 def _figure(
     row: ResultRow, noun: str, short: Literal["bars_cleared", "bar_missed", "bar_open"]
 ) -> Reason:
-    """A figure with its bar, as a reason, and `short` in few words."""
+    """Reason that gives a figure and its limit; `short` names its words for a table."""
     level, name = _level_of(row), _NAMES[row["statistic"]]
     if math.isnan(row["estimate"]):
         text = written("figures.bar_undefined", name=name, why=reason_in_words(row["remarks"]))
-        words = written("short.undefined")
+        short_text = written("short.undefined")
     else:
-        fields = {
-            "name": name,
-            "estimate": shown_apart(row["estimate"], [level.bar]),
-            "low": shown_apart(row["low"], [level.bar]),
-            "bar": level.bar,
-        }
-        ends = row["low"], row["high"]
-        text = written(
-            "figures.bar",
-            **fields,
-            interval=wording.interval_of(*ends, level.bar, alpha=level.alpha),
-            sample=sample_of(row, noun),
-        )
-        words = written(f"short.{short}", **fields)
-    return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), words)
+        estimate, low = (shown_apart(row[end], [level.bar]) for end in ("estimate", "low"))
+        fields = {"name": name, "estimate": estimate, "low": low, "bar": level.bar}
+        interval = wording.interval_of(row["low"], row["high"], level.bar, alpha=level.alpha)
+        text = written("figures.bar", **fields, interval=interval, sample=sample_of(row, noun))
+        short_text = written(f"short.{short}", **fields)
+    text = text[0].upper() + text[1:]
+    return Reason(written("because.reference_figures", figures=text), short_text)

@@ -324,14 +324,14 @@ class Trial:
         self.clusters = clusters_of(dataset)
         ratings = self.ratings()
         strata = versions.strata_of(ratings, self.clusters)
-        commonest = versions.commonest_label(ratings)
-        needed = versions.clusters_to_part(strata, commonest, rule.min_clusters, rule.min_rarer)
+        commonest = versions.majority_label(ratings)
+        needed = versions.clusters_to_split(strata, commonest, rule.min_clusters, rule.min_rarer)
         self._known_parts = log.parts_of(study.store, self.rubric.name)
         if needed and not self._known_parts:
             about = {"rubric": self.rubric.name, "have": len(strata), "needed": needed}
             raise InputError(written("improve.too_few", **about))
         order = {"seed": study.config.seed, "rubric": self.rubric.name}
-        self.parts: dict[str, Part] = versions.part_clusters(strata, self._known_parts, **order)  # type: ignore[arg-type]
+        self.parts: dict[str, Part] = versions.split_clusters(strata, self._known_parts, **order)  # type: ignore[arg-type]
         people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
         self.units: dict[str, list[str]] = {}
         """The units that people labelled, by cluster."""
@@ -476,7 +476,7 @@ class Trial:
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
         clusters = [unit for unit in self.units if self.parts[unit] == part]
-        return versions.in_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
+        return versions.hash_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def units_in(self, clusters: Collection[str]) -> set[str]:
         """Return the labelled units of these clusters."""
@@ -686,7 +686,7 @@ class _Run:
             level = trial.next_level
             result.chance = versions.chance_of_proof(on_choose, old, new, len(clusters), level)
             result.no_level = not level
-            if result.chance < versions.HARDLY:
+            if result.chance < versions.MIN_PROOF_CHANCE:
                 return
         self._audit(rounds, best)
         if result.gives_way:

@@ -137,7 +137,7 @@ def study_figures(
     from evenhand.analysis.report.charts import can_draw, inline_svg
     from evenhand.analysis.report.sections.graders import forest
     from evenhand.analysis.report.sections.raters import widest_first
-    from evenhand.analysis.report.source import READINGS, Source
+    from evenhand.analysis.report.source import SUBSET_NAMES, Source
     from evenhand.reporting.analysing import analyse_study, with_ids
 
     with open_study(folder) as study:
@@ -150,10 +150,10 @@ def study_figures(
     write_report(analysis, context, out)
     source = Source(analysis, context)
     forests = [
-        chart  # one for each reading: the page shows as many in a row as it has room for
+        chart  # one for each subset: the page shows as many in a row as it has room for
         for figures in source.rubrics
-        for reading in READINGS
-        for chart in forest(figures, readings=(reading,))
+        for subset in SUBSET_NAMES
+        for chart in forest(figures, subsets=(subset,))
     ]
     drawn = [
         {

@@ -16,7 +16,7 @@ from evenhand.analysis import Analysis, Verdict, rank_graders
 from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.people.comparison import Rate
 from evenhand.analysis.report import ReportContext, render_thresholds_text
-from evenhand.analysis.report.source import shown
+from evenhand.analysis.report.source import format_number
 from evenhand.analysis.results import ResultRow, TableRow, results_table
 from evenhand.analysis.statistics import says
 from evenhand.analysis.thresholds.tuning import NoReference, ThresholdResults, threshold_results
@@ -113,7 +113,7 @@ def _with_interval(row: TableRow | None) -> str:
     """
     if row is None or row["estimate"] != row["estimate"]:
         return "-"
-    estimate, low, high = (shown(row[name], row["statistic"]) for name in _FIGURES)
+    estimate, low, high = (format_number(row[name], row["statistic"]) for name in _FIGURES)
     return f"{estimate} [{low}, {high}]" if row["low"] == row["low"] else estimate
 
 
@@ -137,7 +137,7 @@ def _fault(candidate: Candidate) -> str:
     if row is None:
         return "none found"
     name = row["statistic"].removeprefix("bias_").replace("_", " ")
-    return f"{name} {shown(row['estimate'], row['statistic'])}"
+    return f"{name} {format_number(row['estimate'], row['statistic'])}"
 
 
 _COLUMNS: Columns = {

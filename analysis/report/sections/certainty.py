@@ -1,5 +1,7 @@
-"""Certainty of labels: clear items, shares of people, labels with confidence, other wordings; and
-graders' probabilities: their thresholds, the effect of tuning, and their calibration.
+"""Sections on the certainty of labels: clear items, label distributions, graders' confidence,
+stability across wordings; and on graders' probabilities: tuned thresholds and calibration.
+
+Each `*_part` function makes a section's part on one rubric; `render_*_text` are for a terminal.
 """
 
 from __future__ import annotations
@@ -11,31 +13,32 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from evenhand.analysis import distributions as named
+from evenhand.analysis import distributions
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people.disagreements import ALPHA, CLEAR_AGREEMENT, DIFFERENCE, FILLED, moved
 from evenhand.analysis.report import charts
-from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, traced
+from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
 from evenhand.analysis.report.source import (
     ALL,
     ALL_BINARY,
-    READINGS,
+    SUBSET_NAMES,
     Column,
     Figure,
     Key,
     ReportContext,
-    RowPlace,
+    RowSpec,
     RubricFigures,
     Source,
-    defined,
+    format_number,
+    join_listed,
+    join_sentences,
+    largest_first,
     lines_of,
-    listed,
     rater_title,
     reference_title,
     rows_of,
-    sentences,
-    shown,
+    subject_title,
 )
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for
@@ -46,170 +49,172 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 
-def clarity_layers(figures: RubricFigures) -> Part:
+def clarity_part(figures: RubricFigures) -> Part:
     """People and graders on a rubric that calls a category unclear."""
     answer: list[object] = []
-    people: list[Table] = []
+    tables: list[Table] = []
     if clear := figures.get("clear_share", "humans", "", ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
-        people = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
-        for best in defined(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
-            of_best = in_pieces("report.clear_best", grader=best.grader, share=best)
-            answer = sentences(answer, of_best)
-    return Part(answers=[answer], folded=[*people, *figures.table("clarity.graders")])
+        tables = figures.table("clarity.annotators", [(rater_title("humans"), ("humans", ""))])
+        for best in largest_first(figures.select(CLEAR_AGREEMENT, ALL + COLLAPSED))[:1]:
+            best_grader = in_pieces("report.clear_best", grader=best.grader, share=best)
+            answer = join_sentences(answer, best_grader)
+    return Part(answers=[answer], folded=[*tables, *figures.table("clarity.graders")])
 
 
-def distribution_layers(figures: RubricFigures) -> Part:
-    """Probabilities and people's shares."""
-    folded: list[Block] = []
-    for subset, reading in READINGS.items():
-        raters = [e.grader for e in figures.select(named.SQUARED, subset) if e.grader]
-        who = [(written("distributions.others"), ("humans", ""))]
-        who += [(rater_title(rater), ("humans", rater)) for rater in raters]
-        folded += figures.table("distributions.distances", who, on=subset, reading=reading)
-    distances = (row for row in figures.select(named.TOTAL_VARIATION) if row.grader)
-    near = defined(distance for distance in distances if distance.grader not in BASELINES)
+def distribution_part(figures: RubricFigures) -> Part:
+    """Distances of graders' probabilities from the shares of people's labels."""
+    tables: list[Block] = []
+    for subset, name in SUBSET_NAMES.items():
+        squared = figures.select(distributions.SQUARED, subset)
+        rows = [(written("distributions.others"), ("humans", ""))]
+        rows += [(rater_title(row.grader), ("humans", row.grader)) for row in squared if row.grader]
+        tables += figures.table("distributions.distances", rows, on=subset, reading=name)
+    distances = figures.select(distributions.TOTAL_VARIATION)
+    of_graders = largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
-    for best in near[-1:]:
-        # Its distance from what other people reach.
-        excess = figures.get(named.EXCESS, *best.raters)
+    for nearest in of_graders[-1:]:
+        # Its distance beyond that of other people.
+        excess = figures.get(distributions.EXCESS, *nearest.raters)
         beyond = in_pieces("report.shares_excess", excess=excess) if excess else []
-        shares = in_pieces("report.shares", grader=best.grader, distance=best)
-        answers.append(sentences(shares, beyond))
-    return Part(answers=answers, folded=folded)
+        shares = in_pieces("report.shares", grader=nearest.grader, distance=nearest)
+        answers.append(join_sentences(shares, beyond))
+    return Part(answers=answers, folded=tables)
 
 
-def confidence_layers(figures: RubricFigures) -> Part:
-    """Graders with a confidence: the declared cut, a promise, all cuts."""
-    coverage, routes = figures.everywhere(tuning.COVERAGE), list(_routes(figures))
-    declared = [row for row in coverage if row.says("declared_cut")]
-    cut = shown(float(declared[0].at), tuning.CUT) if declared else ""
+def confidence_part(figures: RubricFigures) -> Part:
+    """Graders with a confidence: the declared cut, cuts that guarantee an agreement, all cuts."""
+    coverage = figures.select_all(tuning.COVERAGE)
+    declared = [row for row in coverage if row.has_remark("declared_cut")]
+    cut = _cut_title(declared[0]) if declared else ""
     columns = [(written("confidence.kept_at", cut=cut), tuning.COVERAGE)]
     columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
     at_cut = figures.table("confidence.caption", rows_of(declared, attrgetter("grader")), columns)
-    traces = []
-    for promised, text in routes:
-        lines = lines_of([promised, *_above(figures, promised)])
-        traces.append(traced(written("naming.about", whom=promised.grader, what=text), lines))
-    promises = items(figures.caption(written("confidence.what")), traces)
-    rows = rows_of(coverage, lambda row: shown(float(row.at), tuning.CUT), attrgetter("grader"))
+    sentences = []
+    for guaranteed, text in _cut_sentences(figures):
+        sentence = written("naming.about", whom=guaranteed.grader, what=text)
+        lines = lines_of([guaranteed, *_above_cut(figures, guaranteed)])
+        sentences.append(with_lines(sentence, lines))
+    guarantees = items(figures.caption(written("confidence.what")), sentences)
+    rows = rows_of(coverage, _cut_title, attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
-    return Part(answers=_promised(figures), folded=[*at_cut, *promises, *every_cut])
+    return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantees, *every_cut])
 
 
-def _promised(figures: RubricFigures) -> list[list[object]]:
-    """The cuts that keep a promise, and the graders for which none does."""
-    answers, without = [], []
-    for cut in figures.everywhere(tuning.CUT):
-        if above := _above(figures, cut):
-            about = dict(zip(("share", "agreement"), above, strict=True))
-            answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **about))
+def _cut_title(figure: Figure) -> str:
+    """Round the cut of a figure, its `at`."""
+    return format_number(float(figure.at), tuning.CUT)
+
+
+def _cut_answers(figures: RubricFigures) -> list[list[object]]:
+    """State the cuts that guarantee an agreement, and the graders that have none."""
+    answers, without_cut = [], []
+    for cut in figures.select_all(tuning.CUT):
+        if above := _above_cut(figures, cut):
+            fields = dict(zip(("share", "agreement"), above, strict=True))
+            answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **fields))
         else:
-            without.append([cut.grader])
-    if without:
-        answers.append(in_pieces("report.cut_none", graders=listed(without)))
-    return [sentences(*answers)]
+            without_cut.append([cut.grader])
+    if without_cut:
+        answers.append(in_pieces("report.cut_none", graders=join_listed(without_cut)))
+    return [join_sentences(*answers)]
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
-    """A sentence or two on every grader with a confidence, on the labels to trust."""
+    """Return a sentence or two on every grader with a confidence, on which labels to trust."""
     lines = []
     for figures in Source(analysis, ReportContext("")).rubrics:
-        for cut, text in _routes(figures):
-            about = {"grader": cut.grader, "rubric": figures.rubric, "said": text}
+        for cut, text in _cut_sentences(figures):
+            fields = {"grader": cut.grader, "rubric": figures.rubric, "said": text}
             key = "routing_on" if figures.rubric else "routing"
-            lines.append(written(f"confidence.{key}", **about))
+            lines.append(written(f"confidence.{key}", **fields))
     return lines
 
 
-def _above(figures: RubricFigures, cut: Figure) -> list[Figure]:
+def _above_cut(figures: RubricFigures, cut: Figure) -> list[Figure]:
     """Return share and agreement of the labels above the cut; empty without a cut."""
     names = (tuning.SHARE, tuning.ROUTED_AGREEMENT)
     return list(filter(None, figures.row(names, cut.raters, cut.subset, cut.at)))
 
 
-def _routes(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
-    """Yield every grader's promised cut with its explanation."""
-    for cut in figures.everywhere(tuning.CUT):
+def _cut_sentences(figures: RubricFigures) -> Iterator[tuple[Figure, str]]:
+    """Yield every grader's cut that guarantees an agreement, with its explanation."""
+    for cut in figures.select_all(tuning.CUT):
         target = f"{100 * float(cut.at):g}%"
-        if above := _above(figures, cut):
+        if above := _above_cut(figures, cut):
             share, agreement = (row.bounds[1] for row in above)
             below = 1.0 - cut.bounds[1]
             places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-            about = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - tuning.ERROR}
-            about |= {"target": target, "agreement": agreement, "share": share}
-            yield cut, written("confidence.trust", **about)
+            fields = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - tuning.ERROR}
+            fields |= {"target": target, "agreement": agreement, "share": share}
+            yield cut, written("confidence.trust", **fields)
         elif cut.reason and cut.reason.code == "unequal_chances":
             yield cut, written("confidence.unequal", target=target)
         elif cut.reason and cut.reason.code != "no_level":
             units, *more = cut.reason.detail
-            about = {"target": target, "units": units, "more": more and more[0]}
-            yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **about)
+            fields = {"target": target, "units": units, "more": more and more[0]}
+            yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **fields)
 
 
-def stability_layers(figures: RubricFigures) -> Part:
-    """Kappa across variants: subjects' answers as each reader labels them, a table for each varying
-    column; then every rater's labels across wordings of the rubric.
+def stability_part(figures: RubricFigures) -> Part:
+    """Kappa across variants: of subjects' answers as labelled by each rater, a table for each
+    varying column; then of every rater's labels across wordings of the rubric.
     """
 
-    def binary(key: Key) -> Figure | None:
+    def on_binary(key: Key) -> Figure | None:
         return figures.by_key(key._replace(subset=key.subset + BINARY))
 
-    kappa = entry_for(STABILITY).label
+    label = entry_for(STABILITY).label
     columns: list[str | tuple[str, Column]] = [STABILITY, SPREAD]
-    columns.append((written("stability.binary", statistic=kappa), binary))
-    kappas = [row for row in figures.everywhere(STABILITY) if not row.is_binary]
-    whole = figures.select(STABILITY)
+    columns.append((written("stability.binary", statistic=label), on_binary))
+    kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
+    on_all = figures.select(STABILITY)
     subsets = dict.fromkeys(row.subset for row in kappas)
-    answers: list[Table] = []
+    tables: list[Table] = []
     for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
-        rows: list[RowPlace] = []
-        for row in whole:
+        rows: list[RowSpec] = []
+        for row in on_all:
             if row.at == column and row.interval:
-                reader = written("ceiling.majority") if row.rater == "humans" else row.rater
-                rows.append((written("stability.labelled_by", rater=reader), None))
-                rows += [(_place(one), row.key._replace(subset=one)) for one in subsets]
-        answers += figures.table("stability.answers", rows, columns, column=column)
-    reworded = rows_of((e for e in whole if e.at == REWORDED), lambda e: rater_title(e.rater))
-    graders = figures.table("stability.graders", reworded, columns)
-    return Part(answers=_least_stable(kappas), folded=[*answers, *graders])
+                rater = written("ceiling.majority") if row.rater == "humans" else row.rater
+                rows.append((written("stability.labelled_by", rater=rater), None))
+                rows += [(subject_title(name), row.key._replace(subset=name)) for name in subsets]
+        tables += figures.table("stability.answers", rows, columns, column=column)
+    of_rubric = [row for row in on_all if row.at == REWORDED]
+    reworded = rows_of(of_rubric, lambda row: rater_title(row.rater))
+    tables += figures.table("stability.graders", reworded, columns)
+    return Part(answers=_stability_answer(kappas), folded=tables)
 
 
-def _least_stable(kappas: Sequence[Figure]) -> list[list[object]]:
+def _stability_answer(kappas: Sequence[Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    known = [row for row in defined(kappas) if row.interval]
-    by_rubric = [row for row in known if row.at == REWORDED]
-    of_subjects = [row for row in known if row.at != REWORDED and row.subset != ALL]
-    by_question = [row for row in of_subjects if row.rater == "humans"] or of_subjects
+    by_size = [row for row in largest_first(kappas) if row.interval]
+    of_rubric = [row for row in by_size if row.at == REWORDED]
+    of_subjects = [row for row in by_size if row.at != REWORDED and row.subset != ALL]
+    of_prompt = [row for row in of_subjects if row.rater == "humans"] or of_subjects
     answers = []
-    for e in by_rubric[-1:]:
-        answers.append(in_pieces("report.reworded", rater=rater_title(e.rater), kappa=e))
-    for e in by_question[-1:]:
-        place = _place(e.subset)
-        answers.append(in_pieces("report.answers_vary", at=e.at, subject=place, kappa=e))
-    return [sentences(*answers)]
+    for least in of_rubric[-1:]:
+        rater = rater_title(least.rater)
+        answers.append(in_pieces("report.reworded", rater=rater, kappa=least))
+    for least in of_prompt[-1:]:
+        subject = subject_title(least.subset)
+        answers.append(in_pieces("report.answers_vary", at=least.at, subject=subject, kappa=least))
+    return [join_sentences(*answers)]
 
 
-def _place(subset: str) -> str:
-    return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
-
-
-def rewording_layers(figures: RubricFigures) -> Part:
-    """People's agreement under two wordings, where one was tried: which they agree better under, or
-    how many more labels would tell.
-    """
-    under, apart, filled = (
+def rewording_part(figures: RubricFigures) -> Part:
+    """People's agreement under two wordings: which is higher, or how many labels would show it."""
+    alphas, differences, filled = (
         {row.at: row for row in figures.select(name)} for name in (ALPHA, DIFFERENCE, FILLED)
     )
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
-    for name, gap in apart.items():
-        old = next(row for wording, row in under.items() if wording not in apart)
-        new, share = under[name], filled[name].bounds[1]
-        fewest = min(old.n_clusters, new.n_clusters)
-        verdict = moved(*gap.bounds, fewest, gap.n_clusters, share)
-        about = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(sentences([verdict.sentence(name, noun)], about))
+    for name, gap in differences.items():
+        old = next(row for wording, row in alphas.items() if wording not in differences)
+        new, share = alphas[name], filled[name].bounds[1]
+        n_clusters = min(old.n_clusters, new.n_clusters)
+        verdict = moved(*gap.bounds, n_clusters, gap.n_clusters, share)
+        numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
+        answers.append(join_sentences([verdict.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
@@ -218,49 +223,51 @@ def rewording_layers(figures: RubricFigures) -> Part:
 MAIN = "kappa"
 """The objective that the section's sentences are about."""
 
-_TITLES = {
+_OBJECTIVES = {
     name: written(f"thresholds.objective_{name}")
     for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
-_HEADS = [written(f"thresholds.{e}") for e in ("at_default", "tuned", "at_tuned", "held_out_gain")]
+_COLUMNS = ("at_default", "tuned", "at_tuned", "held_out_gain")
 _KINDS: tuple[str, ...] = ("tuned", "default", "not_identifiable")
-"""Kinds of recommendations, each with its words over a panel."""
-_CHOSEN = ("threshold", "threshold_recommended")
+"""Kinds of recommendations, each with a text over a panel of the chart."""
+_THRESHOLDS = ("threshold", "threshold_recommended")
 _BEST, _DEFAULT = "best", "default"
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 
-def threshold_layers(figures: RubricFigures) -> Part:
+def threshold_part(figures: RubricFigures) -> Part:
     """Tuned thresholds of a rubric that has graders with probabilities."""
-    advised, lines = _advised(figures, MAIN), []
-    for cut in advised:
-        lines.append(traced(_sentence(figures, cut), lines_of([cut, *_evidence(figures, cut)])))
-    who = [(_matched(*row.raters), row.raters) for row in figures.select("brier", ALL_BINARY)]
+    recommended, lines = _recommended(figures, MAIN), []
+    for threshold in recommended:
+        evidence = lines_of([threshold, *_tuned_and_gain(figures, threshold)])
+        lines.append(with_lines(_sentence(figures, threshold), evidence))
+    briers = figures.select("brier", ALL_BINARY)
+    rows = [(_matched_title(*row.raters), row.raters) for row in briers]
     folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
-    folded += [*_tuned(figures, [MAIN]), *figures.table("thresholds.errors", who)]
+    folded += [*_tuned_table(figures, [MAIN]), *figures.table("thresholds.errors", rows)]
     folded += reliability_diagrams(figures)
     others = [objective for objective in tuning.OBJECTIVES if objective != MAIN]
-    appendix = _tuned(figures, others, "others")
-    return Part(_thresholds_to_use(figures, advised), folded=folded, appendix=appendix)
+    appendix = _tuned_table(figures, others, "others")
+    return Part(_threshold_answers(figures, recommended), folded=folded, appendix=appendix)
 
 
-def _thresholds_to_use(figures: RubricFigures, thresholds: Sequence[Figure]) -> list[list[object]]:
-    """Name the threshold to use for each grader, preferably tuned to people."""
-    by_people = [threshold for threshold in thresholds if threshold.rater == "humans"] or thresholds
+def _threshold_answers(figures: RubricFigures, thresholds: Sequence[Figure]) -> list[list[object]]:
+    """State the threshold to use for each grader, preferably the one tuned to people's labels."""
+    to_people = [threshold for threshold in thresholds if threshold.rater == "humans"]
     answers: list[list[object]] = []
-    kept: dict[str, list[Figure]] = {}
-    for advised in by_people:
-        grader, (_, gain) = advised.grader, _evidence(figures, advised)
-        if advised.says("tuned") and gain:
-            about = {"grader": grader, "threshold": advised, "gain": gain}
-            answers.append(in_pieces("report.threshold_tuned", **about))
+    not_tuned: dict[str, list[Figure]] = {}
+    for threshold in to_people or thresholds:
+        _, gain = _tuned_and_gain(figures, threshold)
+        if threshold.has_remark("tuned") and gain:
+            fields = {"grader": threshold.grader, "threshold": threshold, "gain": gain}
+            answers.append(in_pieces("report.threshold_tuned", **fields))
         else:
-            kept.setdefault(advised.estimate, []).append(advised)
-    for same in kept.values():
-        graders = listed([[row.grader] for row in same])
-        default = replace(same[0], interval="")  # which is of the best threshold
+            not_tuned.setdefault(threshold.estimate, []).append(threshold)
+    for same in not_tuned.values():
+        graders = join_listed([[row.grader] for row in same])
+        default = replace(same[0], interval="")  # the interval is that of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
-    return [sentences(*answers)]
+    return [join_sentences(*answers)]
 
 
 def render_thresholds_text(
@@ -269,20 +276,23 @@ def render_thresholds_text(
     """Return for every rubric the table of one objective and its sentences, for a terminal."""
     source, by_rubric = Source(analysis, context), []
     for figures in source.rubrics:
-        tables = _tuned(figures, [objective])
-        marked = [replace(table, caption=source.marked(table.caption)) for table in tables]
-        lines = [_sentence(figures, advised) for advised in _advised(figures, objective)]
-        by_rubric.append((marked, lines))
+        tables = _tuned_table(figures, [objective])
+        tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
+        thresholds = _recommended(figures, objective)
+        by_rubric.append((tables, [_sentence(figures, threshold) for threshold in thresholds]))
     return by_rubric
 
 
-def _advised(figures: RubricFigures, objective: str) -> list[Figure]:
+def _recommended(figures: RubricFigures, objective: str) -> list[Figure]:
+    """Return the recommended thresholds by one objective."""
     thresholds = figures.select("threshold_recommended", ALL_BINARY)
     return [figure for figure in thresholds if figure.at == objective]
 
 
-def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "caption") -> list[Table]:
-    """Tabulate tuned thresholds, each between the value at the default and its own."""
+def _tuned_table(
+    figures: RubricFigures, objectives: Sequence[str], name: str = "caption"
+) -> list[Table]:
+    """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
 
     def value_at(key: Key, at: str) -> Figure | None:
         return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
@@ -294,31 +304,33 @@ def _tuned(figures: RubricFigures, objectives: Sequence[str], what: str = "capti
         return value_at(key, repr(tuned[key].bounds[1]))
 
     cells: list[Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]
+    heads = (written(f"thresholds.{column}") for column in _COLUMNS)
     thresholds = figures.select("threshold", ALL_BINARY)
     tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
-    rows = rows_of(tuned.values(), lambda e: _TITLES[e.at], lambda e: _matched(*e.raters))
-    return figures.table(f"thresholds.{what}", rows, zip(_HEADS, cells, strict=True))
+    rows = rows_of(
+        tuned.values(), lambda row: _OBJECTIVES[row.at], lambda row: _matched_title(*row.raters)
+    )
+    return figures.table(f"thresholds.{name}", rows, zip(heads, cells, strict=True))
 
 
-def _matched(reference: str, grader: str) -> str:
+def _matched_title(reference: str, grader: str) -> str:
+    """Name a grader and the rater that its threshold is to match."""
     return written("thresholds.matched_to", grader=grader, reference=reference_title(reference))
 
 
-def _evidence(figures: RubricFigures, advised: Figure) -> list[Figure | None]:
-    """The tuned threshold and its held-out gain."""
+def _tuned_and_gain(figures: RubricFigures, recommended: Figure) -> list[Figure | None]:
+    """Return the tuned threshold and its held-out gain."""
     names = ("threshold", "threshold_held_out_gain")
-    return figures.row(names, advised.raters, ALL_BINARY, advised.at)
+    return figures.row(names, recommended.raters, ALL_BINARY, recommended.at)
 
 
-def _sentence(figures: RubricFigures, advised: Figure) -> str:
-    """State which threshold to use, in plain words, with the figures behind the advice."""
-    kind, reason, *others = advised.remarks
-    at = figures.default_threshold(advised.raters)
-    default = shown(float(at), "threshold") if at else written("thresholds.default")
-    tuned, gain = _evidence(figures, advised)
-    best = tuned.text if tuned else ""
-    won = gain.text if gain else ""
-    why = reason.words
+def _sentence(figures: RubricFigures, recommended: Figure) -> str:
+    """State which threshold to use, in plain words, with the figures behind it."""
+    kind, reason, *others = recommended.remarks
+    at = figures.default_threshold(recommended.raters)
+    default = format_number(float(at), "threshold") if at else written("thresholds.default")
+    tuned, gain = _tuned_and_gain(figures, recommended)
+    best, why = tuned.text if tuned else "", reason.words
     if kind.code == "tuned":
         answer = "use"
     elif kind.code == "not_identifiable":
@@ -329,107 +341,109 @@ def _sentence(figures: RubricFigures, advised: Figure) -> str:
         answer = "not_better"
     else:
         answer = "not_won"
-    reference, grader = advised.raters
-    about = {"grader": grader, "reference": reference_title(reference), "default": default}
-    about |= {"objective": _TITLES[advised.at], "best": best, "gain": won, "why": why}
-    lines = [written(f"thresholds.{answer}", **about)]
+    reference, grader = recommended.raters
+    fields = {"grader": grader, "reference": reference_title(reference), "default": default}
+    fields |= {"objective": _OBJECTIVES[recommended.at], "best": best, "why": why}
+    lines = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
     coarse = [other.words for other in others if other.code == "coarse_draws"]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
     if in_force := figures.get(tuning.IN_FORCE, "", grader, ALL_BINARY):
-        of = in_force.remarks[0].words
-        lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=of))
+        origin = in_force.remarks[0].words
+        lines.append(written("thresholds.in_force", threshold=in_force.estimate, why=origin))
     return " ".join(lines)
 
 
 def threshold_curves(figures: RubricFigures) -> list[Chart]:
-    """The course of kappa over the thresholds, a panel for each grader, with the best and its
+    """Draw kappa over the thresholds, a panel for each grader, with the best threshold and its
     interval, and the one to use; empty where no grader's probabilities meet a reference.
     """
-    graders = figures.in_order(figures.select(tuning.CURVE, ALL_BINARY))
+    pairs = figures.rater_pairs(figures.select(tuning.CURVE, ALL_BINARY))
     values: list[charts.Datum] = []
     curves: list[Figure] = []
     advice: dict[str, str] = {}
-    for raters in graders[: charts.MAX_LISTED]:
-        best, advised = figures.row(_CHOSEN, raters, ALL_BINARY, MAIN)
-        if best is None or advised is None:
+    for raters in pairs[: charts.MAX_LISTED]:
+        best, recommended = figures.row(_THRESHOLDS, raters, ALL_BINARY, MAIN)
+        if best is None or recommended is None:
             continue
+        grader = raters[1]
         curve = figures.select(tuning.CURVE, ALL_BINARY, raters)
         default = figures.default_threshold(raters)
-        kind = next(code for code in _KINDS if advised.says(code))
-        about = {"estimate": advised.estimate, "interval": advised.interval}
-        text = advice[raters[1]] = written(f"chart.advice_{kind}", **about)
-        panel = {"grader": charts.short(raters[1])}
+        kind = next(code for code in _KINDS if recommended.has_remark(code))
+        numbers = {"estimate": recommended.estimate, "interval": recommended.interval}
+        advice[grader] = written(f"chart.advice_{kind}", **numbers)
+        panel = {"grader": charts.shorten(grader)}
         for point in curve:
             at = float(point.at)
             mark = _BEST if at == best.bounds[1] else ""
             mark = _DEFAULT if point.at == default else mark
-            used = at == advised.bounds[1]
+            used = at == recommended.bounds[1]
             values.append(point.datum(kind="curve", at=at, mark=mark, used=used, **panel))
         values += [best.datum(kind="interval", **panel)]
-        values += [advised.datum(kind="advice", text=text, **panel)]
+        values += [recommended.datum(kind="advice", text=advice[grader], **panel)]
         curves += curve
     if not values:
         return []
 
-    def chosen(key: Key, *, name: str) -> Figure | None:
+    def if_at(key: Key, *, name: str) -> Figure | None:
+        """The threshold of this statistic in the row of the curve that it lies at."""
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.bounds[1] else None
 
     columns: list[str | tuple[str, Column]] = [tuning.CURVE]
-    columns += [(entry_for(n).label, partial(chosen, name=n)) for n in _CHOSEN]
-    rows = rows_of(curves, lambda e: shown(float(e.at), "threshold"), lambda e: e.grader)
-    names = {
-        "statistic": entry_for(tuning.CURVE).label,
-        "reference": reference_title(graders[0][0]),
-    }
-    every = [written("chart.threshold_advice", grader=e, advice=advice[e]) for e in advice]
+    columns += [(entry_for(name).label, partial(if_at, name=name)) for name in _THRESHOLDS]
+    rows = rows_of(
+        curves, lambda row: format_number(float(row.at), "threshold"), lambda row: row.grader
+    )
+    reference = reference_title(pairs[0][0])
+    names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
+    notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
     return figures.chart(
         "threshold", values, figures.table("chart.threshold_table", rows, columns, **names),
-        charts.left_out([name for _, name in graders], advice),
-        **names, label=written("chart.threshold_label", **names), marks=_marks(values),
-        advice="; ".join(every), graders=charts.in_order(values, "grader"),
-        y=charts.through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
+        charts.omitted_note([grader for _, grader in pairs], advice),
+        **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
+        advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
+        y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
     )  # fmt: skip
 
 
-def _marks(values: Sequence[charts.Datum]) -> str:
+def _marks_note(values: Sequence[charts.Datum]) -> str:
     """Explain the marks that are drawn."""
     drawn = {datum.get("mark") for datum in values}
-    strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
+    has_interval = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
     marks = [written("chart.threshold_default")] if _DEFAULT in drawn else []
     if _BEST in drawn:
-        marks.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
+        key = "threshold_best_interval" if has_interval else "threshold_best"
+        marks.append(written(f"chart.{key}"))
     if any(datum.get("used") and datum.get("mark") for datum in values):
         marks.append(written("chart.threshold_used"))
     return " ".join(marks)
 
 
 def reliability_diagrams(figures: RubricFigures) -> list[Chart]:
-    """The share affirmative at each stated probability, without bins, by the isotonic curve, with
-    the band of a calibrated grader's curve; a panel for each grader, empty where no grader's
-    probabilities meet a reference.
+    """Draw the affirmative share at each stated probability by the isotonic curve, with the band of
+    a calibrated grader's; a panel for each grader, empty where no probabilities meet a reference.
     """
-    graders = figures.in_order(figures.select(_SHARE, ALL_BINARY))
-    if not (drawn := graders[: charts.MAX_LISTED]):
+    pairs = figures.rater_pairs(figures.select(_SHARE, ALL_BINARY))
+    if not pairs:
         return []
     values: list[charts.Datum] = []
     shares: list[Figure] = []
-    for raters in drawn:
+    for raters in pairs[: charts.MAX_LISTED]:
         for share in figures.select(_SHARE, ALL_BINARY, raters):
             if stated := figures.by_key(share.key._replace(statistic=_STATED)):
                 shares.append(share)
-                low, middle, high = stated.bounds
-                about = {"grader": charts.short(raters[1]), "units": share.n_units}
-                about |= {"stated": middle, "stated_row": stated.line}
-                values.append(share.datum(**about, stated_low=low, stated_high=high))
+                low, probability, high = stated.bounds
+                fields = {"grader": charts.shorten(raters[1]), "units": share.n_units}
+                fields |= {"stated": probability, "stated_row": stated.line}
+                values.append(share.datum(**fields, stated_low=low, stated_high=high))
 
-    def probability(share: Figure) -> str:
+    def probability_title(share: Figure) -> str:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
-        return shown(stated.bounds[1], "threshold") if stated else ""
+        return format_number(stated.bounds[1], "threshold") if stated else ""
 
-    rows = rows_of(shares, probability, lambda chance: chance.grader)
+    rows = rows_of(shares, probability_title, lambda share: share.grader)
     return figures.chart(
         "reliability", values, figures.table("chart.reliability_table", rows),
-        charts.left_out([name for _, name in graders], {share.grader for share in shares}),
-        reference=reference_title(drawn[0][0]), graders=charts.in_order(values, "grader"),
+        charts.omitted_note([grader for _, grader in pairs], {row.grader for row in shares}),
+        reference=reference_title(pairs[0][0]), graders=charts.unique_values(values, "grader"),
     )  # fmt: skip

@@ -1,12 +1,13 @@
-"""Methods and provenance: the origin of the labels, each statistic explained, and the paragraphs to
-paste into a paper, Methods and Results, with the references that they cite.
+"""Section on methods: provenance, the statistics in use, and the paragraphs on methods and results
+to paste into a paper, with their references (`references.bib`).
 
-A clause stands there only where what it says was done in this analysis, with its numbers; a result
-is the row of results.csv that its verdict rests on.
+`paragraphs` puts the text together from sentences in texts.toml: each `_*` generator below yields
+those that apply to this analysis, with its numbers.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -46,8 +47,8 @@ def section(source: Source) -> blocks.ReportSection:
     ]
     for threshold in source.analysis.thresholds:
         title = source.context.title_of(threshold.rubric)
-        whose = written("methods.threshold_of", grader=threshold.grader, rubric=title)
-        facts.append((whose, f"{threshold.threshold:g} ({threshold.provenance})"))
+        name = written("methods.threshold_of", grader=threshold.grader, rubric=title)
+        facts.append((name, f"{threshold.threshold:g} ({threshold.provenance})"))
     origin: blocks.Block = blocks.Paragraph(written("methods.unknown"))
     if facts:
         origin = blocks.Definitions(written("methods.provenance"), tuple(facts))
@@ -56,11 +57,11 @@ def section(source: Source) -> blocks.ReportSection:
         blocks.Part(title=written("methods.provenance"), folded=(origin, *_usage(source))),
     )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
-    holm = source.analysis.decision.across_rubrics == "holm"
+    uses_holm = source.analysis.decision.across_rubrics == "holm"
     about = (
         written("methods.intervals"),
         written("methods.verdicts", rule=source.analysis.rule),
-        written("methods.level_holm" if holm else "methods.level"),
+        written("methods.level_holm" if uses_holm else "methods.level"),
         written("methods.chance"),
         written("methods.files"),
     )
@@ -71,7 +72,7 @@ def section(source: Source) -> blocks.ReportSection:
 
 
 def _usage(source: Source) -> list[blocks.Table]:
-    """Tabulate what graders cost, with their attempts."""
+    """Tabulate the cost of graders, with the number of their attempts."""
     rows: list[FigureRow] = []
     for figures in source.rubrics:
         rows.append((figures.title, None))
@@ -81,14 +82,13 @@ def _usage(source: Source) -> list[blocks.Table]:
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
-    """Explain the statistics in use: those of the table in its order, then their variants."""
+    """Explain the statistics in use: those of statistics.toml in its order, then variants."""
     used = dict.fromkeys(figure.statistic for figure in source.figures.values())
-    in_order = dict.fromkeys(name for name in statistics() if name in used) | used
-    entries = (entry for entry in map(entry_for, in_order) if entry.meaning)
-    return tuple(
-        (f"{stat.name} ({stat.label})", ". ".join(filter(None, (stat.meaning, stat.source))) + ".")
-        for stat in entries
-    )
+    names = dict.fromkeys(name for name in statistics() if name in used) | used
+    entries = [entry for entry in map(entry_for, names) if entry.meaning]
+    texts = (". ".join(filter(None, (entry.meaning, entry.source))) + "." for entry in entries)
+    titles = (f"{entry.name} ({entry.label})" for entry in entries)
+    return tuple(zip(titles, texts, strict=True))
 
 
 # The paragraphs to paste
@@ -98,30 +98,22 @@ _FIELD = re.compile(r"\b(author|year) = \{(.*?)\}(?:,|$)", re.MULTILINE)
 _ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 _SENTENCES = {
-    "krippendorff_alpha_": "alpha",
-    "icc_a1": "icc",
-    "alt_test_winning_rate": "alt_test",
-    "threshold_recommended": "tuned",
-    "reliability": "calibration",
-    **dict.fromkeys((*PLANNED, *SCREENED), "bias"),
-    "rate_rogan_gladen": "rogan_gladen",
-    "rate_ppi": "ppi",
-    "win_rate_ppi": "ppi",
-    "mean_ppi": "ppi",
-    "prevalence_ppi": "ppi",
+    "krippendorff_alpha_": "alpha", "icc_a1": "icc", "alt_test_winning_rate": "alt_test",
+    "threshold_recommended": "tuned", "reliability": "calibration",
+    **dict.fromkeys((*PLANNED, *SCREENED), "bias"), "rate_rogan_gladen": "rogan_gladen",
+    **dict.fromkeys(("rate_ppi", "win_rate_ppi", "mean_ppi", "prevalence_ppi"), "ppi"),
     "strength": "bradley_terry",
-}
-"""Sentence for results of raters with an estimate of a statistic whose name begins like this."""
+}  # fmt: skip
+"""Sentence by the beginning of a statistic's name, if raters have an estimate of it."""
 
 
 def paragraphs(source: Source) -> blocks.Quotable:
-    """Return the Methods paragraph with authors and years, the Results paragraph below it where
-    there are results, and the references in them as BibTeX.
-    """
-    texts = [" ".join(made) for make in (_methods, _results) if (made := list(make(source)))]
+    """Return the paragraphs on methods and results, with authors, years and references."""
+    texts = [" ".join(sentences(source)) for sentences in (_methods, _results)]
+    texts = [text for text in texts if text]
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for citation in _CITED.findall(text) for key in citation.split(", "))
-    parts = _CITED.split(text)  # plain text and keys by turns
+    parts = _CITED.split(text)  # plain text and keys alternate
     cited = [rf" \citep{{{part.replace(', ', ',')}}}" for part in parts[1::2]]
     return blocks.Quotable(
         title=written("methods.paste"),
@@ -133,19 +125,20 @@ def paragraphs(source: Source) -> blocks.Quotable:
 
 @cache
 def references() -> dict[str, str]:
-    """Read all references as BibTeX, by key."""
+    """Read the references as BibTeX, by key."""
     text = files("evenhand.analysis.report.sections").joinpath("references.bib").read_text("utf-8")
     return {match[1]: match[0] for match in _ENTRY.finditer(text)}
 
 
-def _authors_and_years(cited: re.Match[str]) -> str:
-    return f" ({'; '.join(map(_by_author, cited[1].split(', ')))})"
+def _authors_and_years(citation: re.Match[str]) -> str:
+    """Replace the keys of a citation by authors and years, in brackets."""
+    return f" ({'; '.join(map(_author_and_year, citation[1].split(', ')))})"
 
 
-def _by_author(key: str) -> str:
-    """Author and year as in the text.
+def _author_and_year(key: str) -> str:
+    """Return the authors and the year of a reference.
 
-    >>> _by_author("rogan1978"), _by_author("calderon2025")
+    >>> _author_and_year("rogan1978"), _author_and_year("calderon2025")
     ('Rogan & Gladen 1978', 'Calderon, Reichart & Dror 2025')
     """
     fields = dict(_FIELD.findall(references()[key]))
@@ -155,7 +148,7 @@ def _by_author(key: str) -> str:
 
 
 def _uncited(text: str) -> str:
-    """Replace the brackets of a text, which would be taken for a citation."""
+    """Replace square brackets in a text, which would be read as a citation."""
     return text.replace("[", "(").replace("]", ")")
 
 
@@ -169,8 +162,8 @@ def _methods(source: Source) -> Iterator[str]:
     yield written(f"methods_text.{key}", version=version)
 
 
-def _on(source: Source, rubric: str, text: str) -> str:
-    """Return a sentence on one rubric, which names it where it has a name."""
+def _on_rubric(source: Source, rubric: str, text: str) -> str:
+    """Return a sentence on one rubric, with the rubric's title if it has a name."""
     if not rubric:
         return _uncited(text[0].upper() + text[1:])
     title = source.context.title_of(rubric)
@@ -183,11 +176,11 @@ def _labels(source: Source) -> Iterator[str]:
         if not counts.annotators:
             continue
         noun = source.analysis.cluster_nouns.get(rubric, "cluster")
-        about = {"annotators": number_of(counts.annotators, "annotator")}
-        about |= {"items": number_of(counts.items, "item")}
-        about |= {"clusters": number_of(counts.clusters, noun)}
+        fields = {"annotators": number_of(counts.annotators, "annotator")}
+        fields |= {"items": number_of(counts.items, "item")}
+        fields |= {"clusters": number_of(counts.clusters, noun)}
         key = "who" if counts.clusters == counts.items else "who_in_clusters"
-        yield _on(source, rubric, written(f"methods_text.{key}", **about))
+        yield _on_rubric(source, rubric, written(f"methods_text.{key}", **fields))
         if counts.annotators > 1:
             key = "all_shared" if counts.shared == counts.items else "shared"
             yield written(f"methods_text.{key}", items=number_of(counts.shared, "item"))
@@ -204,28 +197,29 @@ def _grading(source: Source) -> Iterator[str]:
     for rubric, counts in source.analysis.counts.items():
         if names := counts.graders:
             key = "graders" if len(names) > 1 else "one_grader"
-            about = {"graders": number_of(len(names), "LLM grader"), "names": listed(names)}
-            yield _on(source, rubric, written(f"methods_text.{key}", **about))
-    for rubric, seen in source.analysis.orders.items():
-        for name, ordered in by_orders(seen).items():
+            fields = {"graders": number_of(len(names), "LLM grader"), "names": listed(names)}
+            yield _on_rubric(source, rubric, written(f"methods_text.{key}", **fields))
+    for rubric, orders in source.analysis.orders.items():
+        for name, graders in by_orders(orders).items():
             key = "both_orders" if name == "both_orders" else "one_order"
-            yield _on(source, rubric, written(f"methods_text.{key}", graders=listed(ordered)))
+            text = written(f"methods_text.{key}", graders=listed(graders))
+            yield _on_rubric(source, rubric, text)
     for figures in source.rubrics:
-        # Another text than the annotators'.
-        if prompted := with_own_prompt(figures.graders(), source.analysis.ids):
-            read = written("methods_text.own_prompt", graders=listed(prompted))
-            yield _on(source, figures.rubric, read)
+        # Graders that read another text than the annotators.
+        if graders := with_own_prompt(figures.graders(), source.analysis.ids):
+            sentence = written("methods_text.own_prompt", graders=listed(graders))
+            yield _on_rubric(source, figures.rubric, sentence)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
-    for cut in source.analysis.thresholds:
-        key = "declared" if cut.origin == "declared" else "default"
-        key = "tuned" if cut.tuning else key
-        fields = {"grader": cut.grader, "threshold": cut.threshold, "tuned": cut.provenance}
-        yield _on(source, cut.rubric, written(f"methods_text.threshold_{key}", **fields))
+    for used in source.analysis.thresholds:
+        key = "declared" if used.origin == "declared" else "default"
+        key = "tuned" if used.tuning else key
+        about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
+        yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
 
 def _agreement(source: Source) -> Iterator[str]:
-    """Yield the measure of agreement, and the comparison."""
+    """Yield the measure of agreement, and what graders are compared with."""
     estimated = _estimated(source)
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
@@ -245,14 +239,14 @@ def _decisions(source: Source) -> Iterator[str]:
     levels: dict[str, Deciding] = {}
     for row in source.analysis.rows:
         if (bounds := row["deciding"]) and bounds.alpha > 0:
-            levels.setdefault(row["rubric"], bounds)  # that on all items comes first
+            levels.setdefault(row["rubric"], bounds)  # the level for all items comes first
     if levels:
-        holm = source.analysis.decision.across_rubrics == "holm"
-        yield written("methods_text.level_holm" if holm else "methods_text.level")
+        uses_holm = source.analysis.decision.across_rubrics == "holm"
+        yield written("methods_text.level_holm" if uses_holm else "methods_text.level")
     for rubric, bounds in levels.items():
-        graders = number_of(bounds.comparisons, "comparison")
-        about = {"level": 1.0 - bounds.alpha, "graders": graders, "look": bounds.look}
-        yield _on(source, rubric, written("methods_text.bounds", **about))
+        comparisons = number_of(bounds.comparisons, "comparison")
+        fields = {"level": 1.0 - bounds.alpha, "graders": comparisons, "look": bounds.look}
+        yield _on_rubric(source, rubric, written("methods_text.bounds", **fields))
     if any(verdict["chance"] is not None for verdict in source.analysis.verdicts):
         yield written("methods_text.chance")
 
@@ -261,13 +255,13 @@ def _computed(source: Source) -> Iterator[str]:
     """Yield the method of intervals, and further statistics."""
     analysis, settings = source.analysis, source.analysis.settings
     estimated = _estimated(source)
-    if any(row["low"] == row["low"] for row in analysis.rows):
-        about = {"resamples": settings.resamples, "resampled": _resampled(source)}
-        yield written("methods_text.intervals", **about)
-    used = (begins for begins in _SENTENCES if any(name.startswith(begins) for name in estimated))
-    for name in dict.fromkeys(_SENTENCES[begins] for begins in used):
-        without = name == "alpha" and "gwet_ac1" not in estimated
-        key = "alpha_interval" if without else name
+    if not all(math.isnan(row["low"]) for row in analysis.rows):
+        fields = {"resamples": settings.resamples, "resampled": _resampled(source)}
+        yield written("methods_text.intervals", **fields)
+    used = (prefix for prefix in _SENTENCES if any(name.startswith(prefix) for name in estimated))
+    for name in dict.fromkeys(_SENTENCES[prefix] for prefix in used):
+        is_of_numbers = name == "alpha" and "gwet_ac1" not in estimated
+        key = "alpha_interval" if is_of_numbers else name
         yield written(f"methods_text.{key}", epsilon=settings.epsilon)
     if analysis.verification is not None and analysis.verification.compared:
         yield written("methods_text.verified")
@@ -275,22 +269,22 @@ def _computed(source: Source) -> Iterator[str]:
 
 def _resampled(source: Source) -> str:
     """Name the units that a resample is drawn from."""
-    cluster = source.analysis.settings.cluster
-    rows = source.analysis.rows
+    cluster, rows = source.analysis.settings.cluster, source.analysis.rows
     if cluster == "unit" or all(row["n_clusters"] in (0, row["n_units"]) for row in rows):
         return written("methods_text.items")
     if cluster != "pair":
         return written("methods_text.clusters_by", column=cluster)
-    of_study = "study" in source.context.facts
-    return written("methods_text.pairs" if of_study else "methods_text.clusters_of_items")
+    is_study = "study" in source.context.facts
+    return written("methods_text.pairs" if is_study else "methods_text.clusters_of_items")
 
 
 def _results(source: Source) -> Iterator[str]:
+    """Yield the sentences on results: human agreement on each rubric, then each grader's."""
     for figures in source.rubrics:
         people = figures.get(figures.kappa(), "humans")
         if people is not None and not people.reason:
-            about = {"kappa": _interval(people), "items": number_of(people.n_units, "item")}
-            yield _on(source, figures.rubric, written("results_text.people", **about))
+            fields = {"kappa": _interval(people), "items": number_of(people.n_units, "item")}
+            yield _on_rubric(source, figures.rubric, written("results_text.people", **fields))
         for verdict in source.analysis.verdicts:
             if verdict["rubric"] == figures.rubric:
                 yield _result(figures, verdict)
@@ -300,27 +294,27 @@ def _result(figures: RubricFigures, verdict: Verdict) -> str:
     """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
     kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
-    if reference:  # whose rows have one-sided bounds; the plain row has the 95% interval
-        on = kappas[0].subset if kappas and kappas[0] else ALL
-        kappas = [figures.get(figures.kappa(on), reference, verdict["grader"], on)]
-    compared = [figure for figure in kappas if figure and not figure.reason]
-    judged = TITLES[verdict["verdict"]].words.lower()
+    if reference:  # the verdict rests on one-sided bounds, but the plain row has the 95% interval
+        subset = kappas[0].subset if kappas and kappas[0] else ALL
+        kappas = [figures.get(figures.kappa(subset), reference, verdict["grader"], subset)]
+    estimated = [figure for figure in kappas if figure and not figure.reason]
+    title = TITLES[verdict["verdict"]].words.lower()
     if verdict["threshold"] is not None:
-        judged = f"{judged} ({verdict['threshold']:.3g})"
-    about = {"grader": verdict["grader"], "verdict": judged}
-    if len(compared) < len(kappas) or not compared:
-        text = written("results_text.no_comparison", reason=verdict["reason"], **about)
+        title = f"{title} ({verdict['threshold']:.3g})"
+    fields = {"grader": verdict["grader"], "verdict": title}
+    if len(estimated) < len(kappas) or not estimated:
+        text = written("results_text.no_comparison", reason=verdict["reason"], **fields)
     else:
-        grader, key = compared[0], "reference" if reference else "grader"
+        grader, key = estimated[0], "reference" if reference else "grader"
         binary = f"{written('results_text.binary')} " if grader.subset == ALL_BINARY else ""
-        about |= {"kappa": _interval(grader), "items": number_of(grader.n_units, "item")}
-        about |= {"people": compared[-1].estimate, "reference": reference, "binary": binary}
-        text = written(f"results_text.{key}", **about)
-    return _on(source, figures.rubric, text)
+        fields |= {"kappa": _interval(grader), "items": number_of(grader.n_units, "item")}
+        fields |= {"people": estimated[-1].estimate, "reference": reference, "binary": binary}
+        text = written(f"results_text.{key}", **fields)
+    return _on_rubric(source, figures.rubric, text)
 
 
 def _interval(figure: Figure) -> str:
-    """An estimate with its 95% interval, in round brackets as papers have it."""
+    """Return an estimate with its 95% interval in round brackets, as in papers."""
     if not figure.interval:
         return figure.estimate
     low, high = figure.interval.strip("[]").split(", ")
@@ -328,9 +322,7 @@ def _interval(figure: Figure) -> str:
 
 
 def _estimated(source: Source) -> set[str]:
-    """Return the statistics with an estimate; baselines' and annotators' own figures left out."""
-    return {
-        figure.statistic
-        for figure in source.figures.values()
-        if not (figure.reason or figure.says("peoples_own") or {*BASELINES} & {*figure.raters})
-    }
+    """Return the statistics with an estimate, except of baselines and people's own rates."""
+    figures = (figure for figure in source.figures.values() if not figure.reason)
+    of_raters = (figure for figure in figures if not {*BASELINES} & {*figure.raters})
+    return {figure.statistic for figure in of_raters if not figure.has_remark("peoples_own")}

@@ -1,14 +1,17 @@
-"""Subjects: their rates as graders count them and as people would, and their order; their scores by
-rater and how these correlate; whose answers raters prefer; and the side of the pairs that is
-favoured.
+"""Sections on subjects, the models whose responses are rated: their scores by rater, which subject
+raters prefer, the side of pairs that is favoured, and their rates and means.
+
+Each `*_part` function makes a section's part on one rubric. Rates and means are shown as graders
+give them, and corrected with people's labels (`analysis.subjects.scores`); `_SubjectFigures` holds
+either of the two for the second half of the module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import chain, combinations
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain, combinations, product
 from operator import attrgetter
 from typing import Literal
 
@@ -20,17 +23,17 @@ from evenhand.analysis.report.source import (
     Column,
     Figure,
     Key,
-    RowPlace,
+    RowSpec,
     RubricFigures,
     Source,
-    defined,
-    distinct,
-    grouped,
-    listed,
+    distinct_rows,
+    format_number,
+    group_by,
+    join_listed,
+    join_sentences,
+    largest_first,
     rater_title,
     rows_of,
-    sentences,
-    shown,
 )
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import entry_for
@@ -40,42 +43,42 @@ from evenhand.texts import DASH, in_pieces, written
 _PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
 _CORRECTED, _SIDES, _SHARE = "win_rate_ppi", "rate_side_difference_ppi", "prevalence_ppi"
 _STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
-_MOST_PARTS = 40
+_MAX_PARTS = 40
+"""Values of a column that a chart of parts shows."""
 
 
-def overall_layers(figures: RubricFigures) -> Part:
+def overall_part(figures: RubricFigures) -> Part:
     """Scores and correlations of a rubric that has subjects."""
     scores = figures.select("subject_score", ALL_BINARY)
-    columns = _by_raters(figure.rater for figure in scores)
-    table = figures.table("overall.caption", sorted(distinct(scores, "at")), columns)
-    drawn = _scores(figures, table) or table
-    return Part(
-        answers=[_alike_overall(figures)] if drawn else [],
-        folded=[*drawn, *figures.table("overall.correlations")],
-    )
+    columns = _rater_columns(figure.rater for figure in scores)
+    table = figures.table("overall.caption", sorted(distinct_rows(scores, "at")), columns)
+    blocks_of_scores = _score_chart(figures, table) or table
+    answers = [_correlation_answer(figures)] if blocks_of_scores else []
+    return Part(answers, folded=[*blocks_of_scores, *figures.table("overall.correlations")])
 
 
-def _by_raters(raters: Iterable[str]) -> list[tuple[str, Column]]:
+def _rater_columns(raters: Iterable[str]) -> list[tuple[str, Column]]:
     """Return a column for each rater, with its figure of the row's statistic."""
     return [(rater_title(rater), {"rater_a": rater}) for rater in dict.fromkeys(raters)]
 
 
-def _alike_overall(figures: RubricFigures) -> list[object]:
-    """Name the graders whose scores correlate best and worst with people's."""
+def _correlation_answer(figures: RubricFigures) -> list[object]:
+    """Name the graders whose subject scores correlate best and worst with people's."""
     correlations = figures.select("spearman", ALL_BINARY)
-    if not (alike := defined(figure for figure in correlations if figure.rater == "humans")):
+    with_people = largest_first(figure for figure in correlations if figure.rater == "humans")
+    if not with_people:
         scored = {row.rater for row in figures.select("subject_score", ALL_BINARY)}
-        if "humans" in scored or not (graders := defined(correlations)):
+        if "humans" in scored or not (of_graders := largest_first(correlations)):
             return in_pieces("report.scores_unknown")
-        first, second = graders[0].raters
-        return in_pieces("report.scores_of_graders", first=first, second=second, rho=graders[0])
-    best, worst = alike[0], alike[-1]
-    most = in_pieces("report.scores", grader=best.grader, rho=best)
-    least = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
-    return most if worst is best else sentences(most, least)
+        first, second = of_graders[0].raters
+        return in_pieces("report.scores_of_graders", first=first, second=second, rho=of_graders[0])
+    best, worst = with_people[0], with_people[-1]
+    highest = in_pieces("report.scores", grader=best.grader, rho=best)
+    lowest = in_pieces("report.scores_least", grader=worst.grader, rho=worst)
+    return highest if worst is best else join_sentences(highest, lowest)
 
 
-def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
+def _score_chart(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
     """Draw every subject's score by people and by the grader, a panel for each grader, in the order
     of people's scores; empty where people or graders scored no subject.
     """
@@ -90,55 +93,53 @@ def _scores(figures: RubricFigures, data: Iterable[Table]) -> list[Chart]:
         for subject in subjects[: charts.MAX_LISTED]:
             figure = figures.by_key(people[subject].key._replace(rater_a=grader))
             if figure is not None and not figure.reason:
-                panel = {"grader": charts.short(grader), "subject": charts.short(subject)}
+                panel = {"grader": charts.shorten(grader), "subject": charts.shorten(subject)}
                 values.append(people[subject].datum(who=_PEOPLE, **panel))
                 values.append(figure.datum(who=_GRADER, **panel))
                 drawn |= {grader, subject}
     if not values:
         return []
     scored = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
-    axis = [charts.short(subject) for subject in subjects[: charts.MAX_LISTED] if subject in drawn]
+    drawn_subjects = [name for name in subjects[: charts.MAX_LISTED] if name in drawn]
     return figures.chart(
         "scores", values, data,
-        charts.left_out(graders, drawn), charts.left_out(scored, drawn, "subjects"),
-        x=charts.through_zero(charts.bounds_of(values)),
-        people=_PEOPLE, grader=_GRADER, subjects=axis, graders=charts.in_order(values, "grader"),
+        charts.omitted_note(graders, drawn), charts.omitted_note(scored, drawn, "subjects"),
+        x=charts.axis_through_zero(charts.bounds_of(values)), people=_PEOPLE, grader=_GRADER,
+        subjects=list(map(charts.shorten, drawn_subjects)),
+        graders=charts.unique_values(values, "grader"),
     )  # fmt: skip
 
 
-def preference_layers(figures: RubricFigures) -> Part:
+def preference_part(figures: RubricFigures) -> Part:
     """Win rates and strengths by annotators and by every grader."""
-    rates = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
-    graders = figures.by_agreement([name for name in rates if name != "humans"])
+    names = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
+    graders = figures.by_agreement([name for name in names if name != "humans"])
     raters = ["humans", *graders]
-    rows: list[RowPlace] = []
+    rows: list[RowSpec] = []
     for statistic in ("win_rate", "strength"):
-        chosen = (row for row in figures.select(statistic) if row.rater in raters)
-        rows += [(entry_for(statistic).name, None), *sorted(distinct(chosen, "at"))]
-    by_rater = figures.table("preference.caption", rows, _by_raters(raters))
-    return Part(
-        answers=_preferred(figures, graders),
-        folded=[*by_rater, *_corrected(figures, graders)],
-        about=[written("preference.strength")],
-    )
+        by_raters = (row for row in figures.select(statistic) if row.rater in raters)
+        rows += [(entry_for(statistic).name, None), *sorted(distinct_rows(by_raters, "at"))]
+    table = figures.table("preference.caption", rows, _rater_columns(raters))
+    folded = [*table, *_corrected_win_rates(figures, graders)]
+    about = [written("preference.strength")]
+    return Part(_preference_answers(figures, raters), folded=folded, about=about)
 
 
-def _preferred(figures: RubricFigures, graders: list[str]) -> list[list[object]]:
+def _preference_answers(figures: RubricFigures, raters: list[str]) -> list[list[object]]:
     """Name the subject that each rater prefers."""
     answers: list[list[object]] = []
-    for rater in ("humans", *graders):
-        for best in defined(figures.select("win_rate", raters=(rater, "")))[:1]:
-            whose = "preference_people" if rater == "humans" else "preference_grader"
-            about = {"grader": rater, "subject": best.at, "rate": best}
-            answers.append(in_pieces(f"report.{whose}", **about))
+    for rater in raters:
+        for best in largest_first(figures.select("win_rate", raters=(rater, "")))[:1]:
+            key = "preference_people" if rater == "humans" else "preference_grader"
+            answers.append(in_pieces(f"report.{key}", grader=rater, subject=best.at, rate=best))
     return answers
 
 
-def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
-    """Tabulate rates of the answers that a grader alone compared, as people would have it."""
-    rows: list[RowPlace] = []
+def _corrected_win_rates(figures: RubricFigures, graders: list[str]) -> list[Table]:
+    """Tabulate corrected win rates on the pairs of answers that only a grader compared."""
+    rows: list[RowSpec] = []
     for grader in graders:
-        if defined(figures.select(_CORRECTED, raters=("humans", grader))):
+        if largest_first(figures.select(_CORRECTED, raters=("humans", grader))):
             rates = figures.select("win_rate", raters=(grader, ""))
             rows += [(grader, None), *rows_of(rates, lambda row: row.at)]
 
@@ -148,205 +149,269 @@ def _corrected(figures: RubricFigures, graders: list[str]) -> list[Table]:
     return figures.table("preference.corrected", rows, [(entry_for(_CORRECTED).label, corrected)])
 
 
-def direction_layers(figures: RubricFigures) -> Part:
-    """Show annotators and graders on everything, for every subject, for every group; nothing where
-    no option favours a side and no unit is one side of a pair.
-    """
-    net = figures.everywhere("direction_net")
+def direction_part(figures: RubricFigures) -> Part:
+    """Net direction by rater, subject and group; nothing where there are no sides."""
+    net = figures.select_all("direction_net")
     others = [figure for figure in net if figure.column not in ("subject", "group")]
-    sides = {figure.subset: _sides(figure, figure.value) for figure in others}
-    rows = rows_of(others, lambda e: rater_title(e.rater), lambda e: sides[e.subset], by="subset")
-    unnamed = any(figure.at == "side a>side b" for figure in net)
-    return Part(
-        answers=_favoured(net),
-        folded=[
-            *_by_rater(figures, net, "subject", lambda row: row.value),
-            *figures.table("direction.by_rater", rows),
-        ],
-        appendix=_by_rater(figures, net, "group", _sides),
-        about=[written("direction.side_a")] if unnamed else [],
+    titles = {figure.subset: _sides_title(figure, figure.value) for figure in others}
+    rows = rows_of(
+        others, lambda row: rater_title(row.rater), lambda row: titles[row.subset], by="subset"
     )
+    has_unnamed_sides = any(figure.at == "side a>side b" for figure in net)
+    folded = _direction_table(figures, net, "subject", lambda row: row.value)
+    folded += figures.table("direction.by_rater", rows)
+    appendix = _direction_table(figures, net, "group", _sides_title)
+    about = [written("direction.side_a")] if has_unnamed_sides else []
+    return Part(_direction_answer(net), folded=folded, appendix=appendix, about=about)
 
 
-def _favoured(net: list[Figure]) -> list[list[object]]:
-    """Name the subjects on which people, else the first grader, favour a side; or the widest."""
+def _direction_answer(net: list[Figure]) -> list[list[object]]:
+    """Name the subjects on which people (or a grader) favour a side, or the widest interval."""
     intervals = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in intervals]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
-    by_rater = [figure for figure in intervals if figure.rater == rater]
-    places = [figure for figure in by_rater if figure.column == "subject"] or by_rater
-    if not places:
+    of_rater = [figure for figure in intervals if figure.rater == rater]
+    candidates = [figure for figure in of_rater if figure.column == "subject"] or of_rater
+    if not candidates:
         return [in_pieces("report.direction_unknown")] if net else []
     who, everywhere = rater_title(rater), written("direction.everywhere")
     favoured = []
-    for figure in places:
+    for figure in candidates:
         if figure.is_clear:
             side = figure.sides[0 if figure.bounds[1] > 0 else 1]
-            about = {"place": figure.value or everywhere, "net": figure}
-            favoured.append(in_pieces("direction.on", favoured=side, **about))
+            place = figure.value or everywhere
+            favoured.append(in_pieces("direction.on", favoured=side, place=place, net=figure))
     if favoured:
-        favours = "direction" if rater == "humans" else "direction_by_one"
-        return [in_pieces(f"report.{favours}", who=who, favoured=listed(favoured))]
-    widest = max(places, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
-    even = "direction_even" if rater == "humans" else "direction_even_by_one"
-    return [in_pieces(f"report.{even}", who=who, place=widest.value or everywhere, net=widest)]
+        key = "direction" if rater == "humans" else "direction_by_one"
+        return [in_pieces(f"report.{key}", who=who, favoured=join_listed(favoured))]
+    widest = max(candidates, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+    key = "direction_even" if rater == "humans" else "direction_even_by_one"
+    return [in_pieces(f"report.{key}", who=who, place=widest.value or everywhere, net=widest)]
 
 
-def _by_rater(
+def _direction_table(
     figures: RubricFigures, net: list[Figure], column: str, title: Callable[[Figure], str]
 ) -> list[Table]:
     """Tabulate every subject or group in a row, every rater in a column."""
-    shown = [figure for figure in net if figure.column == column]
-    rows: list[RowPlace] = [(_sides(shown[0]), None)] if column == "subject" and shown else []
-    rows += rows_of({figure.subset: figure for figure in shown}.values(), title)
-    columns = _by_raters(figure.rater for figure in shown)
+    of_column = [figure for figure in net if figure.column == column]
+    rows: list[RowSpec] = []
+    if column == "subject" and of_column:
+        rows.append((_sides_title(of_column[0]), None))
+    rows += rows_of({figure.subset: figure for figure in of_column}.values(), title)
+    columns = _rater_columns(figure.rater for figure in of_column)
     return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
 
 
-def _sides(figure: Figure, value: str = "") -> str:
+def _sides_title(figure: Figure, value: str = "") -> str:
     """Name the two sides of a figure, and the part of the sample, if it has a value."""
     first, second = figure.sides
     if not value:
         return written("direction.sides", first=first, second=second)
-    about = {"column": figure.column, "value": value}
-    return written("direction.sides_where", first=first, second=second, **about)
+    fields = {"column": figure.column, "value": value}
+    return written("direction.sides_where", first=first, second=second, **fields)
 
 
-def rate_layers(figures: RubricFigures) -> Part:
+# Rates and means
+
+
+@dataclass(frozen=True)
+class _SubjectFigures:
+    """The rates, or the means, of subjects on one rubric. Figures of all units have no subject."""
+
+    figures: RubricFigures
+    measure: Measure
+
+    @property
+    def subset(self) -> str:
+        """The subset that they are on: rates are of the binary label, means of the categories."""
+        return ALL_BINARY if self.measure.is_rate else ALL
+
+    @property
+    def label(self) -> str:
+        """The word for them: rates, or means."""
+        return written("rates.rates" if self.measure.is_rate else "rates.means")
+
+    @cached_property
+    def statistic(self) -> str:
+        """The statistic shown: corrected, or raw as long as annotators have labelled nothing."""
+        corrected = self.measure.powered
+        return corrected if self.figures.select(corrected, self.subset) else self.measure.raw
+
+    @property
+    def graders(self) -> list[str]:
+        """Graders with raw figures."""
+        raw = self.figures.select(self.measure.raw, self.subset)
+        names = dict.fromkeys(figure.grader or figure.rater for figure in raw)
+        return [name for name in names if name != "humans"]
+
+    @cached_property
+    def distinct_graders(self) -> list[str]:
+        """Graders whose figures differ: people's own figures are the same for every grader."""
+        with_own = [name for name in self.graders if self.kind(name) == "own"]
+        return [name for name in self.graders if name not in with_own[1:]]
+
+    def raw(self, grader: str) -> dict[str, Figure]:
+        """Return a grader's raw figures by subject."""
+        raters = ("humans", grader) if self.measure.is_rate else (grader, "")
+        rows = self.figures.select(self.measure.raw, self.subset, raters)
+        return {row.at: row for row in rows}
+
+    def by_subject(self, statistic: str, grader: str) -> dict[str, Figure]:
+        """Return the figures of one statistic of people and a grader by subject."""
+        rows = self.figures.select(statistic, self.subset, ("humans", grader))
+        return {row.at: row for row in rows}
+
+    def kind(self, grader: str) -> Literal["corrected", "own", "raw"]:
+        """Return the kind of a grader's figures; *own* if people labelled all that it graded."""
+        if self.statistic == self.measure.raw:
+            return "raw"
+        rows = largest_first(self.by_subject(self.measure.powered, grader).values())
+        return "own" if rows and all(row.has_remark("peoples_own") for row in rows) else "corrected"
+
+    def heading(self, grader: str) -> str:
+        """Return the heading over a grader's rows."""
+        return written("rates.own") if self.kind(grader) == "own" else grader
+
+    def rows(self, figures: Iterable[Figure]) -> list[RowSpec]:
+        """Return a row for each figure, titled by its subject, under the grader."""
+        whole = written("rates.all_units")
+        return rows_of(figures, lambda row: row.at or whole, lambda row: self.heading(row.grader))
+
+    def label_source(self, grader: str) -> str:
+        """State whose labels the figures of a grader rest on."""
+        kind = self.kind(grader)
+        is_mean = kind == "corrected" and not self.measure.is_rate
+        return written(f"rates.by_{'labels' if is_mean else kind}", grader=grader)
+
+    def differences(self, grader: str) -> list[tuple[str, str, Figure]]:
+        """Return every two subjects whose difference is known, in the order of the rows."""
+        differences = self.by_subject(self.measure.difference, grader)
+        subjects = self.by_subject(self.measure.powered, grader)
+        pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
+        return [(first, second, figure) for first, second, figure in pairs if figure]
+
+    def side_differences(self, grader: str) -> list[Figure]:
+        """Return a grader's differences between the two sides of pairs."""
+        rows = self.figures.select_all(self.measure.sides)
+        return [row for row in rows if row.column == "side" and row.raters == ("humans", grader)]
+
+
+def rate_part(figures: RubricFigures) -> Part:
     """Rates and means, and their order, on a rubric that people labelled and a grader graded."""
-    graders = {measure: _graders(figures, measure) for measure in (RATES, MEANS)}
-    # People's own rates are the same whoever graded the units.
-    compared = {}
-    for measure, names in graders.items():
-        subjects = [name for name in names if _kind(figures, name, measure) == "own"]
-        compared[measure] = [name for name in names if name not in subjects[1:]]
-    everyone = list(dict.fromkeys(chain.from_iterable(graders.values())))
-    if not (everyone or figures.everywhere(_SHARE)):
+    rates, means = measures = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
+    graders = list(dict.fromkeys([*rates.graders, *means.graders]))
+    shares, all_units = figures.select_all(_SHARE), written("rates.all_units")
+    if not (graders or shares):
         return Part()
-    rows: list[RowPlace] = []
-    for grader in everyone:
-        raw = chain.from_iterable(_raw(figures, grader, measure) for measure in graders)
-        keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, at) for at in dict(raw))
-        rows += [(grader, None), *((key.at or written("rates.all_units"), key) for key in keys)]
+    rows: list[RowSpec] = []
+    for grader in graders:
+        subjects = {**rates.raw(grader), **means.raw(grader)}
+        keys = (figures.key(RATES.raw, "humans", grader, ALL_BINARY, name) for name in subjects)
+        rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
 
     def raw_mean(key: Key) -> Figure | None:
         return figures.get(MEANS.raw, key.rater_b, at=key.at)
 
-    tables = figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
-    for measure, names in compared.items():
-        tables += _differences(figures, names, measure)
-        tables += _publics(figures, names, measure)
-    made: list[blocks.Block] = [*tables, *_rates_by_parts(figures, compared[RATES])]
-    parts = figures.by_subset(MEANS.powered).items()
-    means = chain.from_iterable(raw for subset, raw in parts if subset != ALL)
+    made: list[blocks.Block] = []
+    made += figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, raw_mean)])
+    for measure in measures:
+        made += [*_difference_tables(measure), *_annotator_side_tables(measure)]
+    made += _rates_by_part(rates)
+    by_subset = figures.by_subset(MEANS.powered).items()
+    means_of_parts = chain.from_iterable(rows for subset, rows in by_subset if subset != ALL)
     title = written("rates.parts", what=written("rates.means"))
-    made += _parts_table(figures, compared[MEANS], [*means], title)
-    classes, units = figures.everywhere(_SHARE), written("rates.all_units")
-    where = {row.key[:-1]: row for row in classes}.values()
-    shares = rows_of(where, lambda e: units if e.part == ALL else e.part, lambda e: e.grader)
-    columns = [(at, {"at": at}) for at in dict.fromkeys(row.at for row in classes)]
-    made += figures.table("rates.shares", shares, columns)
-    errors = [(name, ("humans", name)) for name in graders[RATES]]
-    made += figures.table("rates.errors", errors)
-    made += items(written("rates.what"), _rate_sentences(figures, graders[RATES], compared))
-    ranks: list[RowPlace] = []
-    for measure in graders:
-        ranked = figures.select("rate_rank_set", _on(measure))
-        ranks += rows_of(ranked, lambda row: row.at, lambda row: row.grader)
-    answers = [_answer(figures, names, measure) for measure, names in graders.items() if names]
-    if not graders[RATES] and answers == [in_pieces("report.rates_nothing")]:
+    made += _part_table(means, [*means_of_parts], title)
+    made += _share_table(figures, shares)
+    made += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
+    made += items(written("rates.what"), _rate_sentences(rates, means))
+    ranks: list[RowSpec] = []
+    for measure in measures:
+        rank_sets = figures.select("rate_rank_set", measure.subset)
+        ranks += rows_of(rank_sets, lambda row: row.at, lambda row: row.grader)
+    answers = [_rate_answer(measure) for measure in measures if measure.graders]
+    if not rates.graders and answers == [in_pieces("report.rates_nothing")]:
         return Part()
-    answers += [row for measure in graders for row in _widest_gap(figures, measure)]
+    answers += [answer for measure in measures for answer in _annotator_side_answers(measure)]
     return Part(answers=answers, folded=made, appendix=figures.table("rates.ranks", ranks))
 
 
-def _differences(figures: RubricFigures, graders: list[str], measure: Measure) -> list[Table]:
+def _share_table(figures: RubricFigures, shares: list[Figure]) -> list[Table]:
+    """Tabulate the corrected share of each category, for each grader and part of the sample."""
+    places = {row.key[:-1]: row for row in shares}.values()
+
+    def title(figure: Figure) -> str:
+        return written("rates.all_units") if figure.part == ALL else figure.part
+
+    rows = rows_of(places, title, attrgetter("grader"))
+    columns = [(category, {"at": category}) for category in dict.fromkeys(row.at for row in shares)]
+    return figures.table("rates.shares", rows, columns)
+
+
+def _difference_tables(measure: _SubjectFigures) -> list[Table]:
     """Tabulate differences between subjects, then those between the sides of pairs."""
-    differences: list[RowPlace] = []
+    figures, graders = measure.figures, measure.distinct_graders
+    rows: list[RowSpec] = []
     for grader in graders:
-        differences.append((_heading(figures, grader, measure), None))
-        for first, second, figure in _pairs(figures, grader, measure):
-            differences.append((written("rates.difference", first=first, second=second), figure))
-    one, other = figures.analysis.settings.sides
-    by_side = [row for grader in graders for row in _by_side(figures, grader, measure)]
-    units, what = written("rates.all_units"), _what(measure)
-    sides = rows_of(
-        by_side, lambda row: row.at or units, lambda row: _heading(figures, row.grader, measure)
-    )
+        rows.append((measure.heading(grader), None))
+        for first, second, figure in measure.differences(grader):
+            rows.append((written("rates.difference", first=first, second=second), figure))
+    first, second = figures.analysis.settings.sides
+    by_side = [row for grader in graders for row in measure.side_differences(grader)]
+    side_rows = measure.rows(by_side)
     column: list[tuple[str, Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
+    fields = {"first": first, "second": second, "what": measure.label}
     return [
-        *figures.table("rates.differences", differences, column, what=what),
-        *figures.table("rates.sides", sides, column, first=one, second=other, what=what),
+        *figures.table("rates.differences", rows, column, what=measure.label),
+        *figures.table("rates.sides", side_rows, column, **fields),
     ]
 
 
-def _publics(figures: RubricFigures, graders: list[str], measure: Measure) -> list[Table]:
-    """Tabulate each subject's figure by every side of annotators, with the differences of sides and
-    the least, a table for each column of annotators.
-    """
-    made: list[Table] = []
-    for column, least in grouped(figures.everywhere(measure.least), attrgetter("column")).items():
-        of_sides = (measure.powered, measure.sides)
-        by_side = [row for row in figures.everywhere(*of_sides) if row.column == column]
-        parts = {(row.statistic, row.subset): _minus(row) for row in by_side}
+def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
+    """Tabulate subjects' figures by side of annotators, a table for each column of annotators."""
+    figures, statistics = measure.figures, measure.measure
+    graders, made = measure.distinct_graders, []
+    by_column = group_by(figures.select_all(statistics.least), attrgetter("column"))
+    for column, least in by_column.items():
+        of_sides = figures.select_all(statistics.powered, statistics.sides)
+        titles = {
+            (row.statistic, row.subset): _annotator_side_title(row)
+            for row in of_sides
+            if row.column == column
+        }
         columns: list[str | tuple[str, Column]] = [
             (title, {"statistic": statistic, "subset": subset})
-            for (statistic, subset), title in parts.items()
+            for (statistic, subset), title in titles.items()
         ]
-        rows = rows_of(
-            (row for row in least if row.grader in graders),
-            lambda row: row.at or written("rates.all_units"),
-            lambda row: _heading(figures, row.grader, measure),
-        )
-        named = {"column": column, "what": _what(measure)}
-        made += figures.table("rates.publics", rows, [*columns, measure.least], **named)
+        rows = measure.rows(row for row in least if row.grader in graders)
+        fields = {"column": column, "what": measure.label}
+        made += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
     return made
 
 
-def _minus(figure: Figure) -> str:
-    """Name the side of annotators of a figure, or the two of a difference."""
+def _annotator_side_title(figure: Figure) -> str:
+    """Name the side of annotators that a figure is on, or the two of a difference."""
     first, _, second = figure.value.partition(">")
     return written("rates.difference", first=first, second=second) if second else first
 
 
-def _widest_gap(figures: RubricFigures, measure: Measure) -> Iterator[list[object]]:
-    """Yield a sentence for each column of annotators on the subject by which their sides differ
-    most.
-    """
-    columns = {row.column for row in figures.everywhere(measure.least)}
-    gaps = (row for row in figures.everywhere(measure.sides) if row.column in columns)
-    for column, rows in grouped(gaps, attrgetter("column")).items():
+def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
+    """Yield a sentence for each column of annotators: on which subject their sides differ most."""
+    figures, statistics = measure.figures, measure.measure
+    columns = {row.column for row in figures.select_all(statistics.least)}
+    differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
+    for column, rows in group_by(differences, attrgetter("column")).items():
         gap = max(rows, key=lambda row: abs(row.bounds[1]))
         first, second = gap.value.split(">")[:2]
-        subset = gap.subset.replace(f"={gap.value}", "={}")
-        one, other = (
-            figures.by_key(gap.key._replace(statistic=measure.powered, subset=subset.format(side)))
+        part = gap.subset.replace(f"={gap.value}", "={}")
+        first_figure, second_figure = (
+            figures.by_key(gap.key._replace(statistic=statistics.powered, subset=part.format(side)))
             for side in (first, second)
         )
-        if one and other:
+        if first_figure and second_figure:
+            fields = {"first": first, "second": second, "gap": gap, "column": column}
+            fields |= {"one": first_figure, "other": second_figure}
             subject = gap.at or written("direction.everywhere")
-            about = {"first": first, "second": second, "one": one, "other": other, "gap": gap}
-            yield in_pieces("report.publics", column=column, subject=subject, **about)
-
-
-def _on(measure: Measure) -> str:
-    return ALL_BINARY if measure.is_rate else ALL
-
-
-def _what(measure: Measure) -> str:
-    return written("rates.rates" if measure.is_rate else "rates.means")
-
-
-def _graders(figures: RubricFigures, measure: Measure) -> list[str]:
-    """Graders with raw rates or means."""
-    raw = figures.select(measure.raw, _on(measure))
-    return [name for name in dict.fromkeys(e.grader or e.rater for e in raw) if name != "humans"]
-
-
-def _raw(figures: RubricFigures, grader: str, measure: Measure) -> list[tuple[str, Figure]]:
-    """A grader's raw rates or means, with their subjects."""
-    raters = ("humans", grader) if measure.is_rate else (grader, "")
-    return [(row.at, row) for row in figures.select(measure.raw, _on(measure), raters)]
+            yield in_pieces("report.publics", subject=subject, **fields)
 
 
 def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -354,178 +419,108 @@ def with_every_rubric(source: Source, section: blocks.ReportSection) -> blocks.R
     people most, with the published rates that the study declares; of many subjects it is folded.
     """
     columns: dict[str, dict[str, blocks.Cell]] = {}
-    by: dict[str, list[str]] = {}
+    rubrics_by_source: dict[str, list[str]] = {}
     kinds: set[str] = set()
     titles = [figures.title for figures in source.rubrics]
-    beside = source.context.beside
-    citation, quoted = (beside.published.citation, beside.published.figure) if beside else ("", [])
     for figures in source.rubrics:
-        shown = figures.select(_statistic(figures), ALL_BINARY)
-        graders = dict.fromkeys(row.grader for row in shown if row.at and not row.reason)
+        rates = _SubjectFigures(figures, RATES)
+        rows = figures.select(rates.statistic, ALL_BINARY)
+        graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
         for grader in figures.by_agreement(graders, ALL_BINARY)[:1]:
             title = figures.title
             if titles.count(title) > 1:
                 title = f"{title} ({figures.rubric})"
-            rates = _at(figures, _statistic(figures), grader)
-            columns[title] = {subject: figure.cell for subject, figure in rates.items()}
-            declared = {
-                row.at: blocks.Cell(row.beside_ours, published=citation)
-                for row in quoted
-                if (row.rubric, row.between) == (figures.rubric, "subjects") and row.at in rates
-            }
-            if declared:
-                columns[written("rates.published", rubric=title)] = declared
-            kinds.add(_kind(figures, grader))
-            by.setdefault(_by(figures, grader), []).append(title)
+            by_subject = rates.by_subject(rates.statistic, grader)
+            columns[title] = {subject: figure.cell for subject, figure in by_subject.items()}
+            published = _published_cells(source, figures.rubric, by_subject)
+            if published:
+                columns[written("rates.published", rubric=title)] = published
+            kinds.add(rates.kind(grader))
+            rubrics_by_source.setdefault(rates.label_source(grader), []).append(title)
     subjects = dict.fromkeys(subject for cells in columns.values() for subject in cells)
     if len(subjects) < 2:
         return section
-    rows = []
+    table_rows = []
     for name in subjects:
         cells = tuple(column.get(name, blocks.Cell()) for column in columns.values())
-        rows.append(blocks.Row(name, cells))
-    whose = [written("rates.by_rubrics", rubrics=", ".join(by[e]), by=e) for e in by]
-    if len(by) == 1:
-        whose = [written("rates.by_one", by=next(iter(by)))]
-    note = ("PPI++" if "corrected" in kinds else "*", "; ".join(whose))
+        table_rows.append(blocks.Row(name, cells))
+    sources = [
+        written("rates.by_rubrics", rubrics=", ".join(rubrics), by=labels)
+        for labels, rubrics in rubrics_by_source.items()
+    ]
+    if len(rubrics_by_source) == 1:
+        sources = [written("rates.by_one", by=next(iter(rubrics_by_source)))]
+    note = ("PPI++" if "corrected" in kinds else "*", "; ".join(sources))
     (kind,) = kinds if len(kinds) == 1 else ("corrected",)
     caption = written(f"rates.every_rubric_{kind}")
-    table = Table(caption, "Subject", tuple(columns), tuple(rows), (note,))
-    if len(rows) > charts.MAX_LISTED:
+    table = Table(caption, "Subject", tuple(columns), tuple(table_rows), (note,))
+    if len(table_rows) > charts.MAX_LISTED:
         return replace(section, parts=(Part(title=caption, folded=(table,)), *section.parts))
     return replace(section, blocks=(table,))
 
 
-def _statistic(figures: RubricFigures, measure: Measure = RATES) -> str:
-    """Return the statistic of the rates that are shown: raw ones before annotators labelled."""
-    return measure.powered if figures.select(measure.powered, _on(measure)) else measure.raw
+def _published_cells(source: Source, rubric: str, names: Collection[str]) -> dict[str, blocks.Cell]:
+    """Return the published rates that the study declares, of subjects with these names."""
+    if source.context.beside is None:
+        return {}
+    published = source.context.beside.published
+    return {
+        quoted.at: blocks.Cell(quoted.beside_ours, published=published.citation)
+        for quoted in published.figure
+        if (quoted.rubric, quoted.between) == (rubric, "subjects") and quoted.at in names
+    }
 
 
-def _kind(
-    figures: RubricFigures, grader: str, measure: Measure = RATES
-) -> Literal["corrected", "own", "raw"]:
-    """Return the kind of a grader's rates; *own* if annotators labelled all that it graded."""
-    if _statistic(figures, measure) == measure.raw:
-        return "raw"
-    rates = defined(_at(figures, measure.powered, grader, measure).values())
-    by_people = bool(rates) and all(figure.says("peoples_own") for figure in rates)
-    return "own" if by_people else "corrected"
-
-
-def _by(figures: RubricFigures, grader: str, measure: Measure = RATES) -> str:
-    """Say whose labels the rates that are shown rest on."""
-    kind = _kind(figures, grader, measure)
-    labels = kind == "corrected" and not measure.is_rate
-    return written(f"rates.by_{'labels' if labels else kind}", grader=grader)
-
-
-def _answer(figures: RubricFigures, graders: list[str], measure: Measure) -> list[object]:
+def _rate_answer(measure: _SubjectFigures) -> list[object]:
     """State the rate on all units by the best grader; else the highest and lowest subject."""
-    people = figures.get(measure.people, "humans", subset=_on(measure))
-    for grader in figures.by_agreement(graders, _on(measure)):
-        shown_by = _statistic(figures, measure)
-        raw = dict(_raw(figures, grader, measure)).get("")
-        rates = dict(_raw(figures, grader, measure))
-        if shown_by != measure.raw:
-            rates = _at(figures, shown_by, grader, measure)
-        corrected = rates.get("")
-        what = {"grader": grader, "what": _what(measure).removesuffix("s")}
-        if raw and shown_by == measure.raw:
-            return in_pieces("report.rates_raw", raw=raw, **what)
-        if raw and corrected and not (corrected.reason or corrected.says("peoples_own")):
-            rates_of = in_pieces("report.rates", raw=raw, corrected=corrected, **what)
+    figures, statistic = measure.figures, measure.statistic
+    people = figures.get(measure.measure.people, "humans", subset=measure.subset)
+    for grader in figures.by_agreement(measure.graders, measure.subset):
+        rows = raw_rows = measure.raw(grader)
+        if statistic != measure.measure.raw:
+            rows = measure.by_subject(statistic, grader)
+        raw, shown = raw_rows.get(""), rows.get("")
+        fields = {"grader": grader, "what": measure.label.removesuffix("s")}
+        if raw and statistic == measure.measure.raw:
+            return in_pieces("report.rates_raw", raw=raw, **fields)
+        if raw and shown and not (shown.reason or shown.has_remark("peoples_own")):
+            both = in_pieces("report.rates", raw=raw, corrected=shown, **fields)
             of_people = in_pieces("report.rates_people", rate=people) if people else []
-            return sentences(rates_of, of_people)
-        if len(by_subject := defined(rates.values())) > 1:
-            first, last = by_subject[0], by_subject[-1]
-            about = {"first": first.at, "highest": first, "last": last.at, "lowest": last, **what}
-            by = _by(figures, grader, measure)
-            return in_pieces("report.rates_of_subjects", by=by, **about)
+            return join_sentences(both, of_people)
+        if len(by_size := largest_first(rows.values())) > 1:
+            highest, lowest = by_size[0], by_size[-1]
+            ends = {"first": highest.at, "highest": highest, "last": lowest.at, "lowest": lowest}
+            labels = measure.label_source(grader)
+            return in_pieces("report.rates_of_subjects", by=labels, **ends, **fields)
     return in_pieces("report.rates_nothing")
 
 
-def _at(
-    figures: RubricFigures, statistic: str, grader: str, measure: Measure = RATES
-) -> dict[str, Figure]:
-    """A grader's figures of one statistic, by their `at`."""
-    rows = figures.select(statistic, _on(measure), ("humans", grader))
-    return {row.at: row for row in rows}
-
-
-def _pairs(
-    figures: RubricFigures, grader: str, measure: Measure = RATES
-) -> list[tuple[str, str, Figure]]:
-    """Every two subjects whose difference is known, in the order of the rows."""
-    both = (measure.difference, measure.powered)
-    differences, subjects = (_at(figures, pair, grader, measure) for pair in both)
-    pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
-    return [(first, second, figure) for first, second, figure in pairs if figure]
-
-
-def _heading(figures: RubricFigures, grader: str, measure: Measure = RATES) -> str:
-    return written("rates.own") if _kind(figures, grader, measure) == "own" else grader
-
-
-def _by_side(figures: RubricFigures, grader: str, measure: Measure = RATES) -> list[Figure]:
-    of_sides = (e for e in figures.everywhere(measure.sides) if e.column == "side")
-    return [figure for figure in of_sides if figure.raters == ("humans", grader)]
-
-
-def _side_sentences(figures: RubricFigures, grader: str) -> Iterator[str]:
-    """Yield sentences on the sides: every subject with a clear difference, or that none has."""
-    names, by = figures.analysis.settings.sides, _by(figures, grader)
-    apart = [figure for figure in _by_side(figures, grader) if figure.interval]
-    clear = [figure for figure in apart if figure.is_clear]
-    for figure in clear:
-        sign, (toward, other) = (1, names) if figure.bounds[1] > 0 else (-1, names[::-1])
-        ends = sorted(sign * at for at in figure.bounds)
-        low, more, high = (shown(row, _SIDES) for row in ends)
-        about = {"by": by, "subject": figure.at, "toward": toward, "other": other}
-        about |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
-        yield written("rates.side" if figure.at else "rates.side_of_all", **about)
-    if apart and not clear:
-        about, one = {"by": by, "first": names[0], "second": names[1]}, not any(e.at for e in apart)
-        yield written("rates.no_side_of_all" if one else "rates.no_side", **about)
-
-
-def _one_sided(figures: RubricFigures, graders: list[str]) -> Iterator[str]:
-    """Yield sentences on subjects whose answers to one side alone were graded."""
-    by_subjects: dict[tuple[str, ...], list[str]] = {}
-    for grader in graders:
-        reasons = ((row.at, row.reason) for row in _by_side(figures, grader))
-        alone = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
-        by_subjects.setdefault(alone, []).append(grader)
-    for subjects, by in by_subjects.items():
-        if subjects and all(subjects):
-            yield written("rates.one_side_only", subjects=", ".join(subjects))
-        elif subjects:
-            yield written("rates.one_side_only_of_all", graders=charts.first_of(by))
-
-
-def _rates_by_parts(figures: RubricFigures, graders: list[str]) -> list[blocks.Block]:
-    """Show the rates in every part of the sample, then those of answers on each side."""
-    of_answers = _of_answers(figures)
+def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
+    """Show the rates in every part of the sample, then those of the answers on each side."""
+    figures, graders = rates.figures, rates.distinct_graders
+    single_answers = _columns_of_single_answers(figures)
     made: list[blocks.Block] = []
-    kinds = {_kind(figures, grader) for grader in graders}
-    rates = [
-        rate.without("labelled_by_people").without("peoples_own")
-        for rate in chain.from_iterable(figures.parts(_statistic(figures)).values())
+    is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
+    suffix = "" if is_corrected else "_plain"
+    rows = [
+        row.without("labelled_by_people").without("peoples_own")
+        for row in chain.from_iterable(figures.parts(rates.statistic).values())
     ]
-    for what in ("parts", "parts_by_side"):
-        chosen = [e for e in rates if (e.column in of_answers) == (what == "parts_by_side")]
-        plain = "corrected" not in kinds  # nothing was corrected in them
-        title = written(f"rates.{what}_plain" if plain else f"rates.{what}", what=_what(RATES))
-        caption = written(f"chart.rates_by_{what}_plain" if plain else f"chart.rates_by_{what}")
-        tables = _parts_table(figures, graders, chosen, title)
+    for name in ("parts", "parts_by_side"):
+        is_by_side = name == "parts_by_side"
+        of_name = [row for row in rows if (row.column in single_answers) == is_by_side]
+        title = written(f"rates.{name}{suffix}", what=rates.label)
+        tables = _part_table(rates, of_name, title)
+        caption = written(f"chart.rates_by_{name}{suffix}")
         drawn = (
-            _rates_by_part(figures, grader, chosen, tables, caption)
+            _part_chart(rates, grader, of_name, tables, caption)
             for grader in figures.by_agreement(graders, ALL_BINARY)
         )
         made += next(filter(None, drawn), tables)
     return made
 
 
-def _of_answers(figures: RubricFigures) -> set[str]:
+def _columns_of_single_answers(figures: RubricFigures) -> set[str]:
     """The columns whose rates are of single answers, not of pairs with both."""
     columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
     if "side" not in columns:
@@ -533,99 +528,129 @@ def _of_answers(figures: RubricFigures) -> set[str]:
     return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
 
 
-def _parts_table(
-    figures: RubricFigures, graders: list[str], rates: Sequence[Figure], caption: str
-) -> list[Table]:
+def _part_table(measure: _SubjectFigures, rows: Sequence[Figure], caption: str) -> list[Table]:
     """Tabulate each grader and part in a row, each subject in a column."""
-    by_key = {row.key: row for row in rates}
-    subjects = dict.fromkeys(row.at for row in rates)
-    if len(subjects) > charts.MAX_LISTED:  # of more, the rates are in results.csv alone
+    by_key = {row.key: row for row in rows}
+    subjects = dict.fromkeys(row.at for row in rows)
+    if len(subjects) > charts.MAX_LISTED:  # then they are in results.csv alone
         return []
 
-    def rate(key: Key, *, at: str) -> Figure | None:
+    def of_subject(key: Key, *, at: str) -> Figure | None:
         return by_key.get(key._replace(at=at))
 
-    columns = [(at or written("rates.all_units"), partial(rate, at=at)) for at in subjects]
-    parts = {row.part: row.key for row in rates}
-    rows: list[RowPlace] = []
-    for grader in graders:
+    columns = [(at or written("rates.all_units"), partial(of_subject, at=at)) for at in subjects]
+    parts = {row.part: row.key for row in rows}
+    table_rows: list[RowSpec] = []
+    for grader in measure.distinct_graders:
         of_grader = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
-        rows += [(_heading(figures, grader), None), *of_grader]
-    return figures.table("rates.parts", rows, columns, caption=caption)
+        heading = _SubjectFigures(measure.figures, RATES).heading(grader)
+        table_rows += [(heading, None), *of_grader]
+    return measure.figures.table("rates.parts", table_rows, columns, caption=caption)
 
 
-def _rates_by_part(
-    figures: RubricFigures, grader: str, rates: Sequence[Figure], data: list[Table], caption: str
+def _part_chart(
+    rates: _SubjectFigures, grader: str, rows: Sequence[Figure], data: list[Table], caption: str
 ) -> list[Chart]:
-    """Draw a grader's rates of subjects by part ("column=value"), if it has any."""
-    columns = grouped(dict.fromkeys(e.part for e in rates), lambda part: part.partition("=")[0])
-    by_place = {(row.part, row.at): row for row in rates if row.grader == grader}
-    every = list(dict.fromkeys(subject for _, subject in by_place))
-    subjects = every[: charts.MAX_LISTED]
-    most = {part for of_column in columns.values() for part in of_column[:_MOST_PARTS]}
-    drawn = [part for part in dict.fromkeys(e.part for e in rates) if part in most]
-    places = ((part, subject) for part in drawn for subject in subjects)
-    shown = [by_place[place] for place in places if place in by_place]
-    if all(figure.reason for figure in shown):
+    """Draw a grader's rates of subjects by part, a panel for each column; empty if it has none."""
+    figures, parts = rates.figures, dict.fromkeys(row.part for row in rows)
+    by_column = group_by(parts, lambda part: part.partition("=")[0])
+    by_cell = {(row.part, row.at): row for row in rows if row.grader == grader}
+    all_subjects = list(dict.fromkeys(subject for _, subject in by_cell))
+    subjects = all_subjects[: charts.MAX_LISTED]
+    first_parts = {part for of_column in by_column.values() for part in of_column[:_MAX_PARTS]}
+    drawn = [part for part in parts if part in first_parts]
+    cells = [by_cell[cell] for cell in product(drawn, subjects) if cell in by_cell]
+    if all(figure.reason for figure in cells):
         return []
-    titles = charts.shortened(subjects) | {"": written("rates.all_units")}
-    names = charts.shortened([part.partition("=")[2] for part in drawn])
+    titles = charts.short_names(subjects) | {"": written("rates.all_units")}
+    names = charts.short_names([part.partition("=")[2] for part in drawn])
     values: list[charts.Datum] = []
-    for figure in shown:
-        mark = "*" if figure.says("few_labelled") else ""
+    for figure in cells:
+        mark = "*" if figure.has_remark("few_labelled") else ""
         datum = figure.datum(a=titles[figure.at], b=names[figure.value], column=figure.column)
         values.append(datum | {"shown": f"{figure.estimate}{mark}"})
     heads = [titles[subject] for subject in subjects]
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = []
-    for column, same in grouped(values, lambda datum: datum["column"]).items():
-        grid = charts.shaded([*heads, *charts.in_order(same, "b")], _STEPS, **axes, slanted=True)
-        panels.append(charts.filled("rates_panel", column=column, grid=grid)["spec"])
+    for column, of_column in group_by(values, lambda datum: datum["column"]).items():
+        order = [*heads, *charts.unique_values(of_column, "b")]
+        grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
+        panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
     return figures.chart(
         "rates", values, data,
-        few if any(figure.says("few_labelled") for figure in shown) else "",
-        undefined if any(figure.reason for figure in shown) else "",
-        charts.left_out(every, subjects, "subjects"),
-        *(charts.left_out(same, drawn, "values", _MOST_PARTS) for same in columns.values()),
-        caption=caption, by=_by(figures, grader), subjects=heads, parts=drawn, panels=panels,
+        few if any(figure.has_remark("few_labelled") for figure in cells) else "",
+        undefined if any(figure.reason for figure in cells) else "",
+        charts.omitted_note(all_subjects, subjects, "subjects"),
+        *(charts.omitted_note(same, drawn, "values", _MAX_PARTS) for same in by_column.values()),
+        caption=caption, by=rates.label_source(grader), subjects=heads, parts=drawn, panels=panels,
     )  # fmt: skip
 
 
-def _apart(figures: RubricFigures, grader: str, measure: Measure) -> Iterator[str]:
-    """Yield a sentence on the subjects that can be told apart."""
-    pairs, by = _pairs(figures, grader, measure), _by(figures, grader, measure)
-    below: dict[str, list[str]] = {}
-    for first, second, figure in pairs:
-        if figure.is_clear and figure.interval:
-            above, other = (first, second) if figure.bounds[0] > 0 else (second, first)
-            below.setdefault(above, []).append(other)
-    if not below and pairs:
-        yield written("rates.none_apart", by=by)
-    elif below:
-        clear = [
-            written("rates.above", subject=subject, others=", ".join(others))
-            for subject, others in below.items()
-        ]
-        count = sum(map(len, below.values()))
-        yield written("rates.apart", by=by, pairs=len(pairs), apart=count, clear="; ".join(clear))
-
-
-def _rate_sentences(
-    figures: RubricFigures, graders: list[str], compared: dict[Measure, list[str]]
-) -> Iterator[str]:
-    for grader in graders:
-        rogan_gladen = _at(figures, "rate_rogan_gladen", grader)
+def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[str]:
+    """Yield sentences on each grader: what its labels say of rates, and clear differences."""
+    for grader in rates.graders:
+        rogan_gladen = rates.by_subject("rate_rogan_gladen", grader)
         reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
         if reasons == {"no_unlabelled_units"}:
             yield written("rates.nothing_else", grader=grader)
         if "grader_not_informative" in reasons:
-            j = _at(figures, "youden_j", grader)[""]
-            shown = f"{j.estimate} {j.interval}"
-            yield written("rates.not_informative", grader=grader, j=shown, line=j.line)
-        if grader in compared[RATES]:
-            yield from _apart(figures, grader, RATES)
-            yield from _side_sentences(figures, grader)
-    for grader in compared[MEANS]:
-        yield from _apart(figures, grader, MEANS)
-    yield from _one_sided(figures, graders)
+            youden = rates.by_subject("youden_j", grader)[""]
+            yield written("rates.not_informative", grader=grader, j=youden.text, line=youden.line)
+        if grader in rates.distinct_graders:
+            yield from _difference_sentences(rates, grader)
+            yield from _side_sentences(rates, grader)
+    for grader in means.distinct_graders:
+        yield from _difference_sentences(means, grader)
+    yield from _one_sided_sentences(rates)
+
+
+def _difference_sentences(measure: _SubjectFigures, grader: str) -> Iterator[str]:
+    """Yield a sentence on the subjects that differ clearly."""
+    pairs, labels = measure.differences(grader), measure.label_source(grader)
+    below: dict[str, list[str]] = {}
+    for first, second, figure in pairs:
+        if figure.is_clear and figure.interval:
+            higher, lower = (first, second) if figure.bounds[0] > 0 else (second, first)
+            below.setdefault(higher, []).append(lower)
+    if not below and pairs:
+        yield written("rates.none_apart", by=labels)
+    elif below:
+        clear = "; ".join(
+            written("rates.above", subject=subject, others=", ".join(others))
+            for subject, others in below.items()
+        )
+        n_clear = sum(map(len, below.values()))
+        yield written("rates.apart", by=labels, pairs=len(pairs), apart=n_clear, clear=clear)
+
+
+def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
+    """Yield a sentence on every subject whose rates on the two sides differ clearly, or on none."""
+    sides, labels = rates.figures.analysis.settings.sides, rates.label_source(grader)
+    differences = [figure for figure in rates.side_differences(grader) if figure.interval]
+    clear = [figure for figure in differences if figure.is_clear]
+    for figure in clear:
+        sign, (toward, other) = (1, sides) if figure.bounds[1] > 0 else (-1, sides[::-1])
+        bounds = sorted(sign * bound for bound in figure.bounds)
+        low, more, high = (format_number(bound, _SIDES) for bound in bounds)
+        fields = {"by": labels, "subject": figure.at, "toward": toward, "other": other}
+        fields |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
+        yield written("rates.side" if figure.at else "rates.side_of_all", **fields)
+    if differences and not clear:
+        has_subjects = any(figure.at for figure in differences)
+        key = "rates.no_side" if has_subjects else "rates.no_side_of_all"
+        yield written(key, by=labels, first=sides[0], second=sides[1])
+
+
+def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
+    """Yield sentences on subjects whose answers to one side alone were graded."""
+    graders_by_subjects: dict[tuple[str, ...], list[str]] = {}
+    for grader in rates.graders:
+        reasons = ((row.at, row.reason) for row in rates.side_differences(grader))
+        subjects = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
+        graders_by_subjects.setdefault(subjects, []).append(grader)
+    for subjects, graders in graders_by_subjects.items():
+        if subjects and all(subjects):
+            yield written("rates.one_side_only", subjects=", ".join(subjects))
+        elif subjects:
+            yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))

@@ -14,13 +14,13 @@ from evenhand.analysis.bias.audit import findings
 from evenhand.analysis.bias.expected import (
     NOT_SCALED,
     Calls,
-    Labelled,
     Noise,
-    People,
+    ScoreDistribution,
     Shifts,
+    StratumSums,
     _Curves,
-    beyond_expected,
-    parts_of,
+    divide,
+    excess_calls,
     side_shift,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -184,9 +184,9 @@ def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
 
 
 def test_parts_are_values_or_fifths():
-    assert parts_of(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
-    assert parts_of(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
-    tied = parts_of(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert divide(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
+    assert divide(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
+    tied = divide(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
     assert (tied.sum(axis=0) > 0).all()
     assert (tied.sum(axis=1) == 1).all()
 
@@ -364,7 +364,7 @@ def _sums(tau, chance, rng):
     n, mean, two = np.full(tau.shape[:2], tau.shape[2]), people.mean(axis=0), people[0] & people[1]
     features = (calls, mean, calls * mean, mean, two, mean, two, two & people[2])
     grader, person, both, *rest = (each.sum(axis=-1).astype(float) for each in features)
-    return Labelled(n, grader, person, both, n, *rest[:2], n, *rest[2:])
+    return StratumSums(n, grader, person, both, n, *rest[:2], n, *rest[2:])
 
 
 def _curves(wide, rng):
@@ -437,7 +437,7 @@ def test_noise_is_that_of_a_general_fit(rng):
 def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     sums = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
-    law = People.of(sums, third=True)
+    law = ScoreDistribution.of(sums, third=True)
     level = sums.grader.sum(axis=1) / sums.n.sum(axis=1)
     share = sums.grader / sums.n
     together = (0.5 * (sums.both / sums.n - share * law.mean)).sum(axis=1)
@@ -446,7 +446,7 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng):
     assert fits.all()
     assert np.abs(curves.at(a, b).off()).max() < 1e-9
     assert np.median(b) == pytest.approx(0.7, abs=0.1)
-    found = beyond_expected(sums, law, free=True)
+    found = excess_calls(sums, law, free=True)
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
@@ -454,10 +454,10 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     sums = _sums(tau, ndtr(ndtri(tau)), rng)
-    assert beyond_expected(sums, People.of(sums, third=False), free=True).fits
+    assert excess_calls(sums, ScoreDistribution.of(sums, third=False), free=True).fits
     # Of three people one is itself.
     copied = sums.person3 / 3.0 + 2.0 / 3.0 * sums.two2
     sums = replace(sums, grader=sums.person3, both=copied)
-    found = beyond_expected(sums, People.of(sums, third=False), free=True)
+    found = excess_calls(sums, ScoreDistribution.of(sums, third=False), free=True)
     assert not found.fits
     assert np.isnan(found.share).all()

@@ -25,7 +25,7 @@ from evenhand.analysis.bootstrap.bounds import (
     table_sums,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.verdicts.comparison import Comparator, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, grader_views
 from tests.analysis.make import matrix_of
 from tests.peers import proportion, stats
 
@@ -195,8 +195,8 @@ def compared(counts):
     clusters = [f"u{at // copies:03}" for at in range(len(units))]
     labels = matrix_of(dict(raters), Scale("R", ("n", "y")), clusters=clusters)
     left_out = Resamples(np.ones(n), 0, np.random.default_rng(0), jackknife=True)
-    (reading,) = readings_of(labels)
-    found = Comparator(left_out, 0.1).compared(reading)
+    (reading,) = grader_views(labels)
+    found = Comparator(left_out, 0.1).compare(reading)
     assert found is not None
     return found
 
@@ -233,9 +233,9 @@ def test_a_second_implementation_agrees(size):
 def test_the_whole_way_from_labels_agrees():
     for counts in drawn(2, 12, 30, 60):
         product = compared(counts)
-        estimate = float(product.below_people.sample.estimate)
-        low = estimate - product.below_people.reach(ALPHA)[0]
-        assert not product.pooled
+        estimate = float(product.difference_bounds.sample.estimate)
+        low = estimate - product.difference_bounds.reach(ALPHA)[0]
+        assert not product.is_pooled
         kept = 1.0 - product.share
         tested = plain_with(counts) - kept * plain_among(counts)
         assert estimate == pytest.approx(tested, abs=1e-9)
@@ -303,7 +303,7 @@ def test_hard_samples_end_in_a_bound_or_none(said, n):
     """Nothing raises or warns, and no bound is infinite or on the wrong side."""
     counts = Counter(said[unit % len(said)] for unit in range(n))
     found = compared(counts)
-    for tested in (found.below_people, found.above_baseline):
+    for tested in (found.difference_bounds, found.baseline_bounds):
         below, above = tested.reach(ALPHA)
         assert math.isnan(below) or (math.isfinite(below) and below >= -1e-9)
         assert math.isnan(above) or (math.isfinite(above) and above >= -1e-9)
@@ -316,7 +316,7 @@ def test_where_nobody_erred_an_error_may_still_come():
     slip = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 14, (1, 0, 0, 0): 1})
     for counts in (alike, slip):
         found = compared(counts)
-        below, _ = found.below_people.reach(ALPHA)
+        below, _ = found.difference_bounds.reach(ALPHA)
         assert found.difference - below < -0.15
 
 

@@ -19,9 +19,9 @@ from evenhand.analysis.report.charts import (
     inline_svg,
     svg_in_scheme,
 )
-from evenhand.analysis.report.files import rendered, sections_of
+from evenhand.analysis.report.files import render, sections_of
 from evenhand.analysis.report.sections.graders import forest
-from evenhand.analysis.report.source import READINGS, Source
+from evenhand.analysis.report.source import SUBSET_NAMES, Source
 from tests.analysis.make import analyse_labels, rows_of
 from tests.analysis.report.small_study import HOSTILE, SCALE, timed
 from tests.peers import altair
@@ -160,7 +160,7 @@ def test_hostile_text_is_text_and_comes_through_whole(hostile_analysis):
 def test_colours_are_defined_and_told_apart_without_colour_vision():
     """Series differ in luminance or shape; shades of a grid rise evenly from light to dark."""
     for sheet in ("report.css", "notebook.css"):
-        assert all(f"--chart-{role}:" in rendered(sheet) for role in ROLES)
+        assert all(f"--chart-{role}:" in render(sheet) for role in ROLES)
     assert len(set(ROLES.values())) == len(ROLES), "each role is told by its colour"
 
     def luminance(role: str) -> float:
@@ -224,18 +224,18 @@ def test_graders_stand_in_the_order_of_their_agreement(busy, charts):
 
 
 def test_one_reading_of_the_forest_is_a_picture_of_its_own(busy):
-    source = Source(busy, ReportContext("A study")).on("R")
+    source = Source(busy, ReportContext("A study")).rubric("R")
     (whole,) = forest(source)
-    parts = [each for reading in READINGS for each in forest(source, readings=(reading,))]
+    parts = [each for reading in SUBSET_NAMES for each in forest(source, subsets=(reading,))]
     assert [len(each.spec["vconcat"]) for each in (whole, *parts)] == [2, 1, 1]
     values = [datum for each in parts for datum in each.spec["data"]["values"]]
     assert values == whole.spec["data"]["values"]
     # Categories of a yes/no rubric are its binary label, and drawn once.
     labels = {"ann": "xy" * 20, "bo": "xyy" * 13 + "x", "m": "xyyy" * 10}
     source = Source(analyse_labels(labels, XY, ["m"], resamples=10), ReportContext("A study"))
-    [drawn] = forest(source.on(""))
+    [drawn] = forest(source.rubric(""))
     assert len(drawn.spec["vconcat"]) == 1
-    assert [len(forest(source.on(""), readings=(each,))) for each in READINGS] == [1, 0]
+    assert [len(forest(source.rubric(""), subsets=(each,))) for each in SUBSET_NAMES] == [1, 0]
 
 
 def test_the_front_joins_what_no_other_beats(charts):
@@ -251,7 +251,7 @@ def test_the_front_joins_what_no_other_beats(charts):
 def test_each_row_of_the_forest_has_the_band_of_annotators():
     labels = {"ann": "xxyy" * 10, "ben": "xxyx" * 10, "m": "xyyy" * 10}
     found = analyse_labels(labels, XY, ["m"], resamples=50)
-    [drawn] = forest(Source(found, ReportContext("A study")).on(""))
+    [drawn] = forest(Source(found, ReportContext("A study")).rubric(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     people = values.pop(None)
     ends = ("low", "estimate", "high")

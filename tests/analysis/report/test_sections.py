@@ -93,7 +93,7 @@ def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     found = analyse(
         ratings.assign(rubric="tone"), None, [TONE], resamples=100 if units == 400 else 20
     )
-    return Source(found, ReportContext("study")).on("tone")
+    return Source(found, ReportContext("study")).rubric("tone")
 
 
 def data_of(chart: Chart, **where: object) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.blocks import Cell, Chart, Items, Table
 from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.sections.methods import references
-from evenhand.analysis.report.source import Source, shown
+from evenhand.analysis.report.source import Source, format_number
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.statistics import TEXTS, WORDS, statistics
 from evenhand.analysis.verdicts.judge import limits_of
@@ -117,7 +117,7 @@ def test_no_number_stands_loose(rich, report):
         assert of_study or set(NUMBER.findall(declared)) <= set(NUMBER.findall(glossary))
     names = {row[name] for row in rows for name in ("rater_a", "rater_b", "at")}
     names |= {number for name in names for number in NUMBER.findall(name)}
-    names |= {shown(float(name), "threshold") for name in names if NUMBER.fullmatch(name)}
+    names |= {format_number(float(name), "threshold") for name in names if NUMBER.fullmatch(name)}
     for heading in texts.within("th"):
         assert set(NUMBER.findall(heading)) <= names, heading
     for text in {text for text in texts.within("svg") if "." in text}:

@@ -16,13 +16,13 @@ from evenhand.analysis.verdicts.versions import (
     SHARES,
     chance_of_proof,
     choose,
-    clusters_to_part,
-    commonest_label,
+    clusters_to_split,
     content_of,
-    part_clusters,
+    majority_label,
     provable_gain,
     prove,
     round_sizes,
+    split_clusters,
     strata_of,
     too_few_errors,
 )
@@ -188,7 +188,7 @@ def strata(count, every=4):
 @pytest.mark.parametrize("count", [60, 61, 119, 250])
 def test_every_part_has_its_share_of_every_stratum(count):
     given = strata(count)
-    found = part_clusters(given, seed=3, rubric="r")
+    found = split_clusters(given, seed=3, rubric="r")
     assert found.keys() == given.keys()
     for stratum in ("yes", "no"):
         own = Counter(found[each] for each, value in given.items() if value == stratum)
@@ -198,15 +198,15 @@ def test_every_part_has_its_share_of_every_stratum(count):
 
 def test_the_order_of_the_clusters_does_not_matter_but_seed_and_rubric_do():
     given = strata(100)
-    found = part_clusters(given, seed=3, rubric="r")
-    assert part_clusters(dict(reversed(given.items())), seed=3, rubric="r") == found
-    assert part_clusters(given, seed=4, rubric="r") != found
-    assert part_clusters(given, seed=3, rubric="s") != found
+    found = split_clusters(given, seed=3, rubric="r")
+    assert split_clusters(dict(reversed(given.items())), seed=3, rubric="r") == found
+    assert split_clusters(given, seed=4, rubric="r") != found
+    assert split_clusters(given, seed=3, rubric="s") != found
 
 
 def test_a_cluster_whose_labels_were_withdrawn_keeps_its_part():
-    first = part_clusters(strata(60), seed=3, rubric="r")
-    assert part_clusters(strata(50), first, seed=3, rubric="r") == first
+    first = split_clusters(strata(60), seed=3, rubric="r")
+    assert split_clusters(strata(50), first, seed=3, rubric="r") == first
 
 
 def test_a_cluster_counts_by_the_rarest_label_that_a_person_gave_in_it():
@@ -218,7 +218,7 @@ def test_a_cluster_counts_by_the_rarest_label_that_a_person_gave_in_it():
     ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
     clusters = {"u1": "p1", "u2": "p1", "u3": "p2", "u4": "p3", "u5": "p4", "u6": "p5"}
     assert strata_of(ratings, clusters) == {"p1": "yes", "p2": "no", "p3": "no"}
-    assert commonest_label(ratings) == "no"
+    assert majority_label(ratings) == "no"
 
 
 @pytest.mark.parametrize(
@@ -226,4 +226,4 @@ def test_a_cluster_counts_by_the_rarest_label_that_a_person_gave_in_it():
     [(59, 2, 60), (60, 2, 0), (60, 4, 80), (60, 1000, 1200), (0, 1, 60), (80, 4, 0)],
 )
 def test_too_few_clusters_or_of_the_rarer_kind_are_refused_with_a_number(count, every, wanted):
-    assert clusters_to_part(strata(count, every), "no", 30, 10) == wanted
+    assert clusters_to_split(strata(count, every), "no", 30, 10) == wanted

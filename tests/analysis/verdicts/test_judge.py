@@ -11,7 +11,7 @@ import pytest
 from evenhand.analysis import RESULTS_KEY, Scale, analyse
 from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
-from evenhand.analysis.verdicts.comparison import _furthest
+from evenhand.analysis.verdicts.comparison import _furthest_labels
 from evenhand.analysis.verdicts.evidence import IF_WRONG, NON_INFERIORITY, NON_INFERIORITY_PEOPLE
 from tests.analysis.make import (
     analyse_labels,
@@ -357,7 +357,7 @@ def test_a_wrong_answer_is_the_furthest_from_the_unit_s_annotators(level, furthe
     said = [[0, 0], [2, 1], [1, 1], [2, 0], [2, 2], [2, 2]]
     view = coded_of(np.array([[*own, -1] for own in said]), level)
     units = np.array([True] * 4 + [False] * 2)
-    assert _furthest(view, [0, 1], units, np.ones(6)).tolist() == furthest
+    assert _furthest_labels(view, [0, 1], units, np.ones(6)).tolist() == furthest
 
 
 def test_a_unit_without_an_annotator_is_no_missing_answer():

@@ -30,9 +30,9 @@ from evenhand.analysis.verdicts.evidence import (
     Answers,
     Bounds,
     People,
-    Tuned,
+    TunedEvidence,
     VerdictEvidence,
-    View,
+    ViewEvidence,
 )
 from evenhand.analysis.verdicts.judge import Candidate, judge, recommend, recommendations
 from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
@@ -304,17 +304,17 @@ def cases(draw):
         people=People(
             draw(st.integers(0, 4)),
             copied=draw(st.sampled_from([(), (("ben", 1.0),)])),
-            least_kappa=0.2,
+            min_kappa=0.2,
         ),
         answers=Answers(coverage),
-        present=View(
+        present=ViewEvidence(
             difference=draw(st.none() | rows("human_ceiling_difference", -0.05)),
             kappa=draw(st.none() | rows("cohen_kappa", 0.5)),
             bounds=draw(st.none() | bounds()),
             biases=draw(st.lists(st.just(bias(0.3)), max_size=1).map(tuple)),
             parts=tuple(draw(parts)),
         ),
-        tuned=Tuned(
+        tuned=TunedEvidence(
             kappa=draw(st.none() | rows("kappa_held_out", 0.5)),
             bounds=draw(st.none() | bounds()),
             advised=draw(st.none() | advised),
@@ -335,9 +335,9 @@ def sound(case, decided):
     difference = row("human_ceiling_difference", 0, 0.1, 0.2)
     return replace(
         case,
-        people=People(3, least_kappa=0.2),
+        people=People(3, min_kappa=0.2),
         answers=Answers(row("coverage", 1.0, 1.0, 1.0)),
-        present=View(difference, row("cohen_kappa", 0.5, 0.6, 0.7), decided),
+        present=ViewEvidence(difference, row("cohen_kappa", 0.5, 0.6, 0.7), decided),
         wording_unstable=None,
     )
 
@@ -356,17 +356,17 @@ def between(low, high, above=0.5):
     )
 
 
-TUNED = Tuned(
+TUNED = TunedEvidence(
     kappa=row("kappa_held_out", 0.5, 0.6, 0.7),
     bounds=between(-0.05, 0.05),
     advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
 )
 PLAIN = {
-    "can_replace": (between(-0.05, 0.05), Tuned()),
+    "can_replace": (between(-0.05, 0.05), TunedEvidence()),
     "can_replace_at_threshold": (between(-0.4, -0.2), TUNED),
-    "only_with_correction": (between(-0.4, -0.2), Tuned()),
-    "inconclusive": (between(-0.2, 0.1), Tuned()),
-    "do_not_use": (between(-0.4, -0.2, above=0.15), Tuned()),
+    "only_with_correction": (between(-0.4, -0.2), TunedEvidence()),
+    "inconclusive": (between(-0.2, 0.1), TunedEvidence()),
+    "do_not_use": (between(-0.4, -0.2, above=0.15), TunedEvidence()),
 }
 
 
@@ -380,7 +380,7 @@ def test_each_verdict_says_one_thing(judgement):
 def verdict_of(decided, tuned=None, **rule):
     """The verdict on a grader without any fault, whatever its bounds say."""
     about = ("r", "g", DecisionSettings(**rule), "pair", People(0), Answers())
-    case = VerdictEvidence(*about, View(), tuned or Tuned(), baselines=BASELINES)
+    case = VerdictEvidence(*about, ViewEvidence(), tuned or TunedEvidence(), baselines=BASELINES)
     return judge(sound(case, decided))
 
 
@@ -422,21 +422,21 @@ def test_a_bound_is_printed_on_its_side_of_the_margin(low, high, verdict, interv
     row = decided.difference | {"deciding": replace(LEVEL, margin=margin)}
     found = verdict_of(replace(decided, difference=row))
     assert_verdict(found, verdict, f"96% CI {interval}; margin {limit_shown(margin, -low)};")
-    (figure,) = Source(Analysis([row]), ReportContext("")).on("r").select("non_inferiority")
+    (figure,) = Source(Analysis([row]), ReportContext("")).rubric("r").select("non_inferiority")
     assert figure.interval == f"[{interval.replace(' to ', ', ')}]"
 
 
 def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     """Drift with its margin, a reference with its bar, a rule, an audit and answers."""
     change = row("drift", -0.0973, 0.0, 0.1049)
-    evidence = {"change": change, "before": {"estimate": 0.6}, "same": None, "rate": None}
-    (told,) = versions._figures(SimpleNamespace(**evidence, margin=0.1), "item")
+    evidence = {"change": change, "before": {"estimate": 0.6}, "self_agreement": None}
+    (told,) = versions._figures(SimpleNamespace(**evidence, rate_change=None, margin=0.1), "item")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
     told = requirements._figure(kappa, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
-    (figure,) = Source(Analysis([kappa]), ReportContext("")).on("r").select("reference_kappa")
+    (figure,) = Source(Analysis([kappa]), ReportContext("")).rubric("r").select("reference_kappa")
     assert figure.interval == "[0.5996, 0.80]"
     clause = CheckedClause(parse_rule("kappa.low > 0.5")[1][0], 0.49999999, "")
     assert clause.sentence.endswith("kappa, low: 0.49999999, required > 0.5")

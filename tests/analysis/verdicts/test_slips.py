@@ -11,7 +11,7 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.requirement import MAX_GROWTH
-from evenhand.analysis.verdicts.comparison import Comparator, readings_of
+from evenhand.analysis.verdicts.comparison import Comparator, grader_views
 from tests.analysis.make import analysed, assert_verdict, matrix_of, passes, ratings_of
 from tests.peers import stats
 
@@ -118,9 +118,9 @@ def test_whole_clusters_that_fail_do_not_slip_through(studies):
         of, labels = failing_clusters(rng, 120)
         matrix = matrix_of(labels, TWO, ["g"], of)
         left_out = Resamples(np.ones(120), 0, np.random.default_rng(0)).left_out(matrix.clusters)
-        (reading,) = readings_of(matrix)
-        found = Comparator(left_out, 0.1).compared(reading)
-        below, _ = found.below_people.reach(0.025)
+        (reading,) = grader_views(matrix)
+        found = Comparator(left_out, 0.1).compare(reading)
+        below, _ = found.difference_bounds.reach(0.025)
         enough = found.sample.effective >= 30 and found.sample.minority >= 10
         passed += enough and found.difference - below > -found.margin
     assert passed / studies <= 0.025 + 3 * (0.025 * 0.975 / studies) ** 0.5

@@ -21,7 +21,7 @@ from sklearn.metrics import cohen_kappa_score
 import evenhand as eh
 from evenhand.analysis import RESULTS_KEY
 from evenhand.analysis.report import write_report
-from evenhand.analysis.report.source import shown
+from evenhand.analysis.report.source import format_number as rounded
 from evenhand.analysis.verdicts.judge import deciding_keys
 from evenhand.annotate_app.lead.pages import main_rows
 from evenhand.annotate_app.lead.parts import LiveFigures
@@ -248,5 +248,5 @@ def test_people_per_unit_are_those_who_labelled(told):
 
 
 def in_brackets(row, statistic):
-    estimate, low, high = (shown(float(row[at]), statistic) for at in ("estimate", "low", "high"))
+    estimate, low, high = (rounded(float(row[at]), statistic) for at in ("estimate", "low", "high"))
     return f"{estimate} [{low}, {high}]"
