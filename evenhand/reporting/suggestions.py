@@ -422,7 +422,7 @@ def _option_with_name(rubric: Rubric, key: str) -> str:
 
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
-    """Return the rubrics of a study that are unclear by judgments or flags on their present text."""
+    """Return the rubrics of a study with judgments or flags that their present text is unclear."""
     rubrics = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
