@@ -75,9 +75,7 @@ def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
 
 
 def exported_units(study: Study) -> pd.DataFrame:
-    """Return the units of the sample, then the others that were rated: every exported rating has
-    its unit here.
-    """
+    """Return the units of the sample, then all others that were rated."""
     sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
@@ -246,9 +244,7 @@ def material_of(
 
 
 def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
-    """Return a row for each rater and unit, with repeated draws and orders combined as in the
-    analysis.
-    """
+    """Return a row for each rater and unit; draws and orders combined as in the analysis."""
     apart, _ = methods_apart(ratings, rubric)
     readings = combine_readings(apart, scale, source)
     names = np.array([*scale.categories, ""], dtype=object)

@@ -69,11 +69,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["met", "not_met", "inconclusive"]
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
-_STATE_OUTCOME: dict[State, Outcome] = {
-    "met": "met",
-    "open": "inconclusive",
-    "broken": "not_met",
-}
+_STATE_OUTCOME: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
 _DRIFT_OUTCOME: dict[str, Outcome] = {
     "unchanged": "met",
     "changed": "not_met",
@@ -358,9 +354,7 @@ def check_clauses(
 
 
 def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
-    """Find the clause's row among one rubric's rows and check it; arguments and errors as for
-    `check_clauses`.
-    """
+    """Find the clause's row of one rubric and check it; arguments as for `check_clauses`."""
     statistic = _full_name(clause, rows, kappa)
     candidates = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
@@ -438,9 +432,7 @@ file."""
 
 
 class Baseline(Section):
-    """The content of a baseline file. `scales`, by rubric, have the grader's thresholds and the
-    hashes of the rubric's texts.
-    """
+    """A baseline file: `scales` by rubric, with the grader's thresholds and the texts' hashes."""
 
     file: Literal["evenhand baseline"]
     format: Literal[1]
@@ -839,9 +831,7 @@ def _comparison(
     options: ScaleOptions,
     new_rubric: bool,
 ) -> Comparison:
-    """Compare a grader's labels in a source with a baseline on each rubric, with the baseline's
-    scales and units. A note warns of synthetic labels.
-    """
+    """Compare labels with a baseline on each rubric, with its scales and units."""
     changes = dict(options.settings)
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
@@ -928,9 +918,7 @@ def junit_xml(result: Gate) -> bytes:
 
 
 def summary_markdown(result: Gate) -> str:
-    """Return a heading and the sentences in a code fence, so that Markdown in names of raters and
-    files is neither formatted nor read as mentions.
-    """
+    """Return a heading and the sentences in a code fence, where names are not formatted."""
     lines = [*(check.line for check in result.checks), *result.all_notes]
     text = visible("\n".join(lines))
     longest_backticks = max((len(run) for run in re.findall("`+", text)), default=0)

@@ -359,9 +359,7 @@ class Trial:
     def _distinct_graders(
         self, options: ImproveOptions, proposed: Sequence[CandidateSpec]
     ) -> Iterator[Candidate]:
-        """Yield the old grader, then the candidates: those of `options` and those that GEPA
-        `proposed`, each rater id once.
-        """
+        """Yield the old grader, then candidates of `options` and `proposed`, each id once."""
         old, grading = options.grader, self._grading
         specs: list[CandidateSpec] = []
         rater_ids: set[str] = set()
@@ -454,9 +452,7 @@ class Trial:
         return candidate.grading.prompt not in (None, self.old.grading.prompt)
 
     def ratings(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count. If a reference rater is declared, it stands for
-        the annotators.
-        """
+        """Return the ratings that count; a declared reference rater replaces annotators."""
         ratings = self._counted_ratings()
         if reference := self.rule.reference:
             is_reference = ratings["rater_id"] == reference
@@ -473,9 +469,7 @@ class Trial:
             log.note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
 
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
-        """Store the candidates, and `proposals` that GEPA tries on *learn*, just before their
-        first requests.
-        """
+        """Store candidates, and `proposals` tried on *learn*, before their first requests."""
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
         log.note_old(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
         tried = {
@@ -653,9 +647,7 @@ class _Run:
     def _grade(
         self, tasks: Sequence[tuple[str, GradingOptions]], proposals: Sequence[Candidate] = ()
     ) -> None:
-        """Grade, and store the candidates and these `proposals` before the first request. Raises
-        _Stopped if the round ended early.
-        """
+        """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
         trial = self.trial
         if self.rounds is None:
             if any(len(task.questions) for task in running.planned(trial.study, tasks)):
@@ -700,9 +692,7 @@ class _Run:
         self.result.choice = versions.choose(old, candidates, clusters, self._labels, trial.rule)
 
     def _prove(self, rounds: running.Rounds, best: Candidate) -> None:
-        """Test the gain of the best candidate on *prove*, unless success is too unlikely or it
-        fails its injection audit.
-        """
+        """Test the best candidate's gain unless that is too unlikely or its audit fails."""
         result, trial = self.result, self.trial
         old, new = result.old.rater_id, best.rater_id
         store, rubric = trial.study.store, trial.rubric.name

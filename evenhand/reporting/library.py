@@ -1,4 +1,4 @@
-"""The Python API, `import evenhand`: one function for each command that analyses or collects labels.
+"""The Python API, `import evenhand`: a function for each command that analyses or collects labels.
 
 Each function takes labels in any of these forms: a table of pandas, polars, pyarrow or another
 library, a dict of columns, a list of records, the path of a file or of a study's folder, or a
@@ -59,16 +59,12 @@ class Check(Shown):
 
     @property
     def results(self) -> pd.DataFrame:
-        """Table of all figures, a row for each statistic, raters and part of the sample, as defined
-        in docs/statistics.md.
-        """
+        """Table of all figures (docs/statistics.md): a row for each statistic and raters."""
         return self.analysis.results
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Verdicts, one for each rubric and grader: the verdict on replacing an annotator, the
-        reason in a sentence, and the figures that decided.
-        """
+        """Verdict on each rubric and grader, with its reason in a sentence and its figures."""
         return self.analysis.verdicts
 
     @property
@@ -211,7 +207,7 @@ def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
     >>> [verdict["verdict"] for verdict in result.verdicts]
     ['can_replace']
     """
-    return Check(*analyse_source(*_asked(ratings, options), verify=True))
+    return Check(*analyse_source(*_source_and_options(ratings, options), verify=True))
 
 
 @taking("RatingsKeywords")
@@ -459,7 +455,5 @@ def _source_and_options(
 
 
 def _columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return a file's names of our columns, `{ours: theirs}`, with short names of ours, such as
-    `unit`, in full.
-    """
+    """Return names of columns, `{ours: theirs}`, with short names such as `unit` in full."""
     return {SHORT.get(ours, ours): theirs for ours, theirs in (columns or {}).items()}

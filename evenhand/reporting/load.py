@@ -206,9 +206,7 @@ def from_study(
 def unknown_ids(
     names: Mapping[str, str], ratings: pd.DataFrame, rubrics: Collection[str]
 ) -> list[str]:
-    """Return a sentence on each id that has a display name but is no rater and no rubric; `names`
-    are display names by id.
-    """
+    """Return a sentence on each id in `names` (display names) that no rater or rubric has."""
     if not names:
         return []
     ids = [*ratings["rater_id"].unique(), *ratings["rubric"].unique(), *rubrics]
@@ -390,18 +388,14 @@ def from_file(
 
 
 def from_table(table: Table, options: ScaleOptions, *, scales: Scales | None = None) -> Dataset:
-    """Load a table of ratings, of any library, on the scale of `options`. Raises InputError, naming
-    the row by its index.
-    """
+    """Load a table of ratings of any library. Raises InputError naming the row's index."""
     units = None if options.units is None else units_table(options.units)
     return from_rows(*rows_of_table(table, options), units=units, scales=scales)
 
 
 @contextmanager
 def naming_sidecar(file: Path) -> Iterator[None]:
-    """Name the ratings file's sidecar, if any, in InputErrors of the block: it may declare the
-    scale or column at fault.
-    """
+    """Name a file's sidecar, which may be at fault, in InputErrors of the block."""
     try:
         yield
     except InputError as error:
@@ -688,9 +682,7 @@ def _is_function_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFra
 
 
 def _are_names(values: pd.Index) -> bool:
-    """Return True if different cells are numerous enough, or long enough, to be names, and not all
-    numbers or dates.
-    """
+    """Return True if cells are numerous or long enough for names, and not numbers or dates."""
     if len(values) < MIN_TEXTS:
         return False
     if len(values) <= MAX_VALUES and values.str.len().to_series().median() < TEXT_LENGTH:

@@ -120,9 +120,7 @@ class ItemFile:
 
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
-    """Return the columns of a file of items and their roles. Raises InputError if it cannot be
-    read.
-    """
+    """Return a file's columns and their roles. Raises InputError if it cannot be read."""
     path, item_table, rubrics = _read(source, options)
     frame, name, shown = item_table.table, path.name, options.show or item_table.show
     texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
@@ -238,9 +236,7 @@ def _comparisons(
     named_rubrics: list[Rubric],
     options: ItemOptions,
 ) -> ItemStudy:
-    """Return the study of a file with two answers in a row (columns `answers`), asking the question
-    or the rubrics, else the rubric "preference".
-    """
+    """Return the study of a file with two answers in a row, in the columns `answers`."""
     name, frame = path.name, item_table.table
     single_options = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(single_options, "goes with one answer in a row; --steps with two")
@@ -281,9 +277,7 @@ def _comparisons(
 
 
 def _hidden_note(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
-    """Return a sentence on columns of texts that raters will not read, if any, with the option that
-    shows them.
-    """
+    """Return a sentence on texts that raters will not read, if any, and how to show them."""
     if not hidden:
         return []
     columns = [*shown, *hidden]
@@ -475,9 +469,7 @@ def work_lines(study: Study, usual: int) -> list[str]:
 
 
 def display_of(study: Study) -> str:
-    """Return a sentence on the display of responses and the share written in Markdown; "" if there
-    are none.
-    """
+    """Return a sentence on the display of responses and their share of Markdown, or ""."""
     texts = study.store.responses()["response"]
     if texts.empty:
         return ""
@@ -487,9 +479,7 @@ def display_of(study: Study) -> str:
 
 
 def preview_only(create: Callable[..., StudyPreview], *material: object) -> StudyPreview:
-    """Return the preview of a temporary study, made by `create_and_preview` or `create_items` from
-    this material. Raises InputError as these do.
-    """
+    """Return the preview of a temporary study that `create` makes from this material."""
     with tempfile.TemporaryDirectory(prefix="evenhand-new-") as parent:
         return create(Path(parent) / "study", *material)
 
@@ -531,9 +521,7 @@ def start_study(folder: Path) -> Path:
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
-    """Make a study, and return its preview. Raises InputError, with nothing written, if a file is
-    invalid.
-    """
+    """Make a study and return its preview. Raises InputError, with nothing written."""
     make_study(folder, plan)
     with open_study(folder) as study:
         return preview_of(study)
@@ -688,9 +676,7 @@ def _make(source: Path | Table, folder: Path, options: LabelOptions) -> tuple[It
 
 
 def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
-    """Make a study of items, and return its preview. Raises InputError, with nothing written, if
-    the file is invalid.
-    """
+    """Make a study of items and return its preview. Raises InputError, with nothing written."""
     items, _ = _make(source, folder, options)
     with open_study(folder) as study:
         return replace(preview_of(study), read=tuple(items.as_read))

@@ -67,9 +67,7 @@ Columns = tuple[list[str], list[list[str]]]
 
 @dataclass(frozen=True)
 class Target:
-    """The precision to reach: a statistic, and the half-width of its 95% CI. Raises InputError if
-    the half-width is out of range.
-    """
+    """A statistic and the half-width of its 95% CI to reach. Raises InputError out of range."""
 
     statistic: str = "kappa"
     half_width: float = 0.1
@@ -189,9 +187,7 @@ class Assumptions:
         return mean, sd
 
     def corrected(self, statistic: str) -> Corrected:
-        """Return the standard deviation and correlation of labels for a corrected mean or
-        difference. Raises InputError as `scenario` does.
-        """
+        """Return labels' deviation and correlation for a correction; errors as `scenario`."""
         correlation = 0.7 if self.correlation is None else self.correlation
         _check_between("correlation", correlation, -1e-9)
         _, sd = self._mean_and_sd
@@ -367,10 +363,7 @@ def _rounded(pairs: int) -> int:
 
 
 def _assumptions_sentence(
-    scenario: Scenario | ScaleScenario,
-    units_per_pair: float,
-    margin: float,
-    rule: DecisionSettings,
+    scenario: Scenario | ScaleScenario, units_per_pair: float, margin: float, rule: DecisionSettings
 ) -> str:
     """Return the sentences on the assumptions, the rule and the accuracy of the chances."""
     if isinstance(scenario, ScaleScenario):
@@ -474,9 +467,7 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
 
 
 def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
-    """Return the number of pairs that would decide on each grader by the number of annotators per
-    pair, as lines and as rows of data.
-    """
+    """Return the pairs that decide on each grader by annotators per pair: lines, and data."""
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
@@ -512,9 +503,7 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
 
 
 def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], list[Record]]:
-    """Return the target's statistic in the pilot with the half-widths of its interval at multiples
-    of the pilot's size, as lines and as rows of data.
-    """
+    """Return half-widths of the statistic at multiples of the pilot's size: lines, and data."""
     statistic, width = target.statistic, target.half_width
     text_rows: list[list[str]] = []
     rows: list[Record] = []

@@ -90,9 +90,7 @@ def browser_path() -> Path:
 
 
 def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
-    """Print a page of this machine, as its style sheet has it for paper. Raises InputError where
-    the browser does not manage.
-    """
+    """Print a local page by its style sheet for paper. Raises InputError if that fails."""
     with tempfile.TemporaryDirectory() as place:
         made = Path(place) / "page.pdf"
         # Chromium's sandbox does not start for root; the page is our own and loads nothing.
@@ -171,9 +169,7 @@ def study_figures(
 
 
 def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:
-    """Call `count` on a study as it is now, and return its result; runs in another process
-    (`StandBy`).
-    """
+    """Call `count` on a study in another process (`StandBy`), and return its result."""
     with open_study(folder) as study:
         return count(study, *arguments)
 

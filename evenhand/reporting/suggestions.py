@@ -77,9 +77,7 @@ class LearnUnit:
 def units_to_learn(
     study: Study, rubric: str, ratings: pd.DataFrame, grader: str, graded: Mapping[str, str]
 ) -> list[LearnUnit]:
-    """Return the units that annotators labelled in these ratings, with a grader's labels, `graded`,
-    by unit.
-    """
+    """Return the units with annotators' labels, and with a grader's labels by unit (`graded`)."""
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     people = people.drop_duplicates(["unit_id", "rater_id"])
     # Quotations are looked up by objects that hold a unit and its annotators.
@@ -494,9 +492,7 @@ class Divided:
         return lines
 
     def points_of(self, option: str) -> list[str]:
-        """Return sentences on one option: those it is confused with, and the words of annotators
-        who chose it.
-        """
+        """Return sentences on an option: those confused with it, and annotators' words."""
         points = []
         for pair, count in self.confusions.items():
             if option in pair:
@@ -554,9 +550,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
 def _divided_parts(
     study: Study, dataset: Dataset, is_divided: pd.Series[bool]
 ) -> dict[str, tuple[int, float]]:
-    """Return the parts of the sample that are most often divided, as `Divided.parts`;
-    `is_divided` is by unit.
-    """
+    """Return the most divided parts of the sample, as `Divided.parts`; arguments by unit."""
     settings = dataset.settings
     declared = (*settings.slices, *settings.groups, *study.config.sample.stratify)
     units = dataset.units.drop_duplicates("unit_id").set_index("unit_id").reindex(is_divided.index)
@@ -586,9 +580,7 @@ def _reasons(
 def _marked(
     study: Study, rubric: Rubric, units: Sequence[str], labels: Mapping[tuple[str, str], str]
 ) -> Sequence[Quoted]:
-    """Return the words that annotators marked on the first 50, most divided, units; `labels` are by
-    unit and rater.
-    """
+    """Return words marked on the 50 most divided units; `labels` are by unit and rater."""
     if not rubric.evidence:
         return []
     keys = {(rubric.name, unit) for unit in units[:50]}
@@ -619,9 +611,7 @@ def draft_of(study: Study, rubric: Rubric) -> Rubric:
 
 
 def draft_text(draft: Rubric, divided: Divided, flags: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the TOML file of a draft with comments: sentences on an option above it, all others,
-    and annotators' `flags` (unit and text), at the top.
-    """
+    """Return a draft's TOML with comments: on an option above it, all others at the top."""
     flagged = [written("suggest.flag_point", text=_comment_text(text)) for _, text in flags if text]
     top = _comments([written("suggest.draft_head"), *divided.points, *flagged])
     head, *options = dump_rubric(draft).split("[[options]]\n")
@@ -636,9 +626,7 @@ def draft_text(draft: Rubric, divided: Divided, flags: Sequence[tuple[str, str]]
 
 
 def _comments(lines: Sequence[str]) -> str:
-    """Return lines as TOML comments; line breaks within a line, as a part's value may have, become
-    spaces.
-    """
+    """Return lines as TOML comments; line breaks within a line become spaces."""
     return "".join(f"# {visible(' '.join(line.splitlines()))}\n" for line in lines)
 
 
@@ -711,9 +699,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
 
 
 def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
-    """Return the dataset of annotators and the grader on the held-out units that it labelled under
-    both texts; arguments as for `compare_texts`.
-    """
+    """Return the ratings on held-out units that the grader labelled under both texts."""
     dataset = from_study(study, tried=tried)
     ratings = dataset.ratings
     ratings = ratings[ratings["rubric"] == text.name]

@@ -219,9 +219,7 @@ def _answer(
     tells: bool,
     is_limited: bool,
 ) -> None:
-    """Run the function of `apart` in its process: send the stages as texts, then a result and an
-    error.
-    """
+    """Run the function of `apart` in its process: send stages, then a result and an error."""
     _begin(_LOW_PRIORITY)
     if is_limited and sys.platform != "win32":  # where the system can end it
         import resource

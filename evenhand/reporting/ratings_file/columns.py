@@ -65,9 +65,7 @@ _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
 
 
 def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
-    """Return True if the cells of a column are possible in our column of this name, or if the table
-    has no rows.
-    """
+    """Return True if a column's cells are possible in our column `ours`, or there are none."""
     if table.empty:
         return True
     values = texts(table[column]).unique()
@@ -92,9 +90,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
 
 
 def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return the columns that may be one rater's labels: few different short cells, which are no
-    dates, nested values, measures or facts by name.
-    """
+    """Return the columns of few short cells that are no dates, nested values or facts by name."""
     return [
         column
         for column in columns
@@ -138,9 +134,7 @@ def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if the columns count the annotators who gave each label: whole numbers from 0
-    with the same sum in all rows.
-    """
+    """Return True if the columns count annotators by label: whole numbers with one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     sums, has_zero = np.zeros(len(table), dtype=int), False
@@ -405,9 +399,7 @@ def _rater_side(
 def _is_rubric_by_labels(
     table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int
 ) -> bool:
-    """Return True if columns share labels exactly if they share this side (0 or 1) of their names,
-    as columns of one rubric do.
-    """
+    """Return True if columns share labels exactly if they share this side of their names."""
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
@@ -455,9 +447,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 def _refuse_wide(
     table: pd.DataFrame, name: str, columns: list[str], rater: str | None, options: ScaleOptions
 ) -> None:
-    """Raise InputError if columns seem to be raters' labels, unless a further one, `rater`, seems
-    to name the raters.
-    """
+    """Raise InputError if columns seem to be raters' labels, unless `rater` names raters."""
     labels = rater_label_columns(table, columns)
     if rater not in (None, *labels):
         return
@@ -503,9 +493,7 @@ def _refuse_wide(
 def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
-    """Return remedies for absent columns: naming the `likely` ones (`{ours: theirs}`), naming the
-    raters' kinds, or adding the columns.
-    """
+    """Return remedies for absent columns; `likely` are columns to name, `{ours: theirs}`."""
     hint = ""
     if len(table) and "rater_id" not in {*absent} - likely.keys():
         others = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
@@ -559,9 +547,7 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
-    """Return the options that declare the raters' kinds, those of `kind_of` or else a guess; `*` in
-    place of many names of one kind.
-    """
+    """Return options that declare raters' kinds: of `kind_of`, else guessed; `*` for many."""
     kinds = {}
     for rater in raters:
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
@@ -732,9 +718,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare the kinds of an export's raters, with their names if these seem
-    to be raters (not questions or an API) and one is a model.
-    """
+    """Return options that declare kinds, with the names of an export's raters if they are."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
@@ -745,9 +729,7 @@ def _unknown_spelled(
 
 
 def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:
-    """Return the grid by the pattern declared, or by the columns' names if these leave no doubt;
-    None if there is none.
-    """
+    """Return the grid of the declared pattern, or one beyond doubt by names; else None."""
     if options.wide:
         return named_grid(table, options.wide, columns, options.kinds)
     if not {*options.kinds} - {*columns} and options.kinds:

@@ -242,9 +242,7 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
 
 
 def shared_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns of units that are the same for all criteria of a response, and `unit_id`;
-    all where there are no criteria.
-    """
+    """Return the columns that are the same for all criteria of a response; all without criteria."""
     names = list(map(str, units))
     if not {*COLUMNS} <= {*names}:
         return names

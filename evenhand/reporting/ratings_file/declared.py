@@ -40,9 +40,7 @@ EVERYBODY = "*"
 
 @runtime_checkable
 class ArrowTable(Protocol):
-    """A table of any library that speaks Arrow: polars, pyarrow, DuckDB and others (the Arrow
-    PyCapsule interface).
-    """
+    """A table of any library with the Arrow PyCapsule interface: polars, pyarrow, DuckDB..."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -140,9 +138,7 @@ class ScaleOptions(FileOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOptions:
-    """Options of an items file, on the command line or in Python: its columns by what they are, and
-    what is asked.
-    """
+    """Options of an items file, by command line or in Python: roles of columns, the question."""
 
     show: Sequence[str] = ()
     subject: Sequence[str] = ()
@@ -195,9 +191,7 @@ _MOST_RESAMPLES = 100_000
 
 
 class TunedThreshold(Section):
-    """A tuned threshold among `thresholds`, with what it was tuned on
-    (`analysis.labels.scale.Tuning`).
-    """
+    """A tuned threshold with what it was tuned on (`analysis.labels.scale.Tuning`)."""
 
     grader: Line
     objective: Line
@@ -485,9 +479,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
 
 
 def named_file(ratings: Path, what: str, name: str, advice: str) -> Path | None:
-    """Return the path of a file that a sidecar names, or None if it names none. Raises InputError
-    where the file is missing.
-    """
+    """Return the path of a file that a sidecar names, or None. Raises InputError if missing."""
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name

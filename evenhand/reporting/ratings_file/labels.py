@@ -425,9 +425,7 @@ def _label_counts(ratings: pd.DataFrame) -> dict[str, int]:
 
 
 def _with_corrected(ratings: pd.DataFrame, corrected: Mapping[str, str]) -> pd.DataFrame:
-    """Return ratings with labels, and categories in their probabilities, replaced by the
-    `corrected` ones.
-    """
+    """Return ratings with labels, and categories in probabilities, replaced by `corrected`."""
     if not corrected:
         return ratings
 
@@ -481,9 +479,7 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
 
 
 def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:
-    """Return the label that others nearly always give where this rater gives `label`, and that the
-    rater never gives; "" for none.
-    """
+    """Return others' usual label where a rater gives `label`, if the rater never gives it."""
     by_rater = labelled[labelled["rater_id"] == rater]
     units = set(by_rater.loc[by_rater["label"] == label, "unit_id"])
     others = labelled[labelled["unit_id"].isin(units) & (labelled["rater_id"] != rater)]
@@ -658,9 +654,7 @@ def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
 
 
 def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, known: Scales) -> pd.DataFrame:
-    """Return the rows of the rubric in the options and of its wordings; all rows, under this name,
-    if the file names no rubric.
-    """
+    """Return the rows of the options' rubric and its wordings, under its name."""
     option = str(options.rubric)
     rubric = _known_rubric(option)
     name = option if rubric is None else rubric.name
@@ -679,9 +673,7 @@ def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, known: Scales) ->
 def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
 ) -> Scale:
-    """Return the scale with the user's options: of declared categories, else the known `scale`,
-    else one made of the labels in the file.
-    """
+    """Return the scale: of declared categories, else the known one, else of the labels."""
     options, notes = reading.options, list[str]()
     if options.categories:
         scale, has_level = Scale(name, options.categories), False
