@@ -104,9 +104,9 @@ def run_check(arguments: argparse.Namespace) -> None:
     # engine, which has no units to compare.
     libraries: AbstractContextManager[bool | Libraries] = nullcontext(False)
     if not arguments.engine and (out or figures):
-        from evenhand.reporting.workers import libraries_beside
+        from evenhand.reporting.workers import library_process
 
-        libraries = libraries_beside()
+        libraries = library_process()
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 

@@ -77,10 +77,9 @@ def analyse_study(
     on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
-    """Analyse a study as study.toml says, in a `pool` of processes if there is one.
-
-    Each look at new labels is counted; without a `look` there are no verdicts on such labels.
-    Raises InputError where nothing is labelled yet.
+    """Analyse a study as study.toml says, in a `pool` of processes if there is one. Each look at
+    new labels is counted; without a `look` there are no verdicts on such labels. Raises InputError
+    where nothing is labelled yet.
     """
     dataset = with_scores(from_study(study, look=look).changed(**changes))
     if dataset.ratings.empty:

@@ -114,9 +114,8 @@ def part_path(ratings: Path, part: str) -> Path:
 def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     """Return the sidecar of a study's ratings as TOML: what the analysis of a study uses in
     addition to its two tables. `units` names the file of units next to it, `attacked` that of the
-    injection audit, where there was one.
-
-    The number of a look is the one that a report would have now.
+    injection audit, where there was one. The number of a look is the one that a report would have
+    now.
     """
     import tomlkit
 
@@ -201,9 +200,7 @@ def material_of(
     source: Path, raters: Collection[str] = (), options: declared.ScaleOptions | None = None
 ) -> writers.Material:
     """Return the material for export of a study folder or a ratings file, of these `raters` or of
-    all.
-
-    Raises InputError where there are no ratings, or a rater is not among those who rated.
+    all. Raises InputError where there are no ratings, or a rater is not among those who rated.
     """
     if source.is_dir():
         with open_study(source) as study:

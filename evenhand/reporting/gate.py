@@ -466,9 +466,8 @@ class Baseline(Section):
 
 def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Baseline:
     """Return a baseline of annotators' labels and a grader's grades on the units that have both, on
-    one rubric or on all. If the study declares a reference rater, only its labels are saved.
-
-    Raises InputError if there is no such grader, or no unit with both.
+    one rubric or on all. If the study declares a reference rater, only its labels are saved. Raises
+    InputError if there is no such grader, or no unit with both.
     """
     grader = _grader_id(dataset, grader)
     ratings_by_rubric = {}
@@ -564,11 +563,9 @@ def drifts_from(
     **changes: Any,
 ) -> list[Drift]:
     """Compare the baseline's grader with its grades in the dataset `now`, where its id is `grader`,
-    on each rubric.
-
-    Annotators' labels, scales, clusters and settings, except `changes`, are the baseline's. Raises
-    InputError if there are no such grades now, none on a unit of the baseline, or, unless
-    `new_rubric`, if the grader read another text of the rubric.
+    on each rubric. Annotators' labels, scales, clusters and settings, except `changes`, are the
+    baseline's. Raises InputError if there are no such grades now, none on a unit of the baseline,
+    or, unless `new_rubric`, if the grader read another text of the rubric.
     """
     rubrics = [name for name in baseline.scales if rubric is None or same_rubric(name, rubric)]
     if not rubrics:
@@ -757,7 +754,6 @@ def compare(
 ) -> Comparison:
     """Compare a grader with its `baseline`; `against` is its present name if that has changed.
     Without a baseline its labels in the source are compared with those of the grader `against`.
-
     Raises InputError if the baseline is another grader's, and as `gate` does.
     """
     options, grader = options or ScaleOptions(), id_in(source, grader)

@@ -205,11 +205,9 @@ def improve(
     done_by: str = "",
 ) -> Improved:
     """Split the labels, grade with the candidates, choose the best and test its gain. Safe to
-    interrupt: the same call continues.
-
-    Raises InputError, before any request, if there are too few labels or no candidates, if a
-    candidate's prompt changes the question or the options, if no gain could be shown, and as
-    `grade` does.
+    interrupt: the same call continues. Raises InputError, before any request, if there are too few
+    labels or no candidates, if a candidate's prompt changes the question or the options, if no gain
+    could be shown, and as `grade` does.
     """
     with running.only_runner(study):
         rounds = running.Rounds.begin(study, limits, progress)
@@ -555,11 +553,10 @@ class Trial:
             raise InputError(written("improve.impossible", old=old, **figures))
 
     def verdict_on(self, rater_id: str, clusters: Collection[str], reading: int) -> Verdict | None:
-        """Return the ordinary verdict on a grader from these clusters alone.
-
-        It counts as an interim analysis of the study, as its report on the same labels would. Each
-        `reading` of *prove* (from 1) may be of another grader, so the level is at most that of
-        the interim analysis of this number. This run's injection audit counts too.
+        """Return the ordinary verdict on a grader from these clusters alone. It counts as an
+        interim analysis of the study, as its report on the same labels would. Each `reading` of
+        *prove* (from 1) may be of another grader, so the level is at most that of the interim
+        analysis of this number. This run's injection audit counts too.
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)

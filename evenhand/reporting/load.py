@@ -267,7 +267,6 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
 def without_withheld(dataset: Dataset) -> Dataset:
     """Return the dataset without the labels that its scales withhold, with a note for each grader.
-
     A rubric's scale is that of all ratings if it is the only one.
     """
     ratings, notes = dataset.ratings, []
@@ -306,10 +305,9 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
-    """Return, by rubric, a hash of the labels that an interim analysis uses.
-
-    Rubrics with fewer pairs labelled by two annotators than a verdict needs are left out: they get
-    no verdict, so analysing them spends no error rate.
+    """Return, by rubric, a hash of the labels that an interim analysis uses. Rubrics with fewer
+    pairs labelled by two annotators than a verdict needs are left out: they get no verdict, so
+    analysing them spends no error rate.
     """
     from evenhand.study.store.logs.decisions import labels_hash
 
@@ -325,11 +323,9 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
 
 def study_scales(study: Study) -> dict[str, Scale]:
     """Return the scale of every rubric, with the active thresholds and the labels that each was
-    tuned on.
-
-    A threshold counts as tuned if a logged one has the same value; any other was set by hand. If
-    annotators label another wording of a rubric, that wording is the main one of the family and
-    the others are its variants.
+    tuned on. A threshold counts as tuned if a logged one has the same value; any other was set by
+    hand. If annotators label another wording of a rubric, that wording is the main one of the
+    family and the others are its variants.
     """
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
@@ -363,10 +359,8 @@ def from_file(
     file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a ratings file on the scale of `options`, with its sidecar
-    (`reporting.ratings_file.declared`).
-
-    `scales` replace those of the sidecar: only their rubrics are read, and no file that the sidecar
-    names. Raises InputError, naming file and row.
+    (`reporting.ratings_file.declared`). `scales` replace those of the sidecar: only their rubrics
+    are read, and no file that the sidecar names. Raises InputError, naming file and row.
     """
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
@@ -581,7 +575,6 @@ def check_asked_for(
     settings: Mapping[str, Any], units: pd.DataFrame, rows: pd.DataFrame, source: str
 ) -> None:
     """Raise InputError if a setting names a column that `units` lacks, listing its columns.
-
     `source` is the name in messages of the table that should have it, `rows` are the ratings.
     """
     for setting, purpose in _PURPOSES.items():
@@ -605,7 +598,6 @@ def clustered_by_items(
     units: pd.DataFrame, ratings: pd.DataFrame, cluster: str | None, options: ScaleOptions
 ) -> tuple[pd.DataFrame, str | None, list[str]]:
     """Return the units, the column that is their cluster (None: as in the settings), and notes.
-
     `cluster` is the user's setting, or None. Raises InputError if units declared to be independent
     have a cluster.
     """
@@ -693,10 +685,8 @@ def _are_names(values: pd.Index) -> bool:
 
 def _copied_rows(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
     """Return the number of the row that each unit is a copy of, shape (units,), if the table is
-    several copies of a smaller one; else None.
-
-    Units are equal if all columns and ratings are. Equal rows of the smaller table cannot be told
-    apart, so their copies are assigned in turn.
+    several copies of a smaller one; else None. Units are equal if all columns and ratings are.
+    Equal rows of the smaller table cannot be told apart, so their copies are assigned in turn.
     """
     if len(units) < 2 * MIN_COPIED:
         return None

@@ -485,9 +485,8 @@ def preview_only(create: Callable[..., StudyPreview], *material: object) -> Stud
 
 
 def folder_beside(present: Path, name: str) -> Path:
-    """Return the folder `name` next to that of the `present` study, for a new study.
-
-    Raises InputError if the name is not plain, the folder exists, or its parent cannot be written.
+    """Return the folder `name` next to that of the `present` study, for a new study. Raises
+    InputError if the name is not plain, the folder exists, or its parent cannot be written.
     """
     if not study_toml.STUDY_NAME.fullmatch(name):
         raise InputError(
@@ -574,10 +573,9 @@ def label_items(
     source: Path | Table, folder: Path, options: LabelOptions, *, port: int, address: str = ""
 ) -> Labelling:
     """Make a study of the rows of a file or a table, or continue the one in the folder, and make a
-    link for each annotator, valid for a week, to `address` or to this machine's port.
-
-    Raises InputError if the items are invalid, without a question, or if the present study has
-    other items or asks another question.
+    link for each annotator, valid for a week, to `address` or to this machine's port. Raises
+    InputError if the items are invalid, without a question, or if the present study has other items
+    or asks another question.
     """
     hiding_option = ""
     if (folder / study_toml.FILE_NAME).is_file():
@@ -603,10 +601,8 @@ _READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "-
 
 def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list[str]:
     """Compare the present study with a file of items, and store the judge's labels that it lacks;
-    return sentences on both.
-
-    Raises InputError if the options would change the study, and, if they have a question or a
-    rubric, if the items differ.
+    return sentences on both. Raises InputError if the options would change the study, and, if they
+    have a question or a rubric, if the items differ.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
     item_options: ItemOptions = options

@@ -252,9 +252,8 @@ def plan_ahead(
     assumed: Assumptions, target: Target, settings: Mapping[str, Any] | None = None
 ) -> Plan:
     """Plan from assumptions: for the precision of `target`, and for a grader as good as an
-    annotator to pass. `settings` are those of the verdict.
-
-    Raises InputError if a number is out of range.
+    annotator to pass. `settings` are those of the verdict. Raises InputError if a number is out of
+    range.
     """
     statistic = target.statistic
     if statistic in CORRECTED:

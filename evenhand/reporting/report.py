@@ -43,10 +43,8 @@ def report_study(
 ) -> Analysis:
     """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`,
     and into `figures`, where that is named, each figure and table as a file. On a `full` page
-    everything is unfolded.
-
-    `on_stage` is called with the name of each stage. Raises InputError where nothing is labelled
-    yet.
+    everything is unfolded. `on_stage` is called with the name of each stage. Raises InputError
+    where nothing is labelled yet.
     """
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.analysing import analyse_study
@@ -226,9 +224,7 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
     """Exclude the raters that `[quality] stop` names, with the flag as the reason; return their
-    ids.
-
-    Raters that the lead has readmitted stay: a person's decision overrides the rule's.
+    ids. Raters that the lead has readmitted stay: a person's decision overrides the rule's.
     """
     stopping = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted

@@ -169,9 +169,8 @@ def checked(words: str, rubric: Rubric) -> str:
 
 def _asks_otherwise(text: str, rubric: Rubric) -> str:
     """Return the first line that looks like a question, an option or a sentence of the frame and is
-    not the rubric's; "" for none.
-
-    Only the form of a line is checked, not the meaning of its sentences.
+    not the rubric's; "" for none. Only the form of a line is checked, not the meaning of its
+    sentences.
     """
     rubric_lines = {_plain(wording) for wording in (*options_of(rubric), rubric.question)}
     keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)

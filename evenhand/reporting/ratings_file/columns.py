@@ -201,10 +201,9 @@ def is_nested(cell: str) -> bool:
 
 def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) -> dict[str, str]:
     """Return the columns of a long table that are the `absent` ones, `{ours: theirs}`, where usual
-    names or cells leave no doubt.
-
-    By its cells a column is that of items if it has each value once for each rater, and that of
-    labels if it alone has a few values that vary within items and within raters.
+    names or cells leave no doubt. By its cells a column is that of items if it has each value once
+    for each rater, and that of labels if it alone has a few values that vary within items and
+    within raters.
     """
     theirs = sure_columns(columns, absent, partial(fits, table))
 
@@ -250,10 +249,9 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 @dataclass(frozen=True)
 class Grid:
     """Columns of labels, each of one rater on one rubric, and the pattern of their names, such as
-    `{rater}_{rubric}`.
-
-    `columns` gives the rater and rubric of each. `is_sure` if names or labels show which part of a
-    name is the rater. `others` are columns that follow the pattern but hold no labels.
+    `{rater}_{rubric}`. `columns` gives the rater and rubric of each. `is_sure` if names or labels
+    show which part of a name is the rater. `others` are columns that follow the pattern but hold no
+    labels.
     """
 
     pattern: str
@@ -578,10 +576,9 @@ def roles_in(
     table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
 ) -> tuple[pd.DataFrame, ScaleOptions, str]:
     """Return a table, called `name` in messages, with our names of columns; the options with the
-    kinds of its raters; and the name of the column of items, "" if items are rows.
-
-    Columns and kinds that cannot be inferred are left as they are. Raises InputError if neither an
-    `export` nor a name shows a rater's kind.
+    kinds of its raters; and the name of the column of items, "" if items are rows. Columns and
+    kinds that cannot be inferred are left as they are. Raises InputError if neither an `export` nor
+    a name shows a rater's kind.
     """
     table, columns = _as_long(table, options)
     items = options.columns.get("unit_id") or columns.get("unit_id", "")

@@ -322,10 +322,9 @@ class WordingTrial(Section):
 
 
 class Sidecar(Section):
-    """The whole file; without any of it the labels are analysed by themselves.
-
-    `units` and `attacked` (the answers of the injection audit) name files next to this one,
-    `strata` the columns that the sample was stratified by.
+    """The whole file; without any of it the labels are analysed by themselves. `units` and
+    `attacked` (the answers of the injection audit) name files next to this one, `strata` the
+    columns that the sample was stratified by.
     """
 
     format: Literal[1] = 1
@@ -421,9 +420,8 @@ def sidecar_path(ratings: Path) -> Path:
 
 
 def read_sidecar(ratings: Path) -> Sidecar | None:
-    """The sidecar of a ratings file, or None where it has none.
-
-    Raises InputError, one sentence, where it is damaged.
+    """The sidecar of a ratings file, or None where it has none. Raises InputError, one sentence,
+    where it is damaged.
     """
     path = sidecar_path(ratings)
     return _checked(path, lambda: _toml(path)) if path.exists() else None

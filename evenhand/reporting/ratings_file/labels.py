@@ -142,11 +142,10 @@ def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
 
 
 def join_names(table: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
-    """Give items, and raters of one kind, that look alike one name, if `normalise` is declared.
-
-    Two items are different if one rater labelled both, and two raters if both labelled one item or
-    both are named in the options. Raises InputError naming two others that look alike unless
-    `normalise` is declared either way.
+    """Give items, and raters of one kind, that look alike one name, if `normalise` is declared. Two
+    items are different if one rater labelled both, and two raters if both labelled one item or both
+    are named in the options. Raises InputError naming two others that look alike unless `normalise`
+    is declared either way.
     """
     options = reading.options
     if options.normalise is False:
@@ -298,10 +297,9 @@ def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
 
 
 def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> pd.DataFrame:
-    """Replace labels that look like another one by that one, if `normalise` is declared.
-
-    Raises InputError naming the first label that looks like another one, unless `normalise` is
-    declared either way; that cannot be a label of any scale; or that is not on the known scale.
+    """Replace labels that look like another one by that one, if `normalise` is declared. Raises
+    InputError naming the first label that looks like another one, unless `normalise` is declared
+    either way; that cannot be a label of any scale; or that is not on the known scale.
     """
     options, permitted = reading.options, reading.permitted
     counts = _label_counts(ratings)
@@ -601,10 +599,8 @@ def declared_scales(
     ratings: pd.DataFrame, reading: RatingsInput, known: Scales, without_level: Collection[str] = ()
 ) -> tuple[pd.DataFrame, dict[str, Scale]]:
     """Return the rows of the rubrics that the options ask for, with corrected labels, and scales by
-    rubric.
-
-    `known` are the scales of the file's sidecar, by rubric, some of them `without_level`; options
-    override them.
+    rubric. `known` are the scales of the file's sidecar, by rubric, some of them `without_level`;
+    options override them.
     """
     options, n_notes = reading.options, len(reading.notes)
     if (options.rubric or "").endswith(".toml"):
@@ -765,9 +761,8 @@ def _declared_sets(
 ) -> tuple[pd.DataFrame, dict[str, Sequence[str]]]:
     """Return ratings whose labels are sets of options, as JSON lists and with a rubric name, and
     the options by rubric: those declared in `options_of` (under "" for any other rubric), else
-    those in the labels. A note says how options are separated.
-
-    Raises InputError naming the row of a cell that is no set of options.
+    those in the labels. A note says how options are separated. Raises InputError naming the row of
+    a cell that is no set of options.
     """
     options = reading.options
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
