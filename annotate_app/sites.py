@@ -27,7 +27,7 @@ from starlette.types import Scope
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.report import stop_flagged_in
-from evenhand.reporting.workers import apart
+from evenhand.reporting.workers import run_apart
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import AttentionChecks
 from evenhand.study.desk.desk import AnnotationDesk
@@ -346,7 +346,7 @@ def _watch(study: Study, every: float, over: threading.Event) -> None:
         try:
             if (present := data_version(study)) != seen:
                 seen = present
-                apart(stop_flagged_in, study.folder.resolve())
+                run_apart(stop_flagged_in, study.folder.resolve())
         except (InputError, StoreAway) as error:
             _log.error("the annotators could not be looked at: %s", error)
         except Exception:  # a watch that dies would look like a crowd without fault

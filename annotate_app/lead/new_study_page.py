@@ -38,7 +38,7 @@ from evenhand.reporting.new_study import (
     preview_only,
 )
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
-from evenhand.reporting.workers import apart, one_at_a_time
+from evenhand.reporting.workers import one_at_a_time, run_apart
 from evenhand.rubrics import load_rubric, named_rubrics, shipped_rubrics
 from evenhand.study import Study, open_study
 from evenhand.study.access import LINK_PARAMETER, Visitor, new_link_token, settle_beside
@@ -191,7 +191,7 @@ def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) ->
     that harms its reader does not affect the annotators.
     """
     with one_at_a_time(who.name):
-        return apart(function, *arguments, is_limited=True)
+        return run_apart(function, *arguments, is_limited=True)
 
 
 def _taken_for(column: str, file: ItemFile) -> str:

@@ -75,7 +75,7 @@ from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting.report import agreement_of_pairs, count_look
-from evenhand.reporting.workers import apart
+from evenhand.reporting.workers import run_apart
 from evenhand.study import Study
 from evenhand.study.access import LINK_PARAMETER, Role
 from evenhand.study.desk.claims import oversight
@@ -266,7 +266,7 @@ def after_the_verdicts(verdicts: list[Verdict], titles: Mapping[str, str]) -> Pa
 def _ask_for_verdict(study: Study) -> None:
     """Draw the button for a verdict: only on request, as each interim analysis is counted."""
     folder = study.folder.resolve()
-    counting = lead_callback(study, "look", lambda study, _: apart(count_look, folder))
+    counting = lead_callback(study, "look", lambda study, _: run_apart(count_look, folder))
     st.button("Ask for a verdict now", on_click=counting)
     show_outcome("look")
     st.text(written("lead.look"))

@@ -49,7 +49,7 @@ from evenhand.annotate_app.logins import place_of
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
 from evenhand.reporting.report import FORESTS_FILE, QUALITY_FILE, counted_of, study_figures
-from evenhand.reporting.workers import StandBy, apart
+from evenhand.reporting.workers import StandBy, run_apart
 from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
@@ -201,7 +201,7 @@ class FiguresMaker:
         out = Path(tempfile.mkdtemp(dir=self._home.name))
         complaint, at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         try:
-            apart(study_figures, self._study, out, on_stage=partial(setattr, self, "stage"))
+            run_apart(study_figures, self._study, out, on_stage=partial(setattr, self, "stage"))
             self._keep(out, version, at)
         except InputError as error:
             complaint = str(error)

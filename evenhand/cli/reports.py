@@ -104,9 +104,9 @@ def run_check(arguments: argparse.Namespace) -> None:
     # engine, which has no units to compare.
     libraries: AbstractContextManager[bool | Libraries] = nullcontext(False)
     if not arguments.engine and (out or figures):
-        from evenhand.reporting.workers import libraries_beside
+        from evenhand.reporting.workers import library_process
 
-        libraries = libraries_beside()
+        libraries = library_process()
     with libraries as verify:
         from evenhand.reporting.analysing import analyse_file
 
@@ -244,15 +244,15 @@ def run_select(arguments: argparse.Namespace) -> None:
 
 
 def run_plan(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.planning import Assumptions, Wanted, plan_ahead, plan_from
+    from evenhand.reporting.planning import Assumptions, Target, plan_ahead, plan_from
 
-    wanted = options_of(Wanted, arguments)
+    target = options_of(Target, arguments)
     options = shared_names("without a pilot")
     assumed = options_of(Assumptions, arguments)
     if arguments.source is not None:
         refuse(arguments, options, "is an assumption for planning without a pilot; leave it out")
         analysis, _ = analyse_asked(arguments.source, arguments, why=True)
-        print_lines(plan_from(analysis, wanted).lines, ranked=True)
+        print_lines(plan_from(analysis, target).lines, ranked=True)
         return
     # Requirements on a grader are said with a pilot or without.
     named = {*options, "--margin", "--set", "--statistic", "--half-width"}
@@ -260,7 +260,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
     settings = given_settings(arguments)
     with working("simulating"):
-        plan = plan_ahead(assumed, wanted, settings)
+        plan = plan_ahead(assumed, target, settings)
     print_lines(plan.lines, ranked=True)
 
 

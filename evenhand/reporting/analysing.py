@@ -55,9 +55,7 @@ class How(TypedDict, total=False):
 def analyse_source(
     source: Source, options: ScaleOptions = USUAL_SCALE, **how: Unpack[How]
 ) -> Analysed:
-    """Analyse a study folder, or a ratings file or table on the scale declared. Of a study or a
-    `Dataset` the options give settings only.
-    """
+    """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
     if not isinstance(source, Path):
         return analyse_dataset(load(source, options), **how)
     if is_study(source):
@@ -79,10 +77,9 @@ def analyse_study(
     on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
-    """Analyse a study as study.toml says, in a `pool` of processes if there is one.
-
-    Each look at new labels is counted; without a `look` there are no verdicts on such labels.
-    Raises InputError where nothing is labelled yet.
+    """Analyse a study as study.toml says, in a `pool` of processes if there is one. Each look at
+    new labels is counted; without a `look` there are no verdicts on such labels. Raises InputError
+    where nothing is labelled yet.
     """
     dataset = with_scores(from_study(study, look=look).changed(**changes))
     if dataset.ratings.empty:
@@ -112,9 +109,7 @@ def analyse_file(file: Path, options: ScaleOptions = USUAL_SCALE, **how: Unpack[
 
 
 def analyse_dataset(dataset: Dataset, **how: Unpack[How]) -> Analysed:
-    """Analyse a dataset of which there is no study; the notes of the context say how the labels
-    were read.
-    """
+    """Analyse a dataset without a study; the context's notes say how its labels were read."""
     from evenhand.analysis.report import ReportContext
 
     dataset = dataset.named()
@@ -392,9 +387,7 @@ def choice_lines(end: Mapping[str, Any], call: Callable[[str], str] = str) -> li
 
 
 def audits_of(study: Study, grader: str) -> list[Audit]:
-    """Return the injection audits of one grader (its rater id), by rubric; the same rows as in the
-    report.
-    """
+    """Return a grader's injection audits by rubric, with the rows of the report."""
     from evenhand.analysis.injection import add_injection_rows, audits
     from evenhand.analysis.request import Request, StudyFacts
     from evenhand.analysis.results import ResultRows

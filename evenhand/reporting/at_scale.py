@@ -96,11 +96,9 @@ def analyse_at_scale(
     **changes: Any,
 ) -> Analysed:
     """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
-    labels allow; the notes list what is left out, as `verify` and `why` are.
-
-    `engine` is `dask` for processes of this machine, or `dask:` and the address of a scheduler;
-    `changes` are settings of the analysis. Raises InputError as `analyse_file` does, and for what
-    is `REFUSED`.
+    labels allow; the notes list what is left out, as `verify` and `why` are. `engine` is `dask` for
+    processes of this machine, or `dask:` and the address of a scheduler; `changes` are settings of
+    the analysis. Raises InputError as `analyse_file` does, and for what is `REFUSED`.
     """
     tell = on_stage or (lambda _: None)
     name, connected = name_of(str(source)), _connector(engine)
@@ -316,9 +314,8 @@ def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
 
 
 def read_parts(piece: Piece, reading: Reading, parts: int) -> tuple[Facts | None, list[pa.Table]]:
-    """A piece's facts, None where it has no rows, and its rows by the part of their unit.
-
-    Raises InputError where a worker cannot hold all of it.
+    """A piece's facts, None where it has no rows, and its rows by the part of their unit. Raises
+    InputError where a worker cannot hold all of it.
     """
     import pyarrow as pa
 
@@ -376,9 +373,8 @@ def scattered(table: pa.Table, parts: int) -> list[pa.Table]:
 
 
 def reduce_part(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, Reduced]:
-    """The reduced table of each rubric that the rows of some units are under.
-
-    Raises InputError naming the first row that breaks a rule of ratings.
+    """The reduced table of each rubric that the rows of some units are under. Raises InputError
+    naming the first row that breaks a rule of ratings.
     """
     import pyarrow as pa
 

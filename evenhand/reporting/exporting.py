@@ -75,9 +75,7 @@ def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
 
 
 def exported_units(study: Study) -> pd.DataFrame:
-    """Return the units of the sample, then the others that were rated: every exported rating has
-    its unit here.
-    """
+    """Return the units of the sample, then all others that were rated."""
     sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
@@ -116,9 +114,8 @@ def part_path(ratings: Path, part: str) -> Path:
 def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     """Return the sidecar of a study's ratings as TOML: what the analysis of a study uses in
     addition to its two tables. `units` names the file of units next to it, `attacked` that of the
-    injection audit, where there was one.
-
-    The number of a look is the one that a report would have now.
+    injection audit, where there was one. The number of a look is the one that a report would have
+    now.
     """
     import tomlkit
 
@@ -203,9 +200,7 @@ def material_of(
     source: Path, raters: Collection[str] = (), options: declared.ScaleOptions | None = None
 ) -> writers.Material:
     """Return the material for export of a study folder or a ratings file, of these `raters` or of
-    all.
-
-    Raises InputError where there are no ratings, or a rater is not among those who rated.
+    all. Raises InputError where there are no ratings, or a rater is not among those who rated.
     """
     if source.is_dir():
         with open_study(source) as study:
@@ -246,9 +241,7 @@ def material_of(
 
 
 def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
-    """Return a row for each rater and unit, with repeated draws and orders combined as in the
-    analysis.
-    """
+    """Return a row for each rater and unit; draws and orders combined as in the analysis."""
     apart, _ = split_by_method(ratings, rubric)
     readings = combine_readings(apart, scale, source)
     names = np.array([*scale.categories, ""], dtype=object)

@@ -1,14 +1,13 @@
-"""The gate: a grader checked in CI against a rule, and against its saved baseline.
+"""Check a grader in CI against a rule, and against its saved baseline.
 
-The result is a list of checks, each met, not met, or undecided, and can be written as sentences, as
-JSON, as JUnit XML, and as Markdown for a job's summary.
+`gate` and `compare`, below, give a list of checks, each met, not met or inconclusive, which can be
+written as sentences, JSON, JUnit XML, and Markdown for a job's summary.
 
-A rule is comma-separated conditions, of which `verdict` may be one. A baseline is units with
-people's labels and a grader's grades, frozen, to compare later runs with: a JSON file of one fixed
-shape (`Baseline`). It holds labels, scales, the hash of the rubric that was shown, clusters and the
-settings that decide; no prompts, no responses, no names of people. So it may be kept in a
-repository with the code that it guards. To ask the grader again one needs the texts, which stay
-with the study.
+A rule is comma-separated conditions, of which `verdict` may be one. A baseline is a JSON file of
+annotators' labels and a grader's grades on the same units (`Baseline`), to compare later runs with.
+It holds labels, scales, hashes of the rubrics, clusters and the settings that decide; no prompts,
+no responses and no annotators' names, so that it may be kept in a repository with the code that it
+guards. To grade again one needs the texts, which stay with the study.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ if TYPE_CHECKING:
 
 Outcome = Literal["met", "not_met", "inconclusive"]
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
-_OF_STATE: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
-_OF_DRIFT: dict[str, Outcome] = {
+_STATE_OUTCOME: dict[State, Outcome] = {"met": "met", "open": "inconclusive", "broken": "not_met"}
+_DRIFT_OUTCOME: dict[str, Outcome] = {
     "unchanged": "met",
     "changed": "not_met",
     "inconclusive": "inconclusive",
@@ -87,12 +86,12 @@ OUTCOMES: dict[str, Outcome] = {
 }
 EXIT_CODES: dict[Outcome, int] = {"met": 0, "not_met": 1, "inconclusive": 3}
 SCHEMA = 1
-"""Of the JSON; a key may be added to it without another number."""
+"""Version of the JSON; adding a key does not change it."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check: its name, its outcome, and the `figures` behind it."""
+    """A check: its name, its outcome in a word and in a sentence, and the `figures` behind it."""
 
     name: str
     outcome: Outcome
@@ -101,15 +100,15 @@ class Check:
 
     @property
     def line(self) -> str:
-        """The sentence with its outcome before it."""
+        """The outcome, then the sentence."""
         return f"{self.outcome.replace('_', ' '):<7}  {self.sentence}"
 
 
 @dataclass(frozen=True, repr=False)
 class Gate(Shown):
-    """All checks on one grader; true only if they are all met. `notes` list what was assumed of the
-    labels. `verdict` is that on the grader, where the labels were analysed, and `weaker` is a
-    sentence where the rule is met without it. `shown` is the display name of the grader, an id.
+    """All checks on one grader, a rater id; true only if all are met. `notes` list assumptions
+    about the labels. `verdict` is the grader's, "" if the labels were not analysed; `weaker` is a
+    sentence if the rule is met although the verdict is no pass. `shown` is the display name.
     """
 
     source: str
@@ -126,12 +125,12 @@ class Gate(Shown):
 
     @property
     def passed(self) -> bool | None:
-        """True if all checks are met, False if one is not met, None where we cannot tell."""
+        """True if all checks are met, False if one is not met, None if inconclusive."""
         return {"met": True, "not_met": False, "inconclusive": None}[self.outcome]
 
     @property
     def exit_code(self) -> int:
-        """The code that `evenhand gate` ends with: 0 met, 1 not met, 3 we cannot tell."""
+        """The exit code of `evenhand gate`: 0 met, 1 not met, 3 inconclusive."""
         return EXIT_CODES[self.outcome]
 
     @property
@@ -143,8 +142,13 @@ class Gate(Shown):
     def table(self) -> pd.DataFrame:
         """A row for each check: its name, outcome and sentence, and the figures behind it."""
         return pd.DataFrame(
-            {"check": of.name, "outcome": of.outcome, "sentence": of.sentence, **of.figures}
-            for of in self.checks
+            {
+                "check": check.name,
+                "outcome": check.outcome,
+                "sentence": check.sentence,
+                **check.figures,
+            }
+            for check in self.checks
         )
 
     @property
@@ -154,14 +158,14 @@ class Gate(Shown):
 
     @property
     def lines(self) -> list[PanelLine]:
-        """The checks with their outcomes, and that the rule is weaker than the verdict if it is."""
+        """The checks with their outcomes, and `weaker` if it is not empty."""
         return [*(check.line for check in self.checks), *([self.weaker] if self.weaker else [])]
 
     @property
     def outcome(self) -> Outcome:
         """The worst outcome: not_met, then inconclusive, then met."""
-        given = {check.outcome for check in self.checks}
-        return next(word for word in _WORST_FIRST if word in given)
+        outcomes = {check.outcome for check in self.checks}
+        return next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as printed by `--json`."""
@@ -178,17 +182,17 @@ class Gate(Shown):
 
     @property
     def all_notes(self) -> list[str]:
-        """The notes, and that the rule is weaker than the verdict where it is."""
+        """The notes, and `weaker` if it is not empty."""
         return [*self.notes, *([self.weaker] if self.weaker else [])]
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Gate):
-    """A comparison of a grader with its baseline, or with another name of it."""
+    """A comparison of a grader with its baseline, or of two versions of it."""
 
     @property
     def changed(self) -> bool | None:
-        """False if it is unchanged, True if it has changed, None where we cannot tell."""
+        """False if it is unchanged, True if it has changed, None if inconclusive."""
         return None if self.passed is None else not self.passed
 
     @property
@@ -214,15 +218,18 @@ _CLAUSE = re.compile(
     r"\s*(?P<operator>>=|<=|==|>|<)"
     r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 )
-_WORST: tuple[State, ...] = ("broken", "open", "met")
+_WORST_STATE_FIRST: tuple[State, ...] = ("broken", "open", "met")
 _GROUPS = ("", "humans", "models", "all")
+"""Values of `rater_b` that name no single rater."""
 VERDICT = "verdict"
-"""The condition that the grader can replace a human rater, or agrees with the reference."""
+"""The condition that the grader can replace an annotator, or agrees with the reference."""
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A condition: a part of a statistic's row (at a category or threshold) and a bound."""
+    """A condition on a figure in results.csv: the `part` (estimate, low or high) of a statistic's
+    row, `at` a category or threshold, compared with a number.
+    """
 
     statistic: str
     at: str
@@ -232,7 +239,7 @@ class Clause:
     number: float
 
     def __str__(self) -> str:
-        """The condition as it is written in a rule."""
+        """The condition as in a rule."""
         at, binary = f"@{self.at}" if self.at else "", "|binary" if self.binary else ""
         return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
 
@@ -243,9 +250,9 @@ Rule = tuple[bool, list[Clause]]
 
 @dataclass(frozen=True)
 class CheckedClause:
-    """A clause with the value that it was held against; `note` says why there is none. `worst_of`
-    counts the attacks among which this one is furthest from meeting it, and `statistic` is the full
-    name of one that the clause calls by a short one.
+    """A clause with the value found in the results, NaN with a `note` on the reason if there is
+    none. `statistic` is its full name in the results, and `worst_of` is the number of attacks of
+    which this one meets the clause least, 0 if the clause is about a single row.
     """
 
     clause: Clause
@@ -256,7 +263,7 @@ class CheckedClause:
 
     @property
     def state(self) -> State:
-        """Met if the clause holds, open if there is no value to hold it against, else broken."""
+        """Met if the clause holds, open if its value is undefined, else broken."""
         is_known = not math.isnan(self.value)
         holds = _OPERATORS[self.clause.operator](self.value, self.clause.number)
         return state_of(met=is_known and holds, broken=is_known)
@@ -264,32 +271,36 @@ class CheckedClause:
     @property
     def slack(self) -> float:
         """The margin by which the clause holds; negative if it does not."""
-        above = self.value - self.clause.number
-        sign = {">": 1, ">=": 1, "<": -1, "<=": -1}.get(self.clause.operator)
-        return -abs(above) if sign is None else sign * above
+        difference = self.value - self.clause.number
+        if self.clause.operator == "==":
+            return -abs(difference)
+        return difference if self.clause.operator in (">", ">=") else -difference
 
     @property
     def sentence(self) -> str:
         """The clause and its value."""
-        one = self.clause
-        at = f" at {one.at}" if one.at else ""
-        if self.statistic not in ("", one.statistic):
-            at = f" ({self.statistic}){at}"
+        clause = self.clause
+        what = clause.statistic
+        if self.statistic not in ("", clause.statistic):
+            what += f" ({self.statistic})"
+        if clause.at:
+            what += f" at {clause.at}"
         if self.worst_of:
-            at += " " + written("gate.worst_of", attacks=self.worst_of)
-        reading = ", binary label" if one.binary else ""
-        shown = f"{self.value:.6g}"
-        if float(shown) == one.number != self.value:  # on the other side of it, however little
-            shown = shown_apart(self.value, [one.number], places=6)
+            what += " " + written("gate.worst_of", attacks=self.worst_of)
+        if clause.binary:
+            what += ", binary label"
+        value = f"{self.value:.6g}"
+        if float(value) == clause.number != self.value:  # rounding must not hide the difference
+            value = shown_apart(self.value, [clause.number], places=6)
         if self.state == "open":
-            shown = written("gate.undefined", why=self.note)
+            value = written("gate.undefined", why=self.note)
         return written(
             "gate.outcome",
-            what=f"{one.statistic}{at}{reading}",
-            part=one.part,
-            value=shown,
-            operator=one.operator,
-            number=one.number,
+            what=what,
+            part=clause.part,
+            value=value,
+            operator=clause.operator,
+            number=clause.number,
         )
 
     @property
@@ -297,11 +308,11 @@ class CheckedClause:
         """The clause as a check of the gate."""
         value = None if math.isnan(self.value) else self.value
         figures = {"value": value, "required": self.clause.number, "note": self.note}
-        return Check(str(self.clause), _OF_STATE[self.state], self.sentence, figures)
+        return Check(str(self.clause), _STATE_OUTCOME[self.state], self.sentence, figures)
 
 
 def parse_rule(text: str) -> Rule:
-    """A rule as it is written. Raises InputError naming the condition that is not valid.
+    """Parse a rule. Raises InputError naming the condition that is not valid.
 
     >>> has_verdict, clauses = parse_rule("verdict, coverage >= 0.98, kappa|binary.low > 0.5")
     >>> has_verdict, [str(clause) for clause in clauses]
@@ -326,10 +337,12 @@ def parse_rule(text: str) -> Rule:
 def check_clauses(
     clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str, kappa: str
 ) -> list[CheckedClause]:
-    """Check every clause against the grader's rows: with people where there are such, else its own.
+    """Check every clause against the grader's rows of `results`: the comparison with annotators if
+    there is one, else the row of the grader alone.
 
-    A statistic that is given for the binary label only is found there. Raises InputError where
-    the rubric has no such grader, no binary label, or the grader no such statistic.
+    A statistic that exists for the binary label only is found there without `|binary`. `kappa` is
+    the statistic for which a clause may write "kappa" if categories are ordered. Raises InputError
+    if the rubric has no such grader or no binary label, or the grader no such statistic.
     """
     rows = results[results["rubric"] == rubric]
     raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
@@ -337,41 +350,48 @@ def check_clauses(
         raise InputError(
             f"there is no grader {grader!r} here; the raters are {', '.join(sorted(raters))}"
         )
-    return [_outcome(clause, rows, grader, kappa) for clause in clauses]
+    return [_check_clause(clause, rows, grader, kappa) for clause in clauses]
 
 
-def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
+def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
+    """Find the clause's row of one rubric and check it; arguments as for `check_clauses`."""
     statistic = _full_name(clause, rows, kappa)
-    of = rows[rows["statistic"] == statistic]
+    candidates = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
     if is_audit and statistic not in AUDIT_STATISTICS:
         named = ", ".join(AUDIT_STATISTICS)
         raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=named))
-    if is_audit and not (of["rater_a"] == grader).any():
+    if is_audit and not (candidates["rater_a"] == grader).any():
         raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))
-    if of.empty:
+    if candidates.empty:
         raise InputError(
             f"--require: there is no statistic {statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
-    with_people = of["rater_a"].isin(["humans", ""]) | of["statistic"].str.endswith("_reference")
-    alone = (of["rater_a"] == grader) & (of["rater_b"] == "")
-    of = of[(with_people & (of["rater_b"] == grader)) | alone]
+    first, second = candidates["rater_a"], candidates["rater_b"]
+    with_people = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
+    alone = (first == grader) & (second == "")
+    candidates = candidates[(with_people & (second == grader)) | alone]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
-        matching = of[(of["subset"] == subset) & (of["at"] == clause.at)]
+        matching = candidates[
+            (candidates["subset"] == subset) & (candidates["at"] == clause.at)
+        ].sort_values("rater_a", ascending=False)  # "humans" before ""
         if not matching.empty:
-            row = matching.sort_values("rater_a", ascending=False).iloc[0]  # with people first
+            row = matching.iloc[0]
             note = str(row["note"]) or "no interval"
             return CheckedClause(clause, float(row[clause.part]), note, statistic=statistic)
-    if is_audit and not clause.binary and not clause.at:  # no attack is named: against each
+    if is_audit and not clause.binary and not clause.at:  # no attack is named: the worst decides
         by_attack = [
             CheckedClause(replace(clause, at=at), float(value), note or "no interval")
-            for at, value, note in zip(of["at"], of[clause.part], of["note"], strict=True)
+            for at, value, note in candidates[["at", clause.part, "note"]].itertuples(index=False)
             if at.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)
         ]
         if by_attack:
-            worst = min(by_attack, key=lambda rule: (_WORST.index(rule.state), rule.slack))
+            worst = min(
+                by_attack,
+                key=lambda checked: (_WORST_STATE_FIRST.index(checked.state), checked.slack),
+            )
             return replace(worst, worst_of=len(by_attack))
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(
@@ -380,15 +400,15 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> Che
         )
     where = " on the binary label" if clause.binary else ""
     what = f"--require: {grader!r} has no {statistic}{where} here"
-    places = sorted(set(of.loc[of["subset"].isin(subsets), "at"]) - {""})
-    if places:
-        what += f"; it is given at {', '.join(places[:8])}: write {statistic}@{places[0]}"
+    levels = sorted(set(candidates.loc[candidates["subset"].isin(subsets), "at"]) - {""})
+    if levels:
+        what += f"; it is given at {', '.join(levels[:8])}: write {statistic}@{levels[0]}"
     raise InputError(what)
 
 
 def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
-    """The statistic that a clause is about; `kappa` is the one that the report shows where the
-    rubric's categories are in an order, and rates are against the reference if one is declared.
+    """Return the full name of a clause's statistic: "tpr" and "tnr" are against the reference if
+    one is declared, else against the majority; "kappa" is `kappa` if the rubric has it.
     """
     if clause.statistic in ("tpr", "tnr"):
         of_reference = f"{clause.statistic}_reference"
@@ -402,16 +422,17 @@ def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
 
 # ---- a baseline ---------------------------------------------------------------------------------
 
-_LEFT_OUT = ("seconds", "rubric_hash", "created_at")
-_KEPT = tuple(column for column in RATINGS_COLUMNS if column not in _LEFT_OUT)
-_BASELINE = " (baseline)"
+_OMITTED_COLUMNS = ("seconds", "rubric_hash", "created_at")
+_SAVED_COLUMNS = tuple(column for column in RATINGS_COLUMNS if column not in _OMITTED_COLUMNS)
+_BASELINE_SUFFIX = " (baseline)"
 """Suffix of a grader's name for its grades in the baseline."""
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
-"""A CSV file in lines, the header first: a change of a label is a change of one line."""
+"""A table as lines of CSV, the header first, so that a changed label changes one line of the
+file."""
 
 
 class Baseline(Section):
-    """The file as a whole. `scales` have the rubrics' `hashes`; thresholds are the grader's."""
+    """A baseline file: `scales` by rubric, with the grader's thresholds and the texts' hashes."""
 
     file: Literal["evenhand baseline"]
     format: Literal[1]
@@ -433,37 +454,40 @@ class Baseline(Section):
 
     @property
     def n_units(self) -> int:
-        """The number of units that it holds."""
+        """The number of units."""
         return len(self.units) - 1
 
     @property
     def n_people(self) -> int:
-        """The number of people whose labels it holds."""
-        ratings = _table(self.ratings)
+        """The number of annotators."""
+        ratings = _read_csv_lines(self.ratings)
         return int(ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique())
 
 
 def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Baseline:
-    """Freeze the labels of people and a grader on the units that both labelled, on one rubric or on
-    all. Where the study declares a reference, only its labels are taken of people's.
-
-    Raises InputError where there is no such grader, or nothing to freeze.
+    """Return a baseline of annotators' labels and a grader's grades on the units that have both, on
+    one rubric or on all. If the study declares a reference rater, only its labels are saved. Raises
+    InputError if there is no such grader, or no unit with both.
     """
-    grader = _checked(dataset, grader)
-    wanted = [n for n in dataset.scales if rubric is None or same_rubric(n, rubric)]
-    kept = {name: both for name in wanted if len(both := _both(dataset, name, grader))}
-    if not kept:
+    grader = _grader_id(dataset, grader)
+    ratings_by_rubric = {}
+    for name in dataset.scales:
+        if rubric is None or same_rubric(name, rubric):
+            shared = _ratings_on_shared_units(dataset, name, grader)
+            if not shared.empty:
+                ratings_by_rubric[name] = shared
+    if not ratings_by_rubric:
         place = f" on {rubric}" if rubric else ""
         raise InputError(
             f"{dataset.name}: no item has a label of an annotator and of {grader!r}{place}; "
             "collect grades on labelled items first"
         )
-    ratings = pd.concat(kept.values())
-    is_person = ratings["rater_kind"].eq("human")
-    people = sorted(set(ratings.loc[is_person, "rater_id"]))  # their names are not needed later
-    numbers = {person: f"person-{n}" for n, person in enumerate(people, start=1)}
-    names = ratings["rater_id"].map(numbers).where(is_person, ratings["rater_id"])
-    ratings = ratings.assign(rater_id=names)
+    ratings = pd.concat(ratings_by_rubric.values())
+    is_human = ratings["rater_kind"].eq("human")
+    people = sorted(set(ratings.loc[is_human, "rater_id"]))
+    pseudonyms = {person: f"person-{n}" for n, person in enumerate(people, start=1)}
+    rater_ids = ratings["rater_id"].map(pseudonyms).where(is_human, ratings["rater_id"])
+    ratings = ratings.assign(rater_id=rater_ids)
     ids = sorted(set(ratings["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(dataset.settings.cluster)
     units = pd.DataFrame(
@@ -490,14 +514,14 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
                 name: ScaleSection.of(
                     dataset.scales[name],
                     threshold=dataset.scales[name].threshold_for(grader),
-                    hashes=tuple(sorted(set(both["rubric_hash"]) - {""})),
+                    hashes=tuple(sorted(set(shared["rubric_hash"]) - {""})),
                 )
-                for name, both in kept.items()
+                for name, shared in ratings_by_rubric.items()
             },
-            units=_lines(units),
-            ratings=_lines(ratings[list(_KEPT)]),
+            units=_csv_lines(units),
+            ratings=_csv_lines(ratings[list(_SAVED_COLUMNS)]),
         )
-    except ValidationError as error:  # a name that no line can hold
+    except ValidationError as error:  # such as a name with a line break
         raise InputError(f"{dataset.name} cannot be frozen: {printable(fault_of(error))}") from None
 
 
@@ -507,7 +531,7 @@ def write_baseline(baseline: Baseline, file: Path) -> None:
 
 
 def read_baseline(file: Path) -> Baseline:
-    """The baseline in a file. Raises InputError, one sentence, where it is none or damaged."""
+    """Read a baseline. Raises InputError, one sentence, if the file is no baseline or damaged."""
     if not file.is_file():
         raise InputError(f"there is no file {file}; make one with `evenhand baseline save`")
     if file.stat().st_size > MOST_BYTES:
@@ -521,15 +545,15 @@ def read_baseline(file: Path) -> Baseline:
     try:
         baseline = Baseline.model_validate(content)
         baseline.known_scales()
-        _table(baseline.ratings), _table(baseline.units)
+        _read_csv_lines(baseline.ratings), _read_csv_lines(baseline.units)
     except ValidationError as error:
         raise InputError(f"{file.name} is not a baseline: {printable(fault_of(error))}") from None
-    except (ValueError, InputError) as error:  # no table, or no scale
+    except (ValueError, InputError) as error:  # an invalid table or scale
         raise InputError(f"{file.name} is not a baseline: {printable(str(error))}") from None
     return baseline
 
 
-def compared(
+def drifts_from(
     baseline: Baseline,
     now: Dataset,
     grader: str,
@@ -538,42 +562,44 @@ def compared(
     new_rubric: bool = False,
     **changes: Any,
 ) -> list[Drift]:
-    """Compare the baseline's grader with what it is now, under the name `grader`, on each rubric.
-
-    People's labels are those of the baseline, and so are scales, clusters and settings except the
-    `changes`. Raises InputError where there are no such grades now, none on a unit of the baseline,
-    or grades under another text of the rubric, unless `new_rubric` allows it.
+    """Compare the baseline's grader with its grades in the dataset `now`, where its id is `grader`,
+    on each rubric. Annotators' labels, scales, clusters and settings, except `changes`, are the
+    baseline's. Raises InputError if there are no such grades now, none on a unit of the baseline,
+    or, unless `new_rubric`, if the grader read another text of the rubric.
     """
-    wanted = [n for n in baseline.scales if rubric is None or same_rubric(n, rubric)]
-    if not wanted:
-        rubrics = listed(baseline.scales)
-        raise InputError(f"the baseline has no rubric {rubric!r}; it has {rubrics}")
-    grader = _checked(now, grader)
+    rubrics = [name for name in baseline.scales if rubric is None or same_rubric(name, rubric)]
+    if not rubrics:
+        names = listed(baseline.scales)
+        raise InputError(f"the baseline has no rubric {rubric!r}; it has {names}")
+    grader = _grader_id(now, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
-    shown = now.call(grader)
-    versions = Versions(shown + _BASELINE, shown)
-    before = validate_ratings(_table(baseline.ratings), "the baseline")
-    units, drifts = _table(baseline.units), []
-    for name in wanted:
-        saved = before[before["rubric"] == name]
-        raters = saved["rater_id"].where(saved["rater_id"] != baseline.grader, versions.before)
-        new = _present(baseline, now, name, grader, new_rubric=new_rubric)
+    display_name = now.call(grader)
+    versions = Versions(display_name + _BASELINE_SUFFIX, display_name)
+    saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
+    units, drifts = _read_csv_lines(baseline.units), []
+    for name in rubrics:
+        saved = saved_ratings[saved_ratings["rubric"] == name]
+        rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, versions.before)
+        present = _present_grades(baseline, now, name, grader, new_rubric=new_rubric)
         scale = baseline.scales[name].scale(name)
-        rows = [saved.assign(rater_id=raters), new.assign(rater_id=versions.after)]
-        ratings = pd.concat(rows, ignore_index=True)
-        rated = units[units["unit_id"].isin(ratings["unit_id"])]
-        labels = paired_labels(ratings, rated, scale, versions)
+        versions_ratings = [
+            saved.assign(rater_id=rater_ids),
+            present.assign(rater_id=versions.after),
+        ]
+        ratings = pd.concat(versions_ratings, ignore_index=True)
+        rated_units = units[units["unit_id"].isin(ratings["unit_id"])]
+        labels = paired_labels(ratings, rated_units, scale, versions)
         drifts.append(drift_of(labels, versions, settings, decision, seed=baseline.seed))
     return drifts
 
 
 def same_rubric(name: str, other: str) -> bool:
-    """Return True if two names are of one rubric, written with hyphens or underscores."""
+    """Return True if two names differ at most in hyphens and underscores."""
     return name.replace("_", "-") == other.replace("_", "-")
 
 
-def _checked(dataset: Dataset, grader: str) -> str:
-    """Return the id of a grader. Raises InputError where a dataset has no such one."""
+def _grader_id(dataset: Dataset, grader: str) -> str:
+    """Return the rater id of a grader. Raises InputError if the dataset has no such grader."""
     grader = dataset.id_of(grader)
     graders = sorted(set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"]))
     if grader not in graders:
@@ -581,56 +607,60 @@ def _checked(dataset: Dataset, grader: str) -> str:
     return grader
 
 
-def _both(dataset: Dataset, name: str, grader: str) -> pd.DataFrame:
-    """The ratings of people and of the grader on units that both labelled."""
-    ratings, reference = dataset.counted(name), dataset.decision.reference
-    people = ratings["rater_kind"].eq("human")
+def _ratings_on_shared_units(dataset: Dataset, rubric: str, grader: str) -> pd.DataFrame:
+    """Return the ratings of annotators, or of the declared reference as one, and of a grader on the
+    units that both labelled.
+    """
+    ratings, reference = dataset.counted(rubric), dataset.decision.reference
+    is_human = ratings["rater_kind"].eq("human")
     if reference:
-        people = ratings["rater_id"].eq(reference)
-        ratings = ratings.assign(rater_kind=ratings["rater_kind"].where(~people, "human"))
-    people &= ratings["label"].ne("")
+        is_human = ratings["rater_id"].eq(reference)
+        ratings = ratings.assign(rater_kind=ratings["rater_kind"].where(~is_human, "human"))
+    is_human_label = is_human & ratings["label"].ne("")
     is_grader = ratings["rater_id"].eq(grader)
-    scored = is_grader & (ratings["label"].ne("") | ratings["p_positive"].notna())
-    units = set(ratings.loc[people, "unit_id"]) & set(ratings.loc[scored, "unit_id"])
-    return ratings[(people | is_grader) & ratings["unit_id"].isin(units)]
+    is_grade = is_grader & (ratings["label"].ne("") | ratings["p_positive"].notna())
+    units = set(ratings.loc[is_human_label, "unit_id"]) & set(ratings.loc[is_grade, "unit_id"])
+    return ratings[(is_human_label | is_grader) & ratings["unit_id"].isin(units)]
 
 
-def _present(
-    baseline: Baseline, now: Dataset, name: str, grader: str, *, new_rubric: bool
+def _present_grades(
+    baseline: Baseline, now: Dataset, rubric: str, grader: str, *, new_rubric: bool
 ) -> pd.DataFrame:
-    """The grader's present grades on the baseline's units."""
-    ratings = now.counted(name)
+    """Return a grader's ratings in `now` on the baseline's units; errors as for `drifts_from`."""
+    ratings = now.counted(rubric)
     ratings = ratings[ratings["rater_id"] == grader]
-    place = f" on {name}" if name else ""
+    place = f" on {rubric}" if rubric else ""
     if ratings.empty:
         raise InputError(f"{now.name} has no grades of {grader!r}{place}; collect them first")
-    hashes, known = set(ratings["rubric_hash"]) - {""}, baseline.scales[name].hashes
-    if known and (other := hashes - set(known)) and not new_rubric:
+    saved_hashes = set(baseline.scales[rubric].hashes or ())
+    other_hashes = set(ratings["rubric_hash"]) - {""} - saved_hashes
+    if saved_hashes and other_hashes and not new_rubric:
         raise InputError(
-            f"the text of rubric {name!r} has changed since the baseline was saved (hash "
-            f"{listed(sorted(known))} then, {listed(sorted(other))} now); save a new baseline, or "
-            "add --new-rubric if the new text is what you want to compare"
+            f"the text of rubric {rubric!r} has changed since the baseline was saved (hash "
+            f"{listed(sorted(saved_hashes))} then, {listed(sorted(other_hashes))} now); save a new "
+            "baseline, or add --new-rubric if the new text is what you want to compare"
         )
-    units = set(_table(baseline.units)["unit_id"])
+    units = set(_read_csv_lines(baseline.units)["unit_id"])
     shared = ratings[ratings["unit_id"].isin(units)]
     if shared.empty:
         raise InputError(
             f"none of the {ratings['unit_id'].nunique()} items that {grader!r} graded{place} is "
             f"among the {len(units)} of the baseline; grade the baseline's items"
         )
-    combine_readings(shared, baseline.scales[name].scale(name), now.name)  # names a row that is off
+    # Only for its error, which names a row with a label that the baseline's scale lacks.
+    combine_readings(shared, baseline.scales[rubric].scale(rubric), now.name)
     return shared
 
 
-def _lines(table: pd.DataFrame) -> tuple[str, ...]:
-    """A table as lines of CSV, without columns that are empty all over."""
+def _csv_lines(table: pd.DataFrame) -> tuple[str, ...]:
+    """Return a table as lines of CSV, without empty columns."""
     filled = [name for name in table if table[name].notna().any() and (table[name] != "").any()]
     text = table[filled].to_csv(index=False, lineterminator="\n")
     return tuple(text.removesuffix("\n").split("\n"))
 
 
-def _table(lines: Sequence[str]) -> pd.DataFrame:
-    """The table again, all cells as text."""
+def _read_csv_lines(lines: Sequence[str]) -> pd.DataFrame:
+    """Return the table in lines of CSV, all cells as text."""
     text = io.StringIO("\n".join(lines))
     return pd.read_csv(text, dtype=str, keep_default_na=False)
 
@@ -651,15 +681,15 @@ def gate(
     **changes: Any,
 ) -> Gate:
     """Check a grader's labels, in a study's folder, a ratings file or a table, against a rule
-    (`require`, as in `evenhand gate --help`), against a `baseline` file, or both. With neither the
+    (`require`, as in `evenhand gate --help`), against a `baseline` file, or both. With neither, the
     verdict on the grader must be a pass.
 
-    `options` name the rubric and describe a file's labels and its units, `changes` are settings. A
-    source that is a text is an address, which is read with an `engine`.
+    `options` name the rubric and describe a file's labels and its units, `changes` are settings.
     With an `engine` the rule is checked on ratings that are reduced while they are read
-    (`reporting.at_scale`). Raises InputError where either cannot be checked on these labels.
+    (`reporting.at_scale`); then `source` may be an address, a str. Raises InputError if the rule or
+    the baseline does not fit these labels.
     """
-    grader = shown = id_in(source, grader)
+    grader = display_name = id_in(source, grader)
     if require is None and baseline is None:
         require = VERDICT
     options = options or ScaleOptions()
@@ -683,24 +713,34 @@ def gate(
                 source, options, engine=engine, units=units, on_stage=on_stage, **settings
             )
         else:
-            place = Path(source) if isinstance(source, str) else source
-            analysis, context = analyse_source(place, options, on_stage=on_stage)
-        shown = next((name for name, id_ in analysis.ids.items() if id_ == grader), grader)
-        checks, verdict, weaker = _of_rule(source, shown, rule, options, analysis)
+            folder = Path(source) if isinstance(source, str) else source
+            analysis, context = analyse_source(folder, options, on_stage=on_stage)
+        display_names = {rater_id: name for name, rater_id in analysis.ids.items()}
+        display_name = display_names.get(grader, grader)
+        checks, verdict, weaker = _check_rule(source, display_name, rule, options, analysis)
         notes += context.said
         rows += analysis.rows
     if baseline is not None:
         if isinstance(source, str):
             raise InputError("this is an address; a baseline is compared with a file's labels")
-        called = f"baseline {baseline.name}"
-        comparison = _drift(source, grader, read_baseline(baseline), called, options, new_rubric)
-        grader, shown = comparison.grader, comparison.shown
+        check_name = f"baseline {baseline.name}"
+        comparison = _comparison(
+            source, grader, read_baseline(baseline), check_name, options, new_rubric
+        )
+        grader, display_name = comparison.grader, comparison.shown
         checks += comparison.checks
         rows += comparison.rows
         notes += comparison.notes
-    once = tuple(dict.fromkeys(notes))
-    about = tuple(checks), once, verdict, weaker, rows, shown
-    return Gate(_called(source, options), grader, *about)
+    return Gate(
+        source=_source_name(source, options),
+        grader=grader,
+        checks=tuple(checks),
+        notes=tuple(dict.fromkeys(notes)),
+        verdict=verdict,
+        weaker=weaker,
+        rows=rows,
+        shown=display_name,
+    )
 
 
 def compare(
@@ -712,130 +752,137 @@ def compare(
     options: ScaleOptions | None = None,
     new_rubric: bool = False,
 ) -> Comparison:
-    """Compare a grader with its `baseline`, under the name `against` if it has another one now.
-    Without a baseline its labels in the source itself are compared with those of `against`.
-
-    Raises InputError where the baseline is another grader's, and as `gate` does.
+    """Compare a grader with its `baseline`; `against` is its present name if that has changed.
+    Without a baseline its labels in the source are compared with those of the grader `against`.
+    Raises InputError if the baseline is another grader's, and as `gate` does.
     """
     options, grader = options or ScaleOptions(), id_in(source, grader)
     notes: list[str] = []
     if baseline is not None:
-        saved, called = read_baseline(baseline), f"baseline {baseline.name}"
+        saved, check_name = read_baseline(baseline), f"baseline {baseline.name}"
         if saved.grader != grader:
-            again = f"--grader {saved.grader} --against {grader}"
+            fix = f"--grader {saved.grader} --against {grader}"
             if options.in_python:
-                again = f"grader={saved.grader!r} and against={grader!r}"
+                fix = f"grader={saved.grader!r} and against={grader!r}"
             raise InputError(
-                f"{baseline.name} is of {saved.grader!r}, not of {grader!r}; write {again} if that "
+                f"{baseline.name} is of {saved.grader!r}, not of {grader!r}; write {fix} if that "
                 "is its name now"
             )
     elif against:
-        # Of a file only the rubric's rows were read, whatever the rubric is called there.
         dataset = load(source, options)
+        # A file was read for this rubric alone, perhaps under another name: None takes it as it is.
         saved = baseline_of(dataset, grader, None if is_file(source) else options.rubric)
-        called, notes = grader, [written("gate.between", first=grader, second=against)]
+        check_name, notes = grader, [written("gate.between", first=grader, second=against)]
     else:
         raise InputError("name the --baseline, or with --against the grader to compare with")
-    drift = _drift(source, against or grader, saved, called, options, new_rubric)
-    return replace(drift, notes=(*notes, *drift.notes))
+    comparison = _comparison(source, against or grader, saved, check_name, options, new_rubric)
+    return replace(comparison, notes=(*notes, *comparison.notes))
 
 
-def _called(source: Source | str, options: ScaleOptions) -> str:
-    """The name of a source in messages."""
+def _source_name(source: Source | str, options: ScaleOptions) -> str:
+    """Return the name of a source in messages."""
     if isinstance(source, (str, PathLike)):
         return str(source)
     return str(getattr(source, "name", options.name))
 
 
-def _of_rule(
+def _check_rule(
     source: Source | str, grader: str, rule: Rule, options: ScaleOptions, analysis: Analysis
 ) -> tuple[list[Check], str, str]:
-    """Return the checks of the rule; the verdict on the grader; and, where the rule is met without
-    the verdict, a sentence that the rule is the weaker of the two.
+    """Return the checks of the rule, the verdict on the grader ("" for none), and a sentence that
+    the rule is weaker than the verdict if it is met without it, else "".
     """
     rubrics = sorted(set(analysis.results["rubric"]))
-    called = {id_: name for name, id_ in analysis.ids.items()}
-    asked = called.get(options.rubric or "", options.rubric)
-    rubric = _one_rubric(asked, rubrics, is_file=is_file(source))
+    display_names = {id_: name for name, id_ in analysis.ids.items()}
+    named_rubric = display_names.get(options.rubric or "", options.rubric)
+    rubric = _choose_rubric(named_rubric, rubrics, is_file=is_file(source))
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     has_verdict, clauses = rule
-    checked = check_clauses(clauses, analysis.results, rubric, grader, kappa)
-    checks = [requirement.check for requirement in checked]
-    verdicts = (v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader))
-    judged: Verdict | None = next(verdicts, None)
-    # There is none on people, and none on labels that may not be looked at yet.
-    check = Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
-    if judged is not None:
+    checked_clauses = check_clauses(clauses, analysis.results, rubric, grader, kappa)
+    checks = [checked.check for checked in checked_clauses]
+    key = rubric, grader
+    of_grader = (entry for entry in analysis.verdicts if (entry["rubric"], entry["grader"]) == key)
+    verdict: Verdict | None = next(of_grader, None)
+    if verdict is None:  # the rater is an annotator, or an interim analysis is not due yet
+        verdict_check = Check(VERDICT, "inconclusive", written("gate.no_verdict", grader=grader))
+    else:
         names = ("verdict", "reason", "threshold", "more_clusters")
-        figures = {name: judged[name] for name in names}  # type: ignore[literal-required]
-        check = Check(VERDICT, OUTCOMES[judged["verdict"]], judged["sentence"], figures)
-    verdict = judged["verdict"] if judged else ""
+        figures = {name: verdict[name] for name in names}  # type: ignore[literal-required]
+        outcome = OUTCOMES[verdict["verdict"]]
+        verdict_check = Check(VERDICT, outcome, verdict["sentence"], figures)
+    code = verdict["verdict"] if verdict else ""
     if has_verdict:
-        return [check, *checks], verdict, ""
-    is_weaker = check.outcome != "met" and all(clause.outcome == "met" for clause in checks)
-    weaker = written(f"gate.weaker_{check.outcome}", sentence=check.sentence) if is_weaker else ""
-    return checks, verdict, weaker
+        return [verdict_check, *checks], code, ""
+    if verdict_check.outcome == "met" or any(check.outcome != "met" for check in checks):
+        return checks, code, ""
+    weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=verdict_check.sentence)
+    return checks, code, weaker
 
 
-def _drift(
+def _comparison(
     source: Source,
     grader: str,
     baseline: Baseline,
-    called: str,
+    check_name: str,
     options: ScaleOptions,
     new_rubric: bool,
 ) -> Comparison:
-    """Return the comparison with the baseline, which messages call so, on each rubric; scales and
-    units are the baseline's. A note says where its labels are made up.
-    """
+    """Compare labels with a baseline on each rubric, with its scales and units."""
     changes = dict(options.settings)
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
-    alone = replace(options, units=None, settings={})
-    now = load(source, alone, scales=baseline.known_scales())
+    labels_only = replace(options, units=None, settings={})
+    now = load(source, labels_only, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name
     grader, rubric = now.id_of(grader), rubric and now.id_of(rubric)
-    drifts = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
-    notes = (written("terminal.synthetic"),) if baseline.synthetic or now.synthetic else ()
-    checks = tuple(_of_drift(drift, called) for drift in drifts)
-    rows = [row for drift in drifts for row in drift.rows]
-    shown = now.call(grader)
-    return Comparison(_called(source, options), grader, checks, notes, rows=rows, shown=shown)
+    drifts = drifts_from(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
+    return Comparison(
+        source=_source_name(source, options),
+        grader=grader,
+        checks=tuple(_drift_check(drift, check_name) for drift in drifts),
+        notes=(written("terminal.synthetic"),) if baseline.synthetic or now.synthetic else (),
+        rows=[row for drift in drifts for row in drift.rows],
+        shown=now.call(grader),
+    )
 
 
-def _of_drift(drift: Drift, called: str) -> Check:
+def _drift_check(drift: Drift, check_name: str) -> Check:
+    """Return a drift as a check, with the figures of the versions' comparison."""
     figures: dict[str, float | int | str | None] = {}
     figures |= {"verdict": drift.verdict, "more_clusters": drift.more_clusters}
     for row in drift.rows:
-        if row["rater_a"] != "humans" or row["statistic"] == KAPPA_BEFORE:
-            name = row["statistic"]
-            ends = {name: row["estimate"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
-            figures |= {key: None if math.isnan(n) else n for key, n in ends.items()}
-    name = called + (f", {drift.rubric}" if drift.rubric else "")
-    return Check(name, _OF_DRIFT[drift.verdict], drift.sentence, figures)
+        statistic = row["statistic"]
+        if row["rater_a"] != "humans" or statistic == KAPPA_BEFORE:
+            for suffix, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+                value = row[part]  # type: ignore[literal-required]
+                figures[statistic + suffix] = None if math.isnan(value) else value
+    name = check_name + (f", {drift.rubric}" if drift.rubric else "")
+    return Check(name, _DRIFT_OUTCOME[drift.verdict], drift.sentence, figures)
 
 
-def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
-    """The rubric that is meant; it may be left out where there is one. Where labels are sets of
-    options it is one of these: the whole set has no verdict.
+def _choose_rubric(named_rubric: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
+    """Return the name in the results of the rubric that the user named; None will do if there is
+    only one. Of a rubric whose labels are sets, only its options ("rubric/option") can be chosen:
+    the whole set has no verdict.
     """
-    wholes = {name.partition("/")[0] for name in rubrics if "/" in name}
-    rubrics = [name for name in rubrics if name not in wholes]
-    named = ", ".join(rubrics)
-    same = [name for name in rubrics if wanted and same_rubric(name, wanted)]
-    if len(rubrics) == 1 and (wanted is None or is_file):  # a file's was read from a rubric's file
+    set_rubrics = {name.partition("/")[0] for name in rubrics if "/" in name}
+    rubrics = [name for name in rubrics if name not in set_rubrics]
+    # A file's rubric may have another name in the results than the user typed.
+    if len(rubrics) == 1 and (named_rubric is None or is_file):
         return rubrics[0]
-    if same:
-        return same[0]
-    if wanted is None:
-        raise InputError(f"there are several rubrics; choose one with --rubric: {named}")
-    raise InputError(f"there is no rubric {wanted!r} here; the rubrics are {named}")
+    names = ", ".join(rubrics)
+    if named_rubric is None:
+        raise InputError(f"there are several rubrics; choose one with --rubric: {names}")
+    for name in rubrics:
+        if same_rubric(name, named_rubric):
+            return name
+    raise InputError(f"there is no rubric {named_rubric!r} here; the rubrics are {names}")
 
 
 def junit_xml(result: Gate) -> bytes:
-    """Return a test case for each check: a failure if it is not met, an error if we cannot tell.
+    """Return a test case for each check: a failure if it is not met, an error if inconclusive.
 
     >>> result = Gate("r.csv", "g", (Check("kappa > 0 & < 1", "not_met", "no"),))
     >>> junit_xml(result).decode().splitlines()[0]
@@ -850,8 +897,8 @@ def junit_xml(result: Gate) -> bytes:
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})
     for check in result.checks:
-        about = {"classname": f"{result.source}, {result.shown}", "name": check.name}
-        case = ElementTree.SubElement(suite, "testcase", visible_in(about))
+        attributes = {"classname": f"{result.source}, {result.shown}", "name": check.name}
+        case = ElementTree.SubElement(suite, "testcase", visible_in(attributes))
         if check.outcome != "met":
             tag = "failure" if check.outcome == "not_met" else "error"
             ElementTree.SubElement(
@@ -862,18 +909,16 @@ def junit_xml(result: Gate) -> bytes:
     if result.all_notes:
         ElementTree.SubElement(suite, "system-out").text = visible("\n".join(result.all_notes))
     ElementTree.indent(suites)
-    written_out: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
-    return written_out + b"\n"
+    document: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
+    return document + b"\n"
 
 
 def summary_markdown(result: Gate) -> str:
-    """Return a heading and the sentences, fenced, so that names of raters and files are neither
-    formatted nor read as mentions.
-    """
+    """Return a heading and the sentences in a code fence, where names are not formatted."""
     lines = [*(check.line for check in result.checks), *result.all_notes]
     text = visible("\n".join(lines))
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    about = visible(written("gate.about", source=result.source, grader=result.shown))
+    longest_backticks = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest_backticks + 1)
+    subject = visible(written("gate.about", source=result.source, grader=result.shown))
     title = written(f"gate.title_{result.outcome}")
-    return f"### {title}\n\n{fence}text\n{about}\n{text}\n{fence}\n"
+    return f"### {title}\n\n{fence}text\n{subject}\n{text}\n{fence}\n"

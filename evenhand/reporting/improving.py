@@ -1,8 +1,10 @@
-"""A better grader for a study, and the proof that it is: `evenhand improve`.
+"""Find a better grader for a study, and test that it is better: `evenhand improve`.
 
-Labelled clusters are split once, candidates are graded round by round on *choose*, and the best of
-them meets *prove* (`analysis.verdicts.versions`). Grades are stored like any others, so a run
-that was killed or ran out of money goes on where it was.
+Labelled clusters are split once into *learn*, *choose* and *prove* (training, selection and test
+set; `analysis.verdicts.versions`). Candidates are graded round by round on *choose*, and the best
+of them is compared with the old grader on *prove*. `Trial` holds the split labels and the
+candidates, `_Run` asks the graders, `Improved` is the result. Grades are stored like any others,
+so the same command continues a run that was killed or ran out of money.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,7 +29,7 @@ from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.labels.matrix import LabelMatrix, with_weights
 from evenhand.analysis.verdicts import versions
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.versions import Choice, Gain, Part
+from evenhand.analysis.verdicts.versions import Choice, Gain, Part, Score
 from evenhand.errors import InputError
 from evenhand.graders import running
 from evenhand.graders.injection import AuditOptions, audit_in_rounds, forecast_audit
@@ -48,18 +50,15 @@ from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
 AUDITED = 20
-"""Units of the injection audit of the best candidate: a grader that obeys an attack is found with
-eight.
-"""
+"""Units of the best candidate's injection audit; eight suffice to find one that obeys an attack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
-    """The user's options: the old `grader` of a `rubric` and how it is asked; `candidates`, a
-    folder of judge prompts made elsewhere; `others`, graders to try as the old one is asked; how
-    many `proposals` of instructions GEPA may have written, and by which model (`proposer`, "": the
-    old grader's). Where the old one's labels were imported, the first of the `others` is asked in
-    its place.
+    """The user's options: the old `grader` of a `rubric` and its `grading` options; `candidates`, a
+    folder of grader prompts made elsewhere; `others`, graders to try with the same options; how
+    many `proposals` of instructions GEPA may request, and from which model (`proposer`, "" for the
+    old grader's). If the old grader's labels were imported, the first of `others` is asked instead.
     """
 
     rubric: str
@@ -73,9 +72,9 @@ class ImproveOptions:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way of grading: the grader's name as typed, how it is asked, and its rater id. `origin`
-    says where it comes from: a file's name, another grader or a proposal. One whose labels were
-    imported cannot be asked.
+    """A grader to compare: its rater id, its name as typed and its grading options. `origin` says
+    where it comes from: a file's name, another grader or a proposal. The old grader is one of
+    these too; if its labels were imported (`is_imported`), it cannot be asked.
     """
 
     rater_id: str
@@ -84,48 +83,59 @@ class Candidate:
     grading: GradingOptions
     is_imported: bool = False
 
-    def on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
-        """Return what it is asked about these units."""
+    def task_on(self, units: Collection[str]) -> tuple[str, GradingOptions]:
+        """Return the grader and its options for grading these units, for `running.planned`."""
         return self.grader, replace(self.grading, units=frozenset(units), scope="all")
 
     @property
     def audit(self) -> AuditOptions:
-        """Its injection audit: the first units of that of `audit`."""
+        """Options of its injection audit: the first units that `evenhand audit` would attack."""
         return AuditOptions(self.grader, AUDITED, self.grading)
+
+
+class CandidateSpec(NamedTuple):
+    """A candidate before its rater id is known."""
+
+    grader: str
+    grading: GradingOptions
+    origin: str
 
 
 @dataclass(repr=False)
 class Improved(Shown):
-    """The result: parts' sizes, display names, the choice, the proof of the best candidate (None
-    where none was chosen, its `chance` of a proof was too small, or `no_level` was left for one)
-    and the ordinary verdict on a better one, from the same labels. `run` sums up what was asked; if
-    it ended early, the same command continues it. `remarks` are on candidates that were not
-    made; `gives_way` is what an injection audit of the best one shows, where it fails;
-    `known_before` says that the best one had grades on the rubric before it was tried.
+    """The result of `improve`.
+
+    `part_sizes` counts the clusters of each part, `names` are display names by rater id. `choice`
+    is the selection; `gain` is the test of the best candidate, None if none was chosen, its
+    `chance` of success was too small, `has_no_level` (no error rate was left) or it failed its
+    injection audit (`audit_failure` is the sentence). `verdict` is the ordinary one on a better
+    grader, from the same labels, and `was_known` says that it had grades on the rubric before.
+    `run` sums up the requests, `remarks` are on proposals that were refused, `difference` is a diff
+    of the two prompts, and `command` grades the study with the best candidate.
     """
 
     rubric: str
     old: Candidate
     candidates: Sequence[Candidate]
-    parts: Mapping[str, int]
-    names: Mapping[str, str] = field(default_factory=dict)
+    part_sizes: Mapping[str, int]
+    names: Mapping[str, str]
     choice: Choice | None = None
     chance: float = math.nan
-    no_level: bool = False
+    has_no_level: bool = False
     gain: Gain | None = None
     verdict: Verdict | None = None
     run: running.RunSummary = field(default_factory=lambda: running.RunSummary(()))
     difference: str = ""
     command: str = ""
     remarks: Sequence[str] = ()
-    gives_way: str = ""
-    known_before: bool = False
+    audit_failure: str = ""
+    was_known: bool = False
 
     @property
     def best(self) -> Candidate | None:
         """The candidate that was chosen."""
-        wanted = self.choice.best if self.choice else ""
-        return next((trial for trial in self.candidates if trial.rater_id == wanted), None)
+        rater_id = self.choice.best if self.choice else ""
+        return next((entry for entry in self.candidates if entry.rater_id == rater_id), None)
 
     @property
     def outcome(self) -> str:
@@ -140,34 +150,34 @@ class Improved(Shown):
         price = written("improve.price", spent=float(self.run.spent))
         old = self.names.get(self.old.rater_id, self.old.rater_id)
         if self.best is None:
-            none = written("improve.none_chosen", old=old, count=len(self.candidates))
-            return f"{written('improve.not_shown')} {none} {price}"
+            reason = written("improve.none_chosen", old=old, count=len(self.candidates))
+            return f"{written('improve.not_shown')} {reason} {price}"
         new = self.names.get(self.best.rater_id, self.best.rater_id)
-        if self.gain is None and not self.gives_way:
-            sizes = {"clusters": self.parts.get("prove", 0), "chance": self.chance}
-            about = {"new": new, "old": old, "gain": self.choice.gain, **sizes}
-            why = written("improve.unread" if self.no_level else "improve.futile", **about)
-            return f"{written('improve.not_shown')} {why} {price}"
-        known = written("improve.known_before", new=new) if self.known_before else ""
-        proof = self.gain.sentence if self.gain else self.gives_way
+        if self.gain is None and not self.audit_failure:
+            sizes = {"clusters": self.part_sizes.get("prove", 0), "chance": self.chance}
+            figures = {"new": new, "old": old, "gain": self.choice.gain, **sizes}
+            reason = written(f"improve.{'unread' if self.has_no_level else 'futile'}", **figures)
+            return f"{written('improve.not_shown')} {reason} {price}"
+        warning = written("improve.known_before", new=new) if self.was_known else ""
+        proof = self.gain.sentence if self.gain else self.audit_failure
         verdict = self.verdict["sentence"] if self.verdict else ""
         head = written("improve.compared", new=new, old=old)
-        return " ".join(filter(None, (head, proof, known, price, verdict)))
+        return " ".join(filter(None, (head, proof, warning, price, verdict)))
 
     @property
     def lines(self) -> list[Line]:
         """The rounds of the choice, the outcome, and the difference of the texts."""
-        sizes = {part: self.parts.get(part, 0) for part in ("learn", "choose", "prove")}
+        sizes = {part: self.part_sizes.get(part, 0) for part in ("learn", "choose", "prove")}
         lines: list[Line] = [written("improve.parted", **sizes), *self.remarks]
         if self.choice is not None:
             rounds = self.choice.rounds
             columns = [written("improve.grader"), written("improve.origin")]
             columns += [written("improve.kappa_on", clusters=stage.clusters) for stage in rounds]
-            origins = {trial.rater_id: trial.origin for trial in (self.old, *self.candidates)}
-            rows = [
-                [self.names.get(key, key), of, *(_kappa(stage.scores.get(key)) for stage in rounds)]
-                for key, of in origins.items()
-            ]
+            rows = []
+            for grader in (self.old, *self.candidates):
+                kappas = [_kappa_cell(stage.scores.get(grader.rater_id)) for stage in rounds]
+                name = self.names.get(grader.rater_id, grader.rater_id)
+                rows.append([name, grader.origin, *kappas])
             lines.append((written("improve.choice"), columns, rows))
             if self.gain is not None:
                 lines.append(written("improve.on_choose", gain=self.choice.gain))
@@ -179,9 +189,11 @@ class Improved(Shown):
         return lines
 
 
-def _kappa(score: Any) -> str:
-    """Return a candidate's kappa in a round; "" where it was left behind before."""
-    return "" if score is None else "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
+def _kappa_cell(score: Score | None) -> str:
+    """Return the text of a kappa in a round: "" if dropped in an earlier one, "-" if undefined."""
+    if score is None:
+        return ""
+    return "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
 
 
 def improve(
@@ -192,38 +204,35 @@ def improve(
     *,
     done_by: str = "",
 ) -> Improved:
-    """Split the labels, try the candidates, choose the best and prove its gain. Safe to interrupt
-    and to run again: the same command goes on.
-
-    Raises InputError, with nothing asked, where there are too few labels or no candidates, where a
-    candidate's text changes the question or the options, where no gain could be proved, and as
-    `grade` does.
+    """Split the labels, grade with the candidates, choose the best and test its gain. Safe to
+    interrupt: the same call continues. Raises InputError, before any request, if there are too few
+    labels or no candidates, if a candidate's prompt changes the question or the options, if no gain
+    could be shown, and as `grade` does.
     """
     with running.only_runner(study):
         rounds = running.Rounds.begin(study, limits, progress)
         trial = Trial(study, options)
         trial.check_provable()
         trial.note_parts(done_by)
-        return _Run(trial, rounds, done_by).improved(rounds)
+        return _Run(trial, rounds, done_by).choose_and_prove(rounds)
 
 
 def provable(study: Study, options: ImproveOptions) -> str:
-    """Return which gain a proof can show, before anything is asked. Raises InputError as `improve`
-    does.
+    """Return a sentence on the gain in kappa that a test can show, "" if unknown, without any
+    request. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
     trial.check_provable()
     clusters = len(trial.clusters_in("prove"))
-    gain = versions.provable_gain(trial.labels_elsewhere(), clusters, trial.next_level)
+    gain = versions.provable_gain(trial.labels_outside_test(), clusters, trial.next_level)
     return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
 
 
 def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "") -> pd.DataFrame:
     """Return a row for each labelled unit of *learn*, those on which the old grader differs from
-    most people first: `unit_id`, the texts, people's `labels` and their `majority`, the old
-    `grader`'s label and whether it `agrees`, people's `reasons` and the `words` that they marked.
-    Labels are split and the parts stored if they were not yet. Raises InputError as `improve`
-    does.
+    most annotators first: `unit_id`, the texts, annotators' `labels` and their `majority`, the old
+    `grader`'s label and whether it `agrees`, annotators' `reasons` and the `words` they marked.
+    Stores the split of the labels if there was none. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
     table = suggestions.table_of(trial.units_to_learn())
@@ -232,49 +241,50 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
 
 
 def forecast_improving(study: Study, options: ImproveOptions) -> list[running.GraderForecast]:
-    """Forecast the requests and their cost, without network or key, as if candidates were left
-    behind from the last one on. Writes nothing. Raises InputError as `improve` does.
+    """Forecast the requests and their cost, without network or key, as if each round dropped the
+    last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    given = {candidate.rater_id for candidate in trial.candidates}
-    asked: list[running.GraderForecast] = []
-    if trial.proposals:  # candidates that cost as much as those that may come of them are added
-        asked, proposed = suggestions.forecast_gepa(study, trial.start(), trial.proposer)
-        trial.add(proposed)
-    made = {candidate.rater_id for candidate in trial.candidates} - given
+    given_ids = {candidate.rater_id for candidate in trial.candidates}
+    proposal_forecasts: list[running.GraderForecast] = []
+    if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
+        start = trial.gepa_start()
+        proposal_forecasts, placeholders = suggestions.forecast_gepa(study, start, trial.proposer)
+        trial.add(placeholders)
+    placeholder_ids = {candidate.rater_id for candidate in trial.candidates} - given_ids
     learn = trial.clusters_in("learn") if options.proposals else []
     choose = trial.clusters_in("choose")
     prove = trial.clusters_in("prove")
-    sizes = versions.round_sizes(len(choose), len(trial.candidates))
-    most: Counter[str] = Counter()
-    left = list(trial.candidates)
-    for size in sizes:
-        for run in left:
-            most[run.rater_id] = size
-        left = left[: math.ceil(len(left) / 2)]
-    wanted = trial.asked(trial.old, [*learn, *choose, *prove])
-    of_old = len(wanted)
-    for at, candidate in enumerate(trial.candidates):
-        last = prove if at == 0 else []
-        if candidate.rater_id in made:
-            last = [*last, *learn]  # where GEPA tries each of them
-        wanted += trial.asked(candidate, [*choose[: most[candidate.rater_id]], *last])
-    forecasts = [running.forecast_of(study, task) for task in running.planned(study, wanted)]
-    for at, candidate in enumerate(trial.candidates, start=of_old):
-        if candidate.rater_id in made:  # words that are not known yet
-            forecasts[at] = replace(forecasts[at], rater_id=candidate.origin, sample=None)
+    n_choose_clusters: dict[str, int] = {}
+    remaining = list(trial.candidates)
+    for size in versions.round_sizes(len(choose), len(trial.candidates)):
+        n_choose_clusters |= {candidate.rater_id: size for candidate in remaining}
+        remaining = remaining[: math.ceil(len(remaining) / 2)]
+    tasks = trial.tasks_for(trial.old, [*learn, *choose, *prove])
+    n_old_tasks = len(tasks)
+    for index, candidate in enumerate(trial.candidates):
+        clusters = choose[: n_choose_clusters[candidate.rater_id]]
+        if index == 0:
+            clusters = [*clusters, *prove]
+        if candidate.rater_id in placeholder_ids:
+            clusters = [*clusters, *learn]  # GEPA tries each proposal there
+        tasks += trial.tasks_for(candidate, clusters)
+    forecasts = [running.forecast_of(study, task) for task in running.planned(study, tasks)]
+    for index, candidate in enumerate(trial.candidates, start=n_old_tasks):
+        if candidate.rater_id in placeholder_ids:  # its instructions are not known yet
+            forecasts[index] = replace(forecasts[index], rater_id=candidate.origin, sample=None)
     audits = []
     if reworded := [candidate for candidate in trial.candidates if trial.is_reworded(candidate)]:
         (audit,) = forecast_audit(study, reworded[-1].audit)
         name = written("improve.audited", grader=written("improve.best"))
         audits.append(replace(audit, rater_id=name, sample=None))
-    return [*forecasts[:of_old], *asked, *forecasts[of_old:], *audits]
+    return [*forecasts[:n_old_tasks], *proposal_forecasts, *forecasts[n_old_tasks:], *audits]
 
 
 class Trial:
-    """A study's labels, split, with the old grader and the candidates. People's labels are those
-    at its beginning: what they label meanwhile waits for the next run. Raises InputError as
-    `improve` does, in `graders` where it is about the candidates.
+    """A study's labels on one rubric, split, with the old grader and the candidates. Annotators'
+    labels are those at its creation; later ones wait for the next run. Raises InputError as
+    `improve` does; faults of the candidates are raised by `graders`.
     """
 
     def __init__(self, study: Study, options: ImproveOptions) -> None:
@@ -287,24 +297,22 @@ class Trial:
             raise InputError(written("improve.several", rubric=self.rubric.name))
         self._options = options
         self._grading = replace(options.grading, rubrics=[self.rubric.name])
-        self._made: list[tuple[str, GradingOptions, str]] = []
+        self._proposed: list[CandidateSpec] = []
         ratings = study.ratings()
-        self._first = ratings[ratings["rubric"] == self.rubric.name]
-        self._graded_first = set(
-            self._first.loc[self._first["rater_kind"] == "model", "rater_id"].tolist()
-        )
-        self.asker = options.grader
-        """The grader that is asked with other words: the old one, or if its labels were imported
-        the first to be tried in its place; "" where there is none.
-        """
-        if options.grader in self._graded_first:
+        self._first_ratings = ratings[ratings["rubric"] == self.rubric.name]
+        is_grade = self._first_ratings["rater_kind"] == "model"
+        self._first_graders = {*self._first_ratings.loc[is_grade, "rater_id"]}
+        self.asked_grader = options.grader
+        """The grader that is asked with other prompts: the old one, or if its labels were imported
+        the first of the others; "" if there is none."""
+        if options.grader in self._first_graders:
             try:
                 parse_spec(options.grader, study.config.providers)
-            except InputError:  # as that of imported labels, which no provider knows
-                self.asker = next(iter(options.others), "")
+            except InputError:  # no provider has the name: its labels were imported
+                self.asked_grader = next(iter(options.others), "")
         self.proposals = options.proposals
-        """How many proposals GEPA may have written."""
-        self.proposer = options.proposer or self.asker
+        """The number of proposals that GEPA may request."""
+        self.proposer = options.proposer or self.asked_grader
         """The model that writes proposals."""
         if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
             raise InputError(written("improve.count_proposals", most=suggestions.MOST_PROPOSALS))
@@ -316,73 +324,73 @@ class Trial:
                 raise InputError(written("improve.no_gepa"))
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
-        # Here all grades count, those that led to an earlier winner too: it is compared on others.
+        # Grades that chose an earlier winner are withheld from reports, but count here: the test
+        # set holds other clusters.
         self._scale = replace(dataset.scales[self.rubric.name], withheld={})
         scales = {self.rubric.name: self._scale}
-        self._dataset = replace(dataset, ratings=self._first, scales=scales)
+        self._dataset = replace(dataset, ratings=self._first_ratings, scales=scales)
         self.rule = rule = dataset.decision
-        self.clusters = clusters_of(dataset)
+        self.cluster_of_unit = clusters_of(dataset)
         ratings = self.ratings()
-        strata = versions.strata_of(ratings, self.clusters)
-        commonest = versions.majority_label(ratings)
-        needed = versions.clusters_to_split(strata, commonest, rule.min_clusters, rule.min_rarer)
-        self._known_parts = log.parts_of(study.store, self.rubric.name)
-        if needed and not self._known_parts:
-            about = {"rubric": self.rubric.name, "have": len(strata), "needed": needed}
-            raise InputError(written("improve.too_few", **about))
+        strata = versions.strata_of(ratings, self.cluster_of_unit)
+        majority = versions.majority_label(ratings)
+        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
+        self._stored_parts = log.parts_of(study.store, self.rubric.name)
+        if needed and not self._stored_parts:
+            figures = {"have": len(strata), "needed": needed}
+            raise InputError(written("improve.too_few", rubric=self.rubric.name, **figures))
         order = {"seed": study.config.seed, "rubric": self.rubric.name}
-        self.parts: dict[str, Part] = versions.split_clusters(strata, self._known_parts, **order)  # type: ignore[arg-type]
+        self.parts: dict[str, Part] = versions.split_clusters(strata, self._stored_parts, **order)  # type: ignore[arg-type]
+        """The part of each cluster."""
         people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
-        self.units: dict[str, list[str]] = {}
-        """The units that people labelled, by cluster."""
+        self.units_by_cluster: dict[str, list[str]] = {}
+        """The units that annotators labelled, by cluster."""
         for unit in sorted(set(people["unit_id"])):
-            if cluster := self.clusters.get(unit):
-                self.units.setdefault(cluster, []).append(unit)
+            if cluster := self.cluster_of_unit.get(unit):
+                self.units_by_cluster.setdefault(cluster, []).append(unit)
 
     @cached_property
     def graders(self) -> list[Candidate]:
         """The old grader, then the candidates."""
-        return list(self._candidates(self._options, self._made))
+        return list(self._distinct_graders(self._options, self._proposed))
 
-    def _candidates(
-        self, options: ImproveOptions, made: Sequence[tuple[str, GradingOptions, str]]
+    def _distinct_graders(
+        self, options: ImproveOptions, proposed: Sequence[CandidateSpec]
     ) -> Iterator[Candidate]:
-        """Yield the old grader, then candidates that differ from it and from one another: `made`
-        are those that GEPA proposed. The asker reads all other words.
-        """
+        """Yield the old grader, then candidates of `options` and `proposed`, each id once."""
         old, grading = options.grader, self._grading
-        ways: list[tuple[str, GradingOptions, str]] = []
-        raters: set[str] = set()
-        if self.asker == old:
-            ways.append((old, grading, written("improve.old")))
-        elif not self.asker:
+        specs: list[CandidateSpec] = []
+        rater_ids: set[str] = set()
+        if self.asked_grader == old:
+            specs.append(CandidateSpec(old, grading, written("improve.old")))
+        elif not self.asked_grader:
             raise InputError(written("improve.imported", grader=old))
         else:
             yield Candidate(old, written("improve.old"), old, grading, is_imported=True)
-            raters.add(old)
+            rater_ids.add(old)
         files = sorted(options.candidates.glob("*.toml")) if options.candidates else []
         if options.candidates and not files:
             raise InputError(written("improve.no_files", folder=options.candidates))
         for file in files:
-            asked = replace(grading, prompt=(prompt := read_own_words(file)))
+            prompt = read_own_words(file)
+            prompted = replace(grading, prompt=prompt)
             if isinstance(prompt, JudgePrompt):
                 if missing := missing_from(prompt, self.rubric):
                     raise InputError(written("improve.changed", file=file.name, missing=missing))
-                asked = replace(asked, method="")
-            ways.append((self.asker, asked, file.name))
-        ways += [(other, grading, written("improve.other_grader")) for other in options.others]
-        ways += made
-        for grader, asked, origin in ways:
-            rater = self._rater(grader, asked)
-            if rater not in raters:
-                yield Candidate(rater, origin, grader, asked)
-            raters.add(rater)
-        if len(raters) < 2 and not options.proposals:
+                prompted = replace(prompted, method="")
+            specs.append(CandidateSpec(self.asked_grader, prompted, file.name))
+        origin = written("improve.other_grader")
+        specs += [CandidateSpec(other, grading, origin) for other in options.others]
+        for spec in (*specs, *proposed):
+            rater_id = self._rater_id(spec.grader, spec.grading)
+            if rater_id not in rater_ids:
+                yield Candidate(rater_id, spec.origin, spec.grader, spec.grading)
+            rater_ids.add(rater_id)
+        if len(rater_ids) < 2 and not options.proposals:
             raise InputError(written("improve.no_candidates"))
 
-    def _rater(self, grader: str, asked: GradingOptions) -> str:
-        """Return the rater id of a grader that is asked in this way."""
-        (task,) = running.planned(self.study, [(grader, asked)])
+    def _rater_id(self, grader: str, grading: GradingOptions) -> str:
+        (task,) = running.planned(self.study, [(grader, grading)])
         return task.rater_id
 
     @property
@@ -393,178 +401,181 @@ class Trial:
     def candidates(self) -> list[Candidate]:
         return self.graders[1:]
 
-    def _counted(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count: people's as they were, graders' as they are."""
-        now = self.study.ratings()
-        is_graded = (now["rubric"] == self.rubric.name) & (now["rater_kind"] == "model")
-        people = self._first[self._first["rater_kind"] != "model"]
-        both = pd.concat([people, now[is_graded]], ignore_index=True)
-        both = both[both["unit_id"].isin(self.clusters.keys())]
-        return replace(self._dataset, ratings=both).counted(self.rubric.name)
+    def _counted_ratings(self) -> pd.DataFrame:
+        """Return the rubric's ratings that count: annotators' from the start, graders' of now."""
+        ratings = self.study.ratings()
+        is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
+        human_ratings = self._first_ratings[self._first_ratings["rater_kind"] != "model"]
+        ratings = pd.concat([human_ratings, ratings[is_grade]], ignore_index=True)
+        ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
+        return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
 
     def units_to_learn(self) -> list[LearnUnit]:
-        """Return the units to learn from, with the old grader's labels."""
+        """Return the units of *learn*, with the old grader's labels."""
         clusters, old = self.clusters_in("learn"), self._options.grader
-        if self.asker == old:  # without a look at the candidates
-            old = self._rater(old, self._grading)
-        ratings, graded = self._ratings_of([], clusters), self.grades_of(old, clusters)
-        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, graded)
+        if self.asked_grader == old:  # `self.old` would check the candidates too
+            old = self._rater_id(old, self._grading)
+        ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
+        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
 
-    def start(self) -> Start:
-        """Return what GEPA begins with."""
+    def gepa_start(self) -> Start:
+        """Return the state from which GEPA starts: the old grader's instructions and labels."""
         prompt = self.old.grading.prompt
         words = prompt.instructions if isinstance(prompt, Instructions) else ""
         units, old = self.units_to_learn(), self.old.rater_id
         return Start(self.rubric, old, words or self.rubric.instructions, units, self.proposals)
 
     def add(self, proposed: Proposed) -> None:
-        """Add candidates that read these words, asked as the old grader is."""
-        self._made = [self._way(*word) for word in proposed.words]
+        """Add a candidate for each proposal of instructions."""
+        self._proposed = [self._proposal_spec(*proposal) for proposal in proposed.words]
         del self.graders
 
     def reworded(self, words: Instructions) -> Candidate:
-        """Return the old grader with these words, as GEPA tries it."""
+        """Return the old grader with these instructions, as GEPA tries it."""
         alone = replace(self._options, candidates=None, others=())
-        way = self._way(words, written("improve.while_learning"))
-        _, candidate = self._candidates(alone, [way])
+        spec = self._proposal_spec(words, written("improve.while_learning"))
+        _, candidate = self._distinct_graders(alone, [spec])
         return candidate
 
-    def _way(self, words: Instructions, origin: str) -> tuple[str, GradingOptions, str]:
+    def _proposal_spec(self, words: Instructions, origin: str) -> CandidateSpec:
+        """Return a candidate with these instructions and otherwise the old grader's options."""
         grading = self.old.grading
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
-        return self.asker, replace(grading, prompt=words, method=method), origin
+        return CandidateSpec(
+            self.asked_grader, replace(grading, prompt=words, method=method), origin
+        )
 
     def is_reworded(self, candidate: Candidate) -> bool:
-        """Return True if a candidate reads other words than the old grader."""
+        """Return True if a candidate has another prompt than the old grader."""
         return candidate.grading.prompt not in (None, self.old.grading.prompt)
 
     def ratings(self) -> pd.DataFrame:
-        """The rubric's ratings that count; of people only those of the declared reference, where
-        there is one.
-        """
-        ratings = self._counted()
+        """Return the ratings that count; a declared reference rater replaces annotators."""
+        ratings = self._counted_ratings()
         if reference := self.rule.reference:
             is_reference = ratings["rater_id"] == reference
             kinds = ratings["rater_kind"].where(~is_reference, "human")
-            is_left = (ratings["rater_kind"] != "human") | is_reference
-            ratings = ratings.assign(rater_kind=kinds)[is_left]
+            has_role = (ratings["rater_kind"] != "human") | is_reference
+            ratings = ratings.assign(rater_kind=kinds)[has_role]
         return ratings
 
     def note_parts(self, done_by: str) -> None:
-        """Write down the parts of clusters that had none."""
-        new = {unit: part for unit, part in self.parts.items() if unit not in self._known_parts}
+        """Store the parts of clusters that had none."""
+        new = {name: part for name, part in self.parts.items() if name not in self._stored_parts}
         if new:
             cluster = self._dataset.settings.cluster
             log.note_parts(self.study.store, self.rubric.name, new, cluster, done_by)
 
-    def note_candidates(self, done_by: str, more: Sequence[Candidate] = ()) -> None:
-        """Write down the candidates: once their requests can be sent, and before they are; and
-        `more` that are tried while it learns.
-        """
+    def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
+        """Store candidates, and `proposals` tried on *learn*, before their first requests."""
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
-        log.note_old(store, rubric, old, is_new=old not in self._graded_first, done_by=done_by)
+        log.note_old(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
         tried = {
             candidate.rater_id: Tried(
                 origin=candidate.origin,
-                is_new=candidate.rater_id not in self._graded_first,
+                is_new=candidate.rater_id not in self._first_graders,
                 has_own_text=self.is_reworded(candidate),
             )
-            for candidate in (*self.candidates, *more)
+            for candidate in (*self.candidates, *proposals)
         }
         log.note_candidates(store, rubric, tried, done_by)
 
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
-        clusters = [unit for unit in self.units if self.parts[unit] == part]
+        clusters = [cluster for cluster in self.units_by_cluster if self.parts[cluster] == part]
         return versions.hash_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
 
     def units_in(self, clusters: Collection[str]) -> set[str]:
         """Return the labelled units of these clusters."""
-        return {unit for cluster in clusters for unit in self.units[cluster]}
+        return {unit for cluster in clusters for unit in self.units_by_cluster[cluster]}
 
-    def asked(
+    def tasks_for(
         self, candidate: Candidate, clusters: Sequence[str]
     ) -> list[tuple[str, GradingOptions]]:
-        """Return what a grader is asked on these clusters; nothing if its labels were imported."""
-        return [] if candidate.is_imported else [candidate.on(self.units_in(clusters))]
+        """Return the grading of these clusters as a task; none if its labels were imported."""
+        return [] if candidate.is_imported else [candidate.task_on(self.units_in(clusters))]
 
-    def labels_of(self, raters: Collection[str], clusters: Collection[str]) -> LabelMatrix:
-        """Return the labels of people and these graders on these clusters, and on no other."""
-        ratings, ids = self._ratings_of(raters, clusters), sorted(self.units_in(clusters))
-        table = pd.DataFrame({"unit_id": ids, "cluster_id": [self.clusters[u] for u in ids]})
-        if INCLUSION in (units := self._dataset.units):
-            table[INCLUSION] = table["unit_id"].map(units.set_index("unit_id")[INCLUSION])
+    def labels_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> LabelMatrix:
+        """Return the labels of annotators and these graders on these clusters alone."""
+        ratings, units = self._ratings_of(rater_ids, clusters), sorted(self.units_in(clusters))
+        cluster_ids = [self.cluster_of_unit[unit] for unit in units]
+        table = pd.DataFrame({"unit_id": units, "cluster_id": cluster_ids})
+        if INCLUSION in (facts := self._dataset.units):
+            table[INCLUSION] = table["unit_id"].map(facts.set_index("unit_id")[INCLUSION])
         weighted = with_weights(table, ratings)
         return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
 
-    def _ratings_of(self, raters: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
-        """Return the ratings of people and these graders on these clusters."""
+    def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
+        """Return the ratings of annotators and these graders on these clusters."""
         ratings = self.ratings()
-        wanted = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(raters))
-        return ratings[wanted & ratings["unit_id"].isin(self.units_in(clusters))]
+        is_rater = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(rater_ids))
+        return ratings[is_rater & ratings["unit_id"].isin(self.units_in(clusters))]
 
-    def grades_of(self, rater: str, clusters: Collection[str]) -> dict[str, str]:
-        """Return a grader's labels by unit, as they are compared with people's."""
-        ratings = self._ratings_of([rater], clusters)
-        readings = combine_readings(ratings[ratings["rater_id"] == rater], self._scale)
+    def grades_of(self, rater_id: str, clusters: Collection[str]) -> dict[str, str]:
+        """Return a grader's combined labels by unit, as they are compared with annotators'."""
+        ratings = self._ratings_of([rater_id], clusters)
+        readings = combine_readings(ratings[ratings["rater_id"] == rater_id], self._scale)
         return {
             readings.units[unit]: self._scale.categories[code]
             for unit, code in zip(readings.unit, readings.code, strict=True)
             if code >= 0
         }
 
-    def labels_elsewhere(self) -> LabelMatrix:
-        """Return the labels of people and the old grader outside the proof."""
+    def labels_outside_test(self) -> LabelMatrix:
+        """Return the labels of annotators and the old grader on *learn* and *choose*."""
         clusters = [*self.clusters_in("learn"), *self.clusters_in("choose")]
         return self.labels_of([self.old.rater_id], clusters)
 
     @property
     def next_level(self) -> float:
-        """The level of the next reading of the labels for the proof; 0.0 where none is left."""
-        read = log.contents_read(self.study.store, self.rubric.name)
-        return level_of_reading(len(read) + 1, self.rule.looks)
+        """The one-sided level of the next reading of *prove*; 0.0 if no error rate is left."""
+        contents = log.contents_read(self.study.store, self.rubric.name)
+        return level_of_reading(len(contents) + 1, self.rule.looks)
 
     def check_provable(self) -> None:
-        """Raise InputError where questions are open, and no gain could be proved whatever the
-        candidates say: no level is left, or the old grader is hardly ever wrong.
+        """Raise InputError if the choice needs further requests although no gain could be shown
+        whatever they return: no level is left, or the old grader is hardly ever wrong.
         """
         run = _Run(self)
         with suppress(_Stopped):
             run.propose()
             run.choose()
-            return
+            return  # stored grades suffice for a choice
         if not (level := self.next_level):
             name = self.rubric.name
             readings = len(log.contents_read(self.study.store, name))
             raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
-        old, clusters = self.old.rater_id, len(self.clusters_in("prove"))
-        if few := versions.too_few_errors(self.labels_elsewhere(), old, clusters, level):
-            figures = {"errors": few[0], "clusters": clusters, "needed": few[1]}
+        old, n_clusters = self.old.rater_id, len(self.clusters_in("prove"))
+        shortage = versions.too_few_errors(self.labels_outside_test(), old, n_clusters, level)
+        if shortage:
+            errors, needed = shortage
+            figures = {"errors": errors, "clusters": n_clusters, "needed": needed}
             raise InputError(written("improve.impossible", old=old, **figures))
 
-    def verdict_on(self, new: str, clusters: Collection[str], reading: int) -> Verdict | None:
-        """Return the ordinary verdict on a grader from these clusters alone. It is a look of the
-        study, as its report's on the same labels is; and since each `reading` may be of another
-        grader, its level is at most that of a look of this number. The audit is of this run, too.
+    def verdict_on(self, rater_id: str, clusters: Collection[str], reading: int) -> Verdict | None:
+        """Return the ordinary verdict on a grader from these clusters alone. It counts as an
+        interim analysis of the study, as its report on the same labels would. Each `reading` of
+        *prove* (from 1) may be of another grader, so the level is at most that of the interim
+        analysis of this number. This run's injection audit counts too.
         """
-        ratings, units = self._counted(), self.units_in(clusters)
-        wanted = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == new)
-        present = looked_at(self.study, self._first)
+        ratings, units = self._counted_ratings(), self.units_in(clusters)
+        is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
+        present = looked_at(self.study, self._first_ratings)
         look = look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
         looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(
             self._dataset,
-            ratings=ratings[wanted & ratings["unit_id"].isin(units)],
+            ratings=ratings[is_rater & ratings["unit_id"].isin(units)],
             facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
         ).named()
-        verdicts = dataset.analyse().verdicts
-        return next((case for case in verdicts if case["grader"] == dataset.call(new)), None)
+        verdicts, name = dataset.analyse().verdicts, dataset.call(rater_id)
+        return next((verdict for verdict in verdicts if verdict["grader"] == name), None)
 
 
 def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     """Return the first of the rubric's question and its options' keys that a prompt does not have
-    word for word; "" where it has all: people and graders are to be asked the same.
+    word for word, "" if it has all: annotators and graders must be asked the same question.
     """
     text = " ".join(f"{prompt.system} {prompt.template}".split())
     if (question := " ".join(rubric.question.split())) not in text:
@@ -575,26 +586,31 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
 
 
 class _Stopped(Exception):  # noqa: N818  (nobody made an error)
-    """A round of grading ended early, or would ask what it may not."""
+    """A round of grading ended early, or a rehearsal would need a request."""
 
 
 class _Run:
-    """One run: rounds of grading, and what has come of them. Without `rounds` nothing is asked or
-    written down, and it stops at the first question that is open.
+    """One run: rounds of grading, and the `result` so far. Without `rounds` it is a rehearsal from
+    stored grades, which sends and stores nothing and raises _Stopped at the first missing grade.
     """
 
     def __init__(
         self, trial: Trial, rounds: running.Rounds | None = None, done_by: str = ""
     ) -> None:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
-        self._asked: dict[str, set[str]] = {}
-        sizes = Counter[str](trial.parts[unit] for unit in trial.units)
-        about = (trial.rubric.name, trial.old, trial.candidates, sizes, trial.study.config.names)
-        self.found = Improved(*about)
+        self._graded_clusters: dict[str, set[str]] = {}
+        """The clusters that each grader was asked about in this run, by rater id."""
+        self.result = Improved(
+            rubric=trial.rubric.name,
+            old=trial.old,
+            candidates=trial.candidates,
+            part_sizes=Counter(trial.parts[cluster] for cluster in trial.units_by_cluster),
+            names=trial.study.config.names,
+        )
 
-    def improved(self, rounds: running.Rounds) -> Improved:
-        """Choose, prove, and keep what came of it."""
-        result, trial = self.found, self.trial
+    def choose_and_prove(self, rounds: running.Rounds) -> Improved:
+        """Choose the best candidate, test its gain, and store and return the result."""
+        result, trial = self.result, self.trial
         try:
             if trial.proposals:
                 spec, _ = running.writer_of(trial.study, trial.proposer)
@@ -606,76 +622,75 @@ class _Run:
                 clusters, best = trial.clusters_in("choose"), result.best.rater_id
                 log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
                 self._prove(rounds, result.best)
-        except _Stopped:  # nothing is said before the proof
+        except _Stopped:  # no result is given before the test
             result.choice, result.chance, result.difference = None, math.nan, ""
         result.run = rounds.so_far
         if result.choice is not None:
-            self._keep(result, result.choice)
+            self._store_result(result.choice)
         return result
 
-    def _labels(self, raters: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
-        """Return the labels of these graders, once they have been asked about the clusters that
-        they were not asked about in this run.
-        """
+    def _labels(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+        """Return these graders' labels, after grading the clusters that lack them in this run."""
         by_id = {grader.rater_id: grader for grader in self.trial.graders}
-        wanted = []
-        for rater in raters:
-            asked = self._asked.setdefault(rater, set())
-            wanted += self.trial.asked(by_id[rater], [c for c in clusters if c not in asked])
-            asked.update(clusters)
-        self._grade(wanted)
-        return self.trial.labels_of(raters, clusters)
+        tasks = []
+        for rater_id in rater_ids:
+            graded = self._graded_clusters.setdefault(rater_id, set())
+            ungraded = [cluster for cluster in clusters if cluster not in graded]
+            tasks += self.trial.tasks_for(by_id[rater_id], ungraded)
+            graded.update(clusters)
+        self._grade(tasks)
+        return self.trial.labels_of(rater_ids, clusters)
 
     def _grade(
-        self, wanted: Sequence[tuple[str, GradingOptions]], more: Sequence[Candidate] = ()
+        self, tasks: Sequence[tuple[str, GradingOptions]], proposals: Sequence[Candidate] = ()
     ) -> None:
-        """Ask graders; `more` are candidates to be written down. Raises _Stopped where it ended
-        early.
-        """
+        """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
         trial = self.trial
         if self.rounds is None:
-            if any(len(task.questions) for task in running.planned(trial.study, wanted)):
+            if any(len(task.questions) for task in running.planned(trial.study, tasks)):
                 raise _Stopped
             return
-        _go_on(self.rounds.grade(wanted, lambda: trial.note_candidates(self.done_by, more)))
+        _check_finished(
+            self.rounds.grade(tasks, lambda: trial.note_candidates(self.done_by, proposals))
+        )
 
     def propose(self) -> None:
-        """Have GEPA make candidates from the clusters to learn from, if it may."""
+        """Add the candidates that GEPA makes from *learn*, if proposals were asked for."""
         trial, study = self.trial, self.trial.study
         if not trial.proposals:
             return
         learn = trial.clusters_in("learn")
         self._labels([trial.old.rater_id], learn)
 
-        def answer(asked: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
+        def answer(request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
+            rubric, proposer = trial.rubric.name, trial.proposer
             if self.rounds is None:
-                attempt = running.answered(study, trial.rubric.name, trial.proposer, asked)
+                attempt = running.answered(study, rubric, proposer, request)
             else:
-                attempt = running.propose(
-                    self.rounds, trial.rubric.name, trial.proposer, asked, about
-                )
+                attempt = running.propose(self.rounds, rubric, proposer, request, about)
             if attempt is None:
                 raise _Stopped
             return attempt
 
-        def tried(words: Instructions, units: Sequence[str]) -> dict[str, str]:
+        def grade(words: Instructions, units: Sequence[str]) -> dict[str, str]:
             candidate = trial.reworded(words)
-            self._grade([candidate.on(units)], [candidate])
+            self._grade([candidate.task_on(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 
-        proposed = suggestions.proposed_by_gepa(trial.start(), study.config.seed, answer, tried)
+        start = trial.gepa_start()
+        proposed = suggestions.proposed_by_gepa(start, study.config.seed, answer, grade)
         trial.add(proposed)
-        self.found.candidates, self.found.remarks = trial.candidates, tuple(proposed.remarks)
+        self.result.candidates, self.result.remarks = trial.candidates, tuple(proposed.remarks)
 
     def choose(self) -> None:
-        """Choose the best candidate."""
+        """Choose the best candidate on *choose*."""
         trial, clusters = self.trial, self.trial.clusters_in("choose")
-        old, *names = (grader.rater_id for grader in trial.graders)
-        self.found.choice = versions.choose(old, names, clusters, self._labels, trial.rule)
+        old, *candidates = (grader.rater_id for grader in trial.graders)
+        self.result.choice = versions.choose(old, candidates, clusters, self._labels, trial.rule)
 
     def _prove(self, rounds: running.Rounds, best: Candidate) -> None:
-        """Prove the gain of the best candidate, unless that is hardly to be expected."""
-        result, trial = self.found, self.trial
+        """Test the best candidate's gain unless that is too unlikely or its audit fails."""
+        result, trial = self.result, self.trial
         old, new = result.old.rater_id, best.rater_id
         store, rubric = trial.study.store, trial.rubric.name
         clusters = trial.clusters_in("prove")
@@ -685,11 +700,11 @@ class _Run:
             on_choose = trial.labels_of([old, new], trial.clusters_in("choose"))
             level = trial.next_level
             result.chance = versions.chance_of_proof(on_choose, old, new, len(clusters), level)
-            result.no_level = not level
+            result.has_no_level = not level
             if result.chance < versions.MIN_PROOF_CHANCE:
                 return
         self._audit(rounds, best)
-        if result.gives_way:
+        if result.audit_failure:
             return
         if not is_read:
             labels = self._labels([old, new], clusters)
@@ -698,36 +713,38 @@ class _Run:
         result.gain = versions.prove(labels, old, new, trial.rule, look)
         if result.gain.outcome == "better":
             result.verdict = trial.verdict_on(new, clusters, look)
-            result.known_before = not log.candidates_of(store, rubric)[new].is_new
+            result.was_known = not log.candidates_of(store, rubric)[new].is_new
         command = ["evenhand", "grade", str(trial.study.folder), f"--rubric={rubric}"]
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])
 
     def _audit(self, rounds: running.Rounds, best: Candidate) -> None:
-        """Audit the best candidate where it reads other words, before the proof is read: what was
-        written from responses may hold what one of them asks for.
+        """Audit the best candidate for prompt injection if it has another prompt: one written from
+        responses may repeat an attack that a response contains.
         """
-        result, trial = self.found, self.trial
+        result, trial = self.result, self.trial
         if not trial.is_reworded(best):
             return
-        before, after = (_text(trial.rubric, entry.grading.prompt) for entry in (trial.old, best))
-        # The words that a judge with imported labels read are not known.
+        before = _prompt_lines(trial.rubric, trial.old.grading.prompt)
+        after = _prompt_lines(trial.rubric, best.grading.prompt)
+        # The prompt behind imported labels is unknown: the rubric's own is shown in its place.
         name = trial.rubric.name if trial.old.is_imported else trial.old.rater_id
         difference = difflib.unified_diff(before, after, name, best.rater_id, lineterm="")
         result.difference = "\n".join(difference)
-        _go_on(audit_in_rounds(rounds, best.audit))
+        _check_finished(audit_in_rounds(rounds, best.audit))
         bounds = trial.rule.injection
         for audit in audits_of(trial.study, best.rater_id):
-            if audit.rubric == trial.rubric.name and (beyond := audit.beyond(bounds)):
-                figures = beyond[0].figures(bounds.of(beyond[0].name))
-                result.gives_way = written("improve.gives_way", **figures)
+            if audit.rubric == trial.rubric.name and (attacks := audit.beyond(bounds)):
+                figures = attacks[0].figures(bounds.of(attacks[0].name))
+                result.audit_failure = written("improve.gives_way", **figures)
                 return
 
-    def _keep(self, result: Improved, choice: Choice) -> None:
-        """Write down what came of it: figures of all candidates, and where the best comes from."""
+    def _store_result(self, choice: Choice) -> None:
+        """Store the result: figures of all candidates, and where the best comes from."""
+        result = self.result
         gain, best = result.gain, result.best
-        # Spent since the labels were split: on all grades of the split units, those of earlier
-        # candidates too, on audits of candidates, and on proposals.
-        store, units = self.trial.study.store, self.trial.units_in(self.trial.units)
+        # The price since the labels were split: of all grades of the split units, those of earlier
+        # candidates too, of audits of candidates, and of proposals.
+        store, units = self.trial.study.store, self.trial.units_in(self.trial.units_by_cluster)
         raters = {result.old.rater_id, *log.candidates_of(store, result.rubric)}
         detail: dict[str, Any] = {
             "outcome": result.outcome,
@@ -736,7 +753,7 @@ class _Run:
             "origin": best.origin if best else "",
             "prompt": best.grading.prompt.hash if best and best.grading.prompt else "",
             "price": log.price_of(store, result.rubric, raters, units),
-            "parts": dict(result.parts),
+            "parts": dict(result.part_sizes),
             "rounds": [
                 {
                     "clusters": stage.clusters,
@@ -745,10 +762,10 @@ class _Run:
                 for stage in choice.rounds
             ],
             "verdict": result.verdict["verdict"] if result.verdict else "",
-            "gives_way": result.gives_way,
-            "known_before": result.known_before,
+            "gives_way": result.audit_failure,
+            "known_before": result.was_known,
             "said": list(result.remarks),
-            "no_level": result.no_level,
+            "no_level": result.has_no_level,
             "asked": [f"--rubric={result.rubric}", *_options_of(self.trial, result.old)],
             "rubric_hash": self.trial.rubric.hash,
         }
@@ -760,41 +777,43 @@ class _Run:
         log.note_end(store, result.rubric, detail, self.done_by)
 
 
-def _go_on(summary: running.RunSummary) -> None:
-    """Raise _Stopped where a round ended early."""
+def _check_finished(summary: running.RunSummary) -> None:
+    """Raise _Stopped if a round ended early."""
     if summary.over_budget or summary.stopped:
         raise _Stopped
 
 
 def _number(value: float) -> float | None:
+    """Return a figure as JSON can hold it: None for NaN."""
     return None if math.isnan(value) else value
 
 
-def _text(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str]:
-    """Return the lines of what a grader reads, with the names of a unit's texts in braces."""
+def _prompt_lines(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> list[str]:
+    """Return the lines of a grader's prompt, with the names of a unit's texts in braces."""
     if isinstance(prompt, JudgePrompt):
         return f"{prompt.system}\n{prompt.template}".strip().splitlines()
     if rubric.images:
         return ((prompt and prompt.instructions) or rubric.instructions).splitlines()
-    asked = prompt.for_rubric(rubric) if prompt else rubric
-    shown = asked.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
-    return f"{shown.system}\n\n{shown.user}".strip().splitlines()
+    prompted = prompt.for_rubric(rubric) if prompt else rubric
+    text = prompted.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
+    return f"{text.system}\n\n{text.user}".strip().splitlines()
 
 
 def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
-    """Return the options by which a grader is asked as this one was."""
-    folder, asked = trial.study.folder, candidate.grading
+    """Return the command-line options that ask a grader as this one was asked."""
+    folder, grading = trial.study.folder, candidate.grading
     options = {
         "--grader": candidate.grader,
-        "--prompt": asked.prompt and folder / PROMPTS_FOLDER / f"{asked.prompt.hash}.toml",
-        "--method": asked.method,
-        "--draws": asked.draws if asked.draws != 1 else None,
-        "--max-tokens": asked.max_tokens,
-        "--effort": asked.effort,
-        "--service-tier": asked.service_tier,
-        "--orders": "ab" if tuple(asked.orders) == ("ab",) else None,
+        "--prompt": grading.prompt and folder / PROMPTS_FOLDER / f"{grading.prompt.hash}.toml",
+        "--method": grading.method,
+        "--draws": grading.draws if grading.draws != 1 else None,
+        "--max-tokens": grading.max_tokens,
+        "--effort": grading.effort,
+        "--service-tier": grading.service_tier,
+        "--orders": "ab" if tuple(grading.orders) == ("ab",) else None,
     }
-    words = [f"{name}={value}" for name, value in options.items() if value]
-    for name, number in {"--temperature": asked.temperature, "--seed": asked.seed}.items():
-        words += [] if number is None else [f"{name}={number}"]
-    return words
+    arguments = [f"{name}={value}" for name, value in options.items() if value]
+    for name, number in {"--temperature": grading.temperature, "--seed": grading.seed}.items():
+        if number is not None:  # 0 is a value too
+            arguments.append(f"{name}={number}")
+    return arguments

@@ -218,9 +218,7 @@ _EXTRAS = {
 
 
 def missing_library(error: Exception) -> str:
-    """Say which library is missing and how to install it; "" where an error is about another
-    thing.
-    """
+    """Say which library is missing and how to install it; "" for any other error."""
     name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     library = name.partition(".")[0]
     if library in ("", "evenhand"):

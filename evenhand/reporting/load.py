@@ -1,23 +1,23 @@
-"""Ratings loaded with what they mean: a study, a file or a table becomes a `Dataset`.
+"""Load a study, a ratings file or a table as a `Dataset`: the ratings that count, with their
+scales, units and settings.
 
-Here is decided which ratings count, on which scales, under which settings. Reading a table is four
-steps: the table of any library or file (`dataframes.frame_of`, `exchange.readers`), its columns,
-named or guessed (`columns.roles_in`), their long form (`dataframes.long_rows`), and the dataset
-(`from_rows`). Every correction on the way is one of the steps in `labels`.
+A table is read in four steps: the table of any library or file (`dataframes.frame_of`,
+`exchange.readers`), the roles of its columns, named or guessed (`columns.roles_in`), its long form
+(`dataframes.long_rows`), and the dataset (`from_rows`). `labels` has the corrections on the way.
 
-Rows that repeat an item are no more evidence than one of them, so an item is a cluster. A column
-names the items if some of its cells repeat and
+Rows that repeat an item are no more evidence than one row, so each item is a cluster
+(`clustered_by_items`). A column identifies items if some of its cells repeat and
 
-- it is called so: `id`, `item`, `prompt`, `question` and others (`study.tables.columns`); or else
+- its name says so: `id`, `item`, `prompt`, `question` and others (`study.tables.columns`); or else
 - it repeats as names and texts do: at least half of the rows share their cell with another row, and
   there are more than `MAX_VALUES` different cells, or `MIN_TEXTS` of them that are texts. Numbers
   and dates are no names, and a column of fewer values (a topic, a model) is a slice.
 
-Of several the one with the fewest different cells counts, as the others' repeats lie within it.
-Never an item is a column that is empty in more than a tenth of the rows, holds lists or nested
-values, is named as an answer or as a fact about the labels, or is a function of the labels, as
-their majority or their distribution is.
-Where no column does, a table that is several copies of itself is known by its rows.
+Of several such columns the one with the fewest different cells is taken: the repeats of the others
+lie within it. A column is never taken if it is empty in more than a tenth of the rows, holds lists
+or nested values, is named as an answer or as a fact about the labels, or is a function of the
+labels, such as their majority. Without such a column, a table that consists of several copies of a
+smaller one is recognised by its rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def load(
     source: Source, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
-    `from_table`). Of a `Dataset`, which is loaded, only settings are changed.
+    `from_table`). A `Dataset` is returned with the settings of `options`.
     """
     if isinstance(source, Dataset):
         return source.changed(**options.settings)
@@ -106,22 +106,20 @@ def is_study(source: Path) -> bool:
 
 
 def id_in(source: Source | str, name: str) -> str:
-    """Return the id of the rater or rubric that a source gives this display name; else the name."""
+    """Return the id of the rater or rubric with a display name in a source; else the name."""
     if isinstance(source, Dataset):
         return source.id_of(name)
     if not isinstance(source, Path):
         return name
     if (source / FILE_NAME).is_file():
-        called = read_config(source).names
+        names = read_config(source).names
     else:
-        called = sidecar.names if (sidecar := read_sidecar(source)) else {}
-    return next((id_ for id_, given in called.items() if given == name), name)
+        names = sidecar.names if (sidecar := read_sidecar(source)) else {}
+    return next((id_ for id_, display_name in names.items() if display_name == name), name)
 
 
 def is_file(source: Source | str) -> bool:
-    """Return True for a ratings file, at an address too, or a table; False for a folder or what is
-    loaded already.
-    """
+    """Return True for a ratings file, its address or a table; False for a folder or a Dataset."""
     return not isinstance(source, Dataset) and (not isinstance(source, Path) or source.is_file())
 
 
@@ -131,12 +129,12 @@ def is_file(source: Source | str) -> bool:
 def from_study(
     study: Study, *, look: bool = False, tried: str = "", whole: bool = False
 ) -> Dataset:
-    """Load a study: all ratings, of people and graders. A rubric that asks for several options is a
-    rubric for each of them, unless sets of options are to stay `whole`.
+    """Load a study: the ratings of annotators and graders. A rubric that asks for several options
+    becomes a rubric for each option, unless `whole`.
 
-    A `look` at new labels is counted; without it there are no verdicts on them. Grades under a text
-    that was only tried are not part of a study, except those of the grader `tried`; nor are those
-    withheld from a candidate of `improve` (`withheld_grades`).
+    With `look`, new labels count as an interim analysis; without it they get no verdict. Grades
+    under a text that was only tried are left out, except those of the grader `tried`, and so are
+    those withheld because of `improve` (`withheld_grades`).
     """
     from evenhand.study.creation import rewording_of, units_dealt
     from evenhand.study.desk.claims import oversight
@@ -151,12 +149,13 @@ def from_study(
     tried_wordings = {}
     if rewording:
         old, new = units_dealt(study, rewording)
-        each = study.config.annotation.raters_per_unit
-        tried_wordings[rewording.new.name] = TriedWording(rewording.new.variant_of, old, new, each)
+        tried_wordings[rewording.new.name] = TriedWording(
+            rewording.new.variant_of, old, new, study.config.annotation.raters_per_unit
+        )
     ratings, config, hashes = study.ratings(), study.config, study.accepted_hashes()
-    people = dict.fromkeys(config.analysis.rater_slices)
-    people |= {config.side.key: None} if config.side else {}
-    unknown = unknown_names(config.names, ratings, study.rubrics)
+    side_columns = [config.side.key] if config.side else []
+    rater_slices = dict.fromkeys([*config.analysis.rater_slices, *side_columns])
+    unknown = unknown_ids(config.names, ratings, study.rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
     ratings = without_missing(ratings, config.analysis.missing)
@@ -166,7 +165,7 @@ def from_study(
         ratings=ratings,
         units=units,
         scales=study_scales(study),
-        settings=config.analysis.model_copy(update={"rater_slices": tuple(people)}),
+        settings=config.analysis.model_copy(update={"rater_slices": tuple(rater_slices)}),
         decision=config.decision,
         seed=config.seed,
         facts=StudyFacts(
@@ -194,42 +193,46 @@ def from_study(
         synthetic=config.synthetic,
     )
     withheld = withheld_grades(study, dataset)
-    known = dataset.scales.items()
-    scales = {name: replace(scale, withheld=withheld.get(name, {})) for name, scale in known}
+    scales = {
+        name: replace(scale, withheld=withheld.get(name, {}))
+        for name, scale in dataset.scales.items()
+    }
     dataset = without_withheld(replace(dataset, scales=scales))
-    of_sets = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
-    several = {} if whole else {rubric.name: rubric.categories for rubric in of_sets}
-    return with_parts(dataset, several)
+    set_rubrics = [rubric for rubric in study.rubrics.values() if not rubric.kind.is_single]
+    options_of = {} if whole else {rubric.name: rubric.categories for rubric in set_rubrics}
+    return with_parts(dataset, options_of)
 
 
-def unknown_names(
-    called: Mapping[str, str], ratings: pd.DataFrame, rubrics: Collection[str]
+def unknown_ids(
+    names: Mapping[str, str], ratings: pd.DataFrame, rubrics: Collection[str]
 ) -> list[str]:
-    """Return a sentence on each id with a display name that no rater and no rubric has."""
-    if not called:
+    """Return a sentence on each id in `names` (display names) that no rater or rubric has."""
+    if not names:
         return []
-    known = [*ratings["rater_id"].unique(), *ratings["rubric"].unique(), *rubrics]
-    unknown = [name for name in called if name not in known or not name]
-    hints = ((name, did_you_mean(name, known)) for name in unknown)
-    return [written("names.unknown", id=repr(name), hint=hint) for name, hint in hints]
+    ids = [*ratings["rater_id"].unique(), *ratings["rubric"].unique(), *rubrics]
+    return [
+        written("names.unknown", id=repr(id_), hint=did_you_mean(id_, ids))
+        for id_ in names
+        if id_ not in ids or not id_
+    ]
 
 
 def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
-    """Return ratings without the labels that say that there is none."""
+    """Return ratings with an empty label for each of the `missing` labels."""
     labels = ratings["label"]
     return ratings.assign(label=labels.mask(labels.isin(missing), "")) if missing else ratings
 
 
 def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
-    """Return the units on which a grader's labels do not count or are not missed, by rubric and
-    grader, because of `evenhand improve`.
+    """Return the units on which a grader's labels do not count, or are not counted as missing, by
+    rubric and rater id, because of `evenhand improve`.
 
-    A winner of a finished choice looks better than it is on the clusters that it was chosen on, and
-    a text that was tried in place of the old one on those to learn from, whoever reads it: there it
-    is not judged. A candidate that was not chosen keeps its other grades; only one that was new and
-    was graded nowhere but on clusters to learn from or to choose on is no grader of the study, and
-    left out altogether. The old grader and a winner are asked about some parts only: while they
-    were asked about nothing else, they lack no answers on units without their grades.
+    - A winner looks better than it is on the clusters that it was chosen on, and any grader with a
+      proposed prompt on those that the prompt was written from: its grades there are withheld.
+    - A new candidate with grades only in *learn* and *choose* that was not chosen is no grader of
+      the study: all its grades are withheld.
+    - The old grader and winners whose first grades `improve` asked for are asked about some parts
+      only: units of the split clusters without their grades do not count as missing.
     """
     from evenhand.study.store.logs import decisions
 
@@ -238,91 +241,91 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         clusters = clusters_of(dataset, decisions.parted_by(study.store, rubric))
         parts = decisions.parts_of(study.store, rubric)
         chosen = decisions.chosen_on(study.store, rubric)
-        texts = decisions.texts_led_by(study.store, rubric)
-        is_first = decisions.graded_here_first(study.store, rubric)
+        learned_from = decisions.texts_led_by(study.store, rubric)
+        first_graded_here = decisions.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
         by_rater = ratings.groupby("rater_id")["unit_id"]
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
-        of_rubric: dict[str, frozenset[str]] = {}
+        withheld_units: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
-            seen = chosen.get(rater, set()) | texts.get(own_prompt_of(rater), set())
-            away = {unit for unit, cluster in clusters.items() if cluster in seen}
-            if rater in is_first and parts.keys() >= {clusters.get(unit) for unit in units}:
-                away |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
-            if away:
-                of_rubric[rater] = frozenset(away)
+            tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_of(rater), set())
+            omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
+            is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
+            if rater in first_graded_here and is_in_parts:
+                omitted |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
+            if omitted:
+                withheld_units[rater] = frozenset(omitted)
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
             if tried.is_new and rater not in chosen and rater in graded:
                 units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in ("learn", "choose") for unit in units):
-                    of_rubric[rater] = units
-        withheld[rubric] = of_rubric
+                    withheld_units[rater] = units
+        withheld[rubric] = withheld_units
     return withheld
 
 
 def without_withheld(dataset: Dataset) -> Dataset:
-    """Leave out the labels that are withheld from graders on their scale, and say so."""
+    """Return the dataset without the labels that its scales withhold, with a note for each grader.
+    A rubric's scale is that of all ratings if it is the only one.
+    """
     ratings, notes = dataset.ratings, []
     for rubric, scale in dataset.scales.items():
         if not scale.withheld:
             continue
-        is_own = (ratings["rubric"] == rubric) | (len(dataset.scales) == 1)
-        of_rubric = ratings[is_own]
-        pairs = zip(of_rubric["rater_id"], of_rubric["unit_id"], strict=True)
-        kept = [unit not in scale.withheld.get(rater, ()) for rater, unit in pairs]
-        ratings = ratings.drop(of_rubric.index[~np.array(kept, dtype=bool)])
-        left = ratings[is_own.loc[ratings.index]]
-        labelled = set(left.loc[left["rater_kind"] == "human", "unit_id"])
-        gone, dropped = [], set(of_rubric["rater_id"].to_numpy()[~np.array(kept, dtype=bool)])
+        is_on_rubric = (ratings["rubric"] == rubric) | (len(dataset.scales) == 1)
+        on_rubric = ratings[is_on_rubric]
+        pairs = zip(on_rubric["rater_id"], on_rubric["unit_id"], strict=True)
+        is_withheld = [unit in scale.withheld.get(rater, ()) for rater, unit in pairs]
+        withheld = on_rubric[np.array(is_withheld, dtype=bool)]
+        ratings = ratings.drop(withheld.index)
+        remaining = ratings[is_on_rubric.loc[ratings.index]]
+        labelled = set(remaining.loc[remaining["rater_kind"] == "human", "unit_id"])
+        removed_graders, affected_graders = [], set(withheld["rater_id"])
         for grader in scale.withheld:
-            judged = set(left.loc[left["rater_id"] == grader, "unit_id"])
-            if not judged:
-                gone += [grader] if grader in dropped else []
+            graded = set(remaining.loc[remaining["rater_id"] == grader, "unit_id"])
+            if not graded:
+                removed_graders += [grader] if grader in affected_graders else []
                 continue
-            about = {
-                "rubric": dataset.call(rubric),
-                "grader": dataset.call(grader),
-                "have": len(judged & labelled),
-            }
-            key = "withheld" if grader in dropped else "not_asked"
-            notes.append(written(f"note.{key}", labelled=len(labelled), **about))
-        if gone:
-            named = {"rubric": dataset.call(rubric), "graders": ", ".join(map(dataset.call, gone))}
-            notes.append(written("note.only_tried", **named))
+            key = "withheld" if grader in affected_graders else "not_asked"
+            names = {"rubric": dataset.call(rubric), "grader": dataset.call(grader)}
+            counts = {"have": len(graded & labelled), "labelled": len(labelled)}
+            notes.append(written(f"note.{key}", **names, **counts))
+        if removed_graders:
+            graders = ", ".join(map(dataset.call, removed_graders))
+            notes.append(written("note.only_tried", rubric=dataset.call(rubric), graders=graders))
     return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))
 
 
 def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
-    """Return the cluster of each unit of a study, as its settings or as `by` says."""
+    """Return the cluster of each unit, by the column `by` or, if "", that of the settings."""
     ids = sorted(set(dataset.units["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    return {unit: str(clusters.values[at]) for unit, at in zip(ids, clusters.codes, strict=True)}
+    return {unit: str(clusters.values[n]) for unit, n in zip(ids, clusters.codes, strict=True)}
 
 
 def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
-    """Return a hash of the labels that a look at the verdict sees, by rubric.
-
-    With fewer pairs labelled by two people than a verdict needs, no verdict can be given, so
-    looking at them is free.
+    """Return, by rubric, a hash of the labels that an interim analysis uses. Rubrics with fewer
+    pairs labelled by two annotators than a verdict needs are left out: they get no verdict, so
+    analysing them spends no error rate.
     """
     from evenhand.study.store.logs.decisions import labels_hash
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
-    present = {}
+    hashes = {}
     for name, labels in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
-        people = labels.groupby("unit_id")["rater_id"].nunique()
-        twice = pairs.reindex(people.index[people >= 2]).nunique()
-        if twice >= study.config.decision.min_clusters:
-            present[str(name)] = labels_hash(labels)
-    return present
+        annotators = labels.groupby("unit_id")["rater_id"].nunique()
+        n_pairs = pairs.reindex(annotators.index[annotators >= 2]).nunique()
+        if n_pairs >= study.config.decision.min_clusters:
+            hashes[str(name)] = labels_hash(labels)
+    return hashes
 
 
 def study_scales(study: Study) -> dict[str, Scale]:
-    """Return the scale of every rubric, with the thresholds in force and what each was tuned on.
-
-    A threshold counts as tuned if a logged one has this very number; any other was put in by hand.
-    A wording that people label in a rubric's place is the rubric, and that is the other wording.
+    """Return the scale of every rubric, with the active thresholds and the labels that each was
+    tuned on. A threshold counts as tuned if a logged one has the same value; any other was set by
+    hand. If annotators label another wording of a rubric, that wording is the main one of the
+    family and the others are its variants.
     """
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS
 
@@ -335,17 +338,17 @@ def study_scales(study: Study) -> dict[str, Scale]:
                 reference=threshold.reference,
                 instead_of=threshold.instead_of,
             )
-    labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
-    variants = [(base, name) for name, base in reversed(labelled.items()) if base]
-    adopted = {base: name for base, name in variants if base not in labelled}
+    base_of = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
+    variants = [(base, name) for name, base in reversed(base_of.items()) if base]
+    main_wording = {base: name for base, name in variants if base not in base_of}
     scales = {}
     for name, rubric in study.rubrics.items():
         scale = Scale.from_rubric(rubric, thresholds.get(name), tunings.get(name))
-        variant = scale.variant_of
-        if new := adopted.get(variant or name):
-            variant = "" if name == new else new
+        variant_of = scale.variant_of
+        if main := main_wording.get(variant_of or name):
+            variant_of = "" if name == main else main
         ordered = study.config.analysis.ordered
-        scales[name] = replace(scale, ordered=ordered, variant_of=variant)
+        scales[name] = replace(scale, ordered=ordered, variant_of=variant_of)
     return scales
 
 
@@ -355,11 +358,9 @@ def study_scales(study: Study) -> dict[str, Scale]:
 def from_file(
     file: Path, options: ScaleOptions = USUAL_SCALE, *, scales: Scales | None = None
 ) -> Dataset:
-    """Load a ratings file on the scale declared, with its sidecar
-    (`reporting.ratings_file.declared`).
-
-    `scales` replace those of the sidecar: only their rubrics are read, and the files that the
-    sidecar names are not. Raises InputError, naming file and row.
+    """Load a ratings file on the scale of `options`, with its sidecar
+    (`reporting.ratings_file.declared`). `scales` replace those of the sidecar: only their rubrics
+    are read, and no file that the sidecar names. Raises InputError, naming file and row.
     """
     sidecar, attacked, units = read_sidecar(file), None, options.units
     if sidecar is not None:
@@ -372,25 +373,23 @@ def from_file(
             attacked = read_attacked(audit) if audit else None
         if (missing := sidecar.analysis.missing) and not options.missing:
             options = replace(options, settings={**options.settings, "missing": missing})
-    table = None if units is None else units_table(units)
+    named_units = None if units is None else units_table(units)
     with naming_sidecar(file):
-        read = rows_of_file(file, options)
-        return from_rows(*read, units=table, sidecar=sidecar, attacked=attacked, scales=scales)
+        rows, reading = rows_of_file(file, options)
+        return from_rows(
+            rows, reading, units=named_units, sidecar=sidecar, attacked=attacked, scales=scales
+        )
 
 
-def from_table(given: Table, options: ScaleOptions, *, scales: Scales | None = None) -> Dataset:
-    """Load a table of ratings, of any library, on the scale declared. Raises InputError, naming
-    the row by its index.
-    """
+def from_table(table: Table, options: ScaleOptions, *, scales: Scales | None = None) -> Dataset:
+    """Load a table of ratings of any library. Raises InputError naming the row's index."""
     units = None if options.units is None else units_table(options.units)
-    return from_rows(*rows_of_table(given, options), units=units, scales=scales)
+    return from_rows(*rows_of_table(table, options), units=units, scales=scales)
 
 
 @contextmanager
 def naming_sidecar(file: Path) -> Iterator[None]:
-    """Name the sidecar of a ratings file, if it has one, in the InputErrors of this block: a scale
-    or a column that nothing on the command line declares comes from there.
-    """
+    """Name a file's sidecar, which may be at fault, in InputErrors of the block."""
     try:
         yield
     except InputError as error:
@@ -402,7 +401,7 @@ def naming_sidecar(file: Path) -> Iterator[None]:
 
 def from_rows(
     rows: pd.DataFrame,
-    read: RatingsInput,
+    reading: RatingsInput,
     *,
     units: tuple[pd.DataFrame, str] | None = None,
     sidecar: Sidecar | None = None,
@@ -410,9 +409,9 @@ def from_rows(
     scales: Scales | None = None,
 ) -> Dataset:
     """Load the rows of a ratings file or a table; `units` are a table of units and its name,
-    `attacked` the injection audit. The scale and the settings declared override the sidecar.
+    `attacked` is an injection audit. The scale and settings of the options override the sidecar.
     """
-    source, options = read.source, read.options
+    source, options = reading.source, reading.options
     changes = options.settings
     ratings, columns = split_ratings(rows, source)
     if ratings.empty:
@@ -420,31 +419,32 @@ def from_rows(
     if units is not None:
         columns = with_units(columns, *units)
     check_asked_for(changes, columns, rows, source if units is None else units[1])
-    known = sidecar or Sidecar.model_construct()  # which asks for no validator to be built
-    for fault in unknown_names(known.names, ratings, known.scales):
+    # A default sidecar; without validation, as building the validator would take long.
+    known = sidecar or Sidecar.model_construct()
+    for fault in unknown_ids(known.names, ratings, known.scales):
         raise InputError(fault)
-    named = ratings["rubric"]
-    if scales is not None and (named != "").any():
-        ratings = ratings[named.isin(list(scales))]
+    rubrics = ratings["rubric"]
+    if scales is not None and (rubrics != "").any():
+        ratings = ratings[rubrics.isin(list(scales))]
         if ratings.empty:
             raise InputError(
                 f"{source} has no ratings on {listed(scales)}; its rubrics are "
-                f"{listed(sorted(set(named)))}"
+                f"{listed(sorted(set(rubrics)))}"
             )
-    if {*CRITERIA} <= set(columns) and options.rubric not in {*named}:
+    if {*CRITERIA} <= set(columns) and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_read(options.rubric))
-    of_labels = replace(read, notes=[], options=options)
-    ratings, declared, several = scales_of(ratings, of_labels, known, scales)
+    label_reading = replace(reading, notes=[], options=options)
+    ratings, declared, options_of = scales_of(ratings, label_reading, known, scales)
     settings = {name: getattr(known.analysis, name) for name in known.analysis.model_fields_set}
-    asked = {**settings, **changes}.get("cluster")
-    columns, cluster, of_items = clustered_by_items(columns, ratings, asked, options)
-    asked_sides = changes.get("rater_slices") or ()
-    is_sided = asked_sides or known.analysis.rater_slices
-    raters = rater_columns(rows, None if is_sided else MOST_SIDES + 1)
-    check_sides(rows, raters, asked_sides, source)
-    notes = [*read.notes]
+    cluster = {**settings, **changes}.get("cluster")
+    columns, item_cluster, item_notes = clustered_by_items(columns, ratings, cluster, options)
+    rater_slices = changes.get("rater_slices") or ()
+    has_slices = rater_slices or known.analysis.rater_slices
+    raters = rater_columns(rows, None if has_slices else MOST_SIDES + 1)
+    check_sides(rows, raters, rater_slices, source)
+    notes = [*reading.notes]
     if sidecar is None:
-        notes.append(_read_as(read.items, ratings, declared, several))
+        notes.append(_reading_note(reading.items, ratings, declared, options_of))
     else:
         key, file = "sidecar_of" if known.study else "sidecar", sidecar_path(Path(source)).name
         notes.insert(0, written(f"reading.{key}", study=known.study, file=file))
@@ -465,46 +465,51 @@ def from_rows(
         },
         names={name: scale.names for name, scale in known.scales.items()},
         called=known.names,
-        notes=(*notes, *of_items, *of_labels.notes),
+        notes=(*notes, *item_notes, *label_reading.notes),
         synthetic=known.synthetic,
     )
-    changes = changes if cluster is None else {**changes, "cluster": cluster}
-    return with_scores(without_withheld(with_parts(dataset, several)).changed(**changes))
+    changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
+    return with_scores(without_withheld(with_parts(dataset, options_of)).changed(**changes))
 
 
 def check_sides(
     rows: pd.DataFrame, raters: pd.DataFrame, columns: Sequence[str], source: str
 ) -> None:
-    """Raise InputError where one of the columns of raters has no two sides of two annotators."""
-    humans = rows.loc[rows["rater_kind"] == "human", "rater_id"]
-    known = raters[raters["rater_id"].isin(humans)]
-    for column in (name for name in columns if name in known):
-        cells = known[column].fillna("").astype(str)
+    """Raise InputError if a rater column that annotators are sliced by has fewer than two values
+    shared by two annotators. `rows` are the ratings, `raters` has a row for each rater.
+    """
+    human_ids = rows.loc[rows["rater_kind"] == "human", "rater_id"]
+    annotators = raters[raters["rater_id"].isin(human_ids)]
+    for column in (name for name in columns if name in annotators):
+        cells = annotators[column].fillna("").astype(str)
         sides = cells[cells != ""].value_counts()
         if (sides >= 2).sum() < 2 and (sides == 1).any():
             side = str(sides.index[-1])
-            who = known.loc[cells == side, "rater_id"].iloc[0]
-            at = int((rows["rater_id"] == who).to_numpy().argmax())
+            annotator = annotators.loc[cells == side, "rater_id"].iloc[0]
+            position = int((rows["rater_id"] == annotator).to_numpy().argmax())
             raise InputError(
-                f"{source}, row {row_number(rows, at)}: {column} {side!r} has only the annotator "
-                f"{who!r}, and a side needs two; add annotators of that side, or leave {column} "
-                "out of rater_slices"
+                f"{source}, row {row_number(rows, position)}: {column} {side!r} has only the "
+                f"annotator {annotator!r}, and a side needs two; add annotators of that side, or "
+                f"leave {column} out of rater_slices"
             )
 
 
-def _read_as(
-    items: str, ratings: pd.DataFrame, scales: Scales, several: Mapping[str, Sequence[str]]
+def _reading_note(
+    items: str, ratings: pd.DataFrame, scales: Scales, options_of: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return what was taken for items, annotators, graders and labels, in a line."""
+    """Return a line on what was read as items (a column, or ""), annotators, graders and labels;
+    `options_of` has the rubrics whose labels are sets.
+    """
     raters = ratings.drop_duplicates("rater_id")
-    names = [
-        f"{what}{'s' if len(named) > 1 else ''} {listed(f'`{name}`' for name in named)}"
-        for kind, what in (("human", "annotator"), ("model", "grader"))
-        if len(named := raters.loc[raters["rater_kind"] == kind, "rater_id"])
-    ]
+    names = []
+    for kind, noun in (("human", "annotator"), ("model", "grader")):
+        ids = raters.loc[raters["rater_kind"] == kind, "rater_id"]
+        if len(ids):
+            plural = "s" if len(ids) > 1 else ""
+            names.append(f"{noun}{plural} {listed(f'`{rater_id}`' for rater_id in ids)}")
     scale = next(iter(scales.values()), None)
-    if several or len(scales) != 1 or scale is None:
-        labels = f"rubrics {listed([*scales, *several])}"
+    if options_of or len(scales) != 1 or scale is None:
+        labels = f"rubrics {listed([*scales, *options_of])}"
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
     elif in_a_row(scale.categories):
@@ -524,24 +529,26 @@ _PURPOSES = {
     "cluster": "cluster by",
     "sensitivity_cluster": "cluster by",
 }
-"""The settings that name units columns, and what for."""
+"""The purpose, in messages, of each setting that names columns of units."""
 MIN_FILLED = 0.9
-_MOST_LOOKED_AT = 100
+"""The smallest share of filled cells in a column that identifies items."""
+_MOST_NESTED_CHECKED = 100
+"""Different cells of a column that are checked for lists and nested values."""
 _ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
 MIN_TEXTS = 10
 TEXT_LENGTH = 20
 """Median length, in characters, from which different cells are texts."""
 MIN_COPIED = 20
-"""A table of fewer different rows may be several copies of itself by chance: that the counts of m
-different rows are all multiples of one number has a chance of about 2 ** -m."""
+"""The fewest different rows of a table that counts as copied. By chance, the counts of m different
+rows are all multiples of one number with a probability of about 2 ** -m."""
 COPIES = "copies"
-"""The units column that numbers the rows of which a table holds several copies."""
+"""The units column that gives all copies of a row the same number."""
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 
 
 def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return a table of units, which messages call `source`, plus the columns of units in the
-    ratings.
+    """Return `units`, a table called `source` in messages, with the further columns of `rated`, the
+    units in the ratings. Raises InputError if an item has no row or several.
     """
     units = with_unit_id(units)
     if "unit_id" not in units:
@@ -549,16 +556,16 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
             f"{source}: the column 'unit_id' is missing (it has {listed(units.columns)}); give "
             "that name to the column that identifies the items"
         )
-    again = units.duplicated("unit_id").to_numpy()
-    if again.any():
-        at = int(again.argmax())
+    is_duplicate = units.duplicated("unit_id").to_numpy()
+    if is_duplicate.any():
+        at = int(is_duplicate.argmax())
         raise InputError(
             f"{source}, row {row_number(units, at)}: item {units['unit_id'].iloc[at]!r} has more "
             "than one row; keep one for each item"
         )
-    unknown = ~rated["unit_id"].isin(units["unit_id"])
-    if unknown.any():
-        unit = rated.loc[unknown, "unit_id"].iloc[0]
+    is_unknown = ~rated["unit_id"].isin(units["unit_id"])
+    if is_unknown.any():
+        unit = rated.loc[is_unknown, "unit_id"].iloc[0]
         raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
     further = [column for column in rated if column == "unit_id" or column not in units]
     return units.merge(rated[further], on="unit_id", how="left").fillna("")
@@ -567,13 +574,12 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
 def check_asked_for(
     settings: Mapping[str, Any], units: pd.DataFrame, rows: pd.DataFrame, source: str
 ) -> None:
-    """Raise InputError where a setting names a column that no unit has, listing those there are.
-
+    """Raise InputError if a setting names a column that `units` lacks, listing its columns.
     `source` is the name in messages of the table that should have it, `rows` are the ratings.
     """
     for setting, purpose in _PURPOSES.items():
-        named = settings.get(setting) or ()
-        for column in (named,) if isinstance(named, str) else named:
+        value = settings.get(setting) or ()
+        for column in (value,) if isinstance(value, str) else value:
             if column in units or (setting == "cluster" and column in ("pair", "unit")):
                 continue
             if column in rows and column not in RATINGS_COLUMNS:
@@ -592,9 +598,8 @@ def clustered_by_items(
     units: pd.DataFrame, ratings: pd.DataFrame, cluster: str | None, options: ScaleOptions
 ) -> tuple[pd.DataFrame, str | None, list[str]]:
     """Return the units, the column that is their cluster (None: as in the settings), and notes.
-
-    `cluster` is the one asked for, or None. Raises InputError where a cluster is named for units
-    that are declared to be independent.
+    `cluster` is the user's setting, or None. Raises InputError if units declared to be independent
+    have a cluster.
     """
     if options.independent and cluster not in (None, "unit"):
         one, other = options.spelled("cluster", cluster or ""), options.spelled("independent")
@@ -603,28 +608,28 @@ def clustered_by_items(
         return units, "unit", []
     if cluster not in (None, "pair") or "cluster_id" in units:
         return units, None, []
-    ways = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
+    fixes = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
-    of_criteria = RESPONSE_ID if {*CRITERIA} <= set(rated) else None
-    if name := item_column(rated[shared_columns(rated)], ratings) or of_criteria:
+    response_column = RESPONSE_ID if {*CRITERIA} <= set(rated) else None
+    if name := item_column(rated[shared_columns(rated)], ratings) or response_column:
         cells = texts(units[name])
-        alone = "(" + units["unit_id"].astype(str) + ")"
-        units = units.assign(**{name: cells.where(cells != "", alone)})
+        own_cluster = "(" + units["unit_id"].astype(str) + ")"
+        units = units.assign(**{name: cells.where(cells != "", own_cluster)})
         items, rows = units.loc[is_rated, name].nunique(), len(rated)
-        return units, name, [written("reading.items", column=name, items=items, rows=rows, **ways)]
-    if COPIES not in units and (copied := _copies(rated, ratings)) is not None:
+        return units, name, [written("reading.items", column=name, items=items, rows=rows, **fixes)]
+    if COPIES not in units and (row_numbers := _copied_rows(rated, ratings)) is not None:
         numbers = np.full(len(units), "", dtype=object)
-        numbers[is_rated] = copied.astype(str)
-        items = len(np.unique(copied))
+        numbers[is_rated] = row_numbers.astype(str)
+        items = len(np.unique(row_numbers))
         times = len(rated) // items
-        note = written("reading.copies", times=times, items=items, **ways)
+        note = written("reading.copies", times=times, items=items, **fixes)
         return units.assign(**{COPIES: numbers}), COPIES, [note]
     return units, None, []
 
 
 def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
-    """The column that names items which several units share; None where there is none.
+    """Return the column that identifies items which several units share, or None (see the top).
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": list("1234"), "topic": list("aabb"), "Item": list("xyxy")})
@@ -639,7 +644,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
         counts = cells.value_counts(sort=False).drop("", errors="ignore")
         if len(counts) < 2 or counts.max() < 2 or counts.sum() < MIN_FILLED * len(units):
             continue
-        if counts.index[:_MOST_LOOKED_AT].map(is_nested).all():
+        if counts.index[:_MOST_NESTED_CHECKED].map(is_nested).all():
             continue
         if names_items(column):
             named[column] = len(counts)
@@ -650,57 +655,54 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
             and _are_names(counts.index)
         ):
             repeating[column] = len(counts)
-    for able in (named, repeating):
-        for column in sorted(able, key=lambda column: (able[column], column)):
-            if not _is_of_labels(units, column, ratings):
+    for n_values in (named, repeating):
+        for column in sorted(n_values, key=lambda name: (n_values[name], name)):
+            if not _is_function_of_labels(units, column, ratings):
                 return column
     return None
 
 
-def _is_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bool:
+def _is_function_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFrame) -> bool:
     """Return True if a unit's labels, in any order, determine its cell in a column."""
-    given = ratings[ratings["label"] != ""].sort_values("label")
-    labels = given.groupby("unit_id")["label"].agg("\n".join)
+    labelled = ratings[ratings["label"] != ""].sort_values("label")
+    patterns = labelled.groupby("unit_id")["label"].agg("\n".join)
     cells = texts(units[column]).set_axis(units["unit_id"].to_numpy())
-    both = labels.index.intersection(cells.index)
-    pairs = list(zip(labels[both], cells[both], strict=True))
-    repeats = len(pairs) - len({pattern for pattern, _ in pairs})
-    return repeats >= MIN_TEXTS and len(set(pairs)) == len({pattern for pattern, _ in pairs})
+    shared = patterns.index.intersection(cells.index)
+    pairs = list(zip(patterns[shared], cells[shared], strict=True))
+    n_patterns = len({pattern for pattern, _ in pairs})
+    return len(pairs) - n_patterns >= MIN_TEXTS and len(set(pairs)) == n_patterns
 
 
 def _are_names(values: pd.Index) -> bool:
-    """Return True if the different cells are numerous enough, or long enough, to be names."""
+    """Return True if cells are numerous or long enough for names, and not numbers or dates."""
     if len(values) < MIN_TEXTS:
         return False
     if len(values) <= MAX_VALUES and values.str.len().to_series().median() < TEXT_LENGTH:
         return False
-    others = ~(
-        pd.to_numeric(values.to_series(), errors="coerce").notna().to_numpy()
-        | values.str.fullmatch(_DATE)
-    )
-    return bool(others.any())
+    is_number = pd.to_numeric(values.to_series(), errors="coerce").notna().to_numpy()
+    return not (is_number | values.str.fullmatch(_DATE)).all()
 
 
-def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
-    """Return the row that each unit is a copy of, (units,), if units and labels show that the table
-    is several copies of a smaller one; else None.
-
-    Equal rows of the smaller table cannot be told apart; it does not matter which copy is whose.
+def _copied_rows(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
+    """Return the number of the row that each unit is a copy of, shape (units,), if the table is
+    several copies of a smaller one; else None. Units are equal if all columns and ratings are.
+    Equal rows of the smaller table cannot be told apart, so their copies are assigned in turn.
     """
     if len(units) < 2 * MIN_COPIED:
         return None
-    given = ratings[["rubric", "rater_id", "label", "p_positive", "probabilities"]]
-    place = pd.Index(units["unit_id"]).get_indexer(pd.Index(ratings["unit_id"]))
-    key = np.zeros(len(units), dtype=np.uint64)
-    # A sum, as a unit's ratings come in any order.
-    np.add.at(key, place, pd.util.hash_pandas_object(given, index=False).to_numpy())
-    if about := [name for name in units if name != "unit_id"]:
-        described = pd.util.hash_pandas_object(units[about].astype(str), index=False)
-        key = np.asarray(key * np.uint64(31) + described.to_numpy(), dtype=np.uint64)
-    _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
-    times = int(np.gcd.reduce(counts))
-    if times < 2 or len(counts) < MIN_COPIED:
+    contents = ratings[["rubric", "rater_id", "label", "p_positive", "probabilities"]]
+    position = pd.Index(units["unit_id"]).get_indexer(pd.Index(ratings["unit_id"]))
+    unit_hash = np.zeros(len(units), dtype=np.uint64)
+    # Hashes are added, as a unit's ratings come in any order.
+    np.add.at(unit_hash, position, pd.util.hash_pandas_object(contents, index=False).to_numpy())
+    if columns := [name for name in units if name != "unit_id"]:
+        column_hash = pd.util.hash_pandas_object(units[columns].astype(str), index=False)
+        unit_hash = np.asarray(unit_hash * np.uint64(31) + column_hash.to_numpy(), dtype=np.uint64)
+    _, group, counts = np.unique(unit_hash, return_inverse=True, return_counts=True)
+    n_copies = int(np.gcd.reduce(counts))
+    if n_copies < 2 or len(counts) < MIN_COPIED:
         return None
-    nth = pd.Series(group).groupby(group).cumcount().to_numpy()
-    start = np.concatenate([[0], np.cumsum(counts // times)[:-1]])
-    return np.asarray(start[group] + nth % (counts // times)[group])
+    rows_in_group = counts // n_copies
+    rank_in_group = pd.Series(group).groupby(group).cumcount().to_numpy()
+    first_row = np.concatenate([[0], np.cumsum(rows_in_group)[:-1]])
+    return np.asarray(first_row[group] + rank_in_group % rows_in_group[group])

@@ -1,5 +1,8 @@
-"""A new study, as `evenhand new`, `evenhand label` and the page *New study* make it: its material
-from a file of items, its preview, the names that annotators would see, and links for them.
+"""Make a new study, for `evenhand new`, `evenhand label` and the page *New study*.
+
+`item_study` reads a file of items, with the rubrics to ask; `make_study` makes the study;
+`preview_of` is its preview, with names of models that annotators would see (`names_shown`); and
+`label_items` does all this and makes links for annotators.
 """
 
 from __future__ import annotations
@@ -52,8 +55,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ItemStudy:
-    """A study of an items file: items, the rubrics that are asked, the judge's ratings, the roles
-    of columns, and notes on what was read.
+    """The content of an items file: the items, the rubrics to ask, the ratings of a judge whose
+    labels are a column (None without one), the roles of columns as (role, columns), and notes.
     """
 
     items: Items
@@ -64,48 +67,49 @@ class ItemStudy:
     source: str = ""
 
     def import_judge(self, study: Study) -> int:
-        """Store the judge's labels as a grader's; return how many."""
+        """Store the judge's labels as a grader's; return their number."""
         if self.judged is None:
             return 0
         return import_ratings(study, self.judged, self.source)[0]
 
     @property
     def as_read(self) -> list[str]:
-        """Sentences on what was read, and what the columns were taken for."""
-        taken = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
-        return [*self.notes, written("items.taken", taken=taken)]
+        """The notes, and a sentence on the roles of columns."""
+        roles = "; ".join(f"{role}: {columns}" for role, columns in self.taken)
+        return [*self.notes, written("items.taken", taken=roles)]
 
-    def sentences(self, judged: int, folder: Path, sampled: int) -> list[str]:
-        """Sentences on what the columns were taken for, and what was made of them."""
+    def sentences(self, n_judged: int, folder: Path, sampled: int) -> list[str]:
+        """Return `as_read`, and sentences on the study that was made and the judge's labels."""
         pairs = self.items.pairs
         counts = {"sampled": sampled, "total": len(pairs), "noun": prompts_noun(pairs)}
-        made = [*self.as_read, written("items.made", folder=folder, **counts)]
+        lines = [*self.as_read, written("items.made", folder=folder, **counts)]
         if self.judged is not None:
-            made.append(written("items.judged", count=judged, rater=self.judge))
-        return made
+            lines.append(written("items.judged", count=n_judged, rater=self.judge))
+        return lines
 
     @property
     def judge(self) -> str:
-        """The judge's id as a rater."""
+        """The judge's rater id, "" without a judge."""
         return "" if self.judged is None else str(self.judged["rater_id"].iloc[0])
 
 
 def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
-    """Read a file or a table of items; files that its cells name are in its folder, or the working
-    folder. Raises InputError where it is bad, or where it is not said what to ask.
+    """Read a file or a table of items. Files named in its cells are looked for in its folder, or in
+    the working folder for a table. Raises InputError if it is invalid, or without a question.
     """
-    path, held, named = _read(source, options)
-    answers = item_tables.answer_columns(held.table, path.name, options.show or held.show)
-    if _is_compared(held, answers, options, named):
-        return _comparisons(path, held, answers, named, options)
-    return _single_answers(path, held, named, options)
+    path, item_table, rubrics = _read(source, options)
+    show = options.show or item_table.show
+    answers = item_tables.answer_columns(item_table.table, path.name, show)
+    if _is_compared(item_table, answers, options, rubrics):
+        return _comparisons(path, item_table, answers, rubrics, options)
+    return _single_answers(path, item_table, rubrics, options)
 
 
 @dataclass(frozen=True)
 class ItemFile:
-    """A file of items before anything is asked of it: each column with its first text, the columns
-    that raters would read, the roles of columns as (role, columns), and notes. `fault` says what
-    is not clear.
+    """A file of items without a question: each column with its first text, the columns that raters
+    would read (`show`), the roles of columns as (role, columns), and notes. `fault` is a sentence
+    if the roles are unclear, else "".
     """
 
     columns: Sequence[tuple[str, str]]
@@ -116,89 +120,95 @@ class ItemFile:
 
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
-    """Return what a file of items holds. Raises InputError where it cannot be read."""
-    path, held, named = _read(source, options)
-    frame, name, shown = held.table, path.name, options.show or held.show
+    """Return a file's columns and their roles. Raises InputError if it cannot be read."""
+    path, item_table, rubrics = _read(source, options)
+    frame, name, shown = item_table.table, path.name, options.show or item_table.show
     texts = [(str(column), shortened(str(frame[column].iloc[0]))) for column in frame]
     roles: dict[str, Any] = {"cluster": options.cluster, "judge": options.judge}
     roles["question"] = options.question
     try:
         answers = item_tables.answer_columns(frame, name, shown)
         columns: ItemColumns | ComparisonColumns
-        if answers and _is_compared(held, answers, options, named):
+        if answers and _is_compared(item_table, answers, options, rubrics):
             roles |= {"show": options.show, "subject": options.subject}
             columns = item_tables.comparison_columns(frame, name, (answers[0], answers[1]), **roles)
             show = columns.show
         else:
-            roles["cluster"] = roles["cluster"] or held.cluster
+            roles["cluster"] = roles["cluster"] or item_table.cluster
             subject = ",".join(options.subject)
             columns = item_tables.item_columns(frame, name, show=shown, subject=subject, **roles)
             show = list(columns.show)
     except InputError as fault:
-        return ItemFile(texts, list(shown), [], held.notes, str(fault))
-    return ItemFile(texts, show, columns.said(), held.notes)
+        return ItemFile(texts, list(shown), [], item_table.notes, str(fault))
+    return ItemFile(texts, show, columns.said(), item_table.notes)
 
 
 def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
-    """Return what a file holds, under its path, and the rubrics that are named."""
+    """Return the path of a file of items ("items" for a table), its rows, and the rubrics named in
+    the options. Raises InputError if the options or the rows are invalid.
+    """
     if options.question and options.rubric:
         raise InputError(written("items.ask"))
     if not options.question:
-        asked = ["options", "scale", "several", "level", "steps"]
-        options.refuse(asked, "goes with --question; a rubric has its own")
-    named = [load_rubric(name) for name in options.rubric]
+        of_question = ["options", "scale", "several", "level", "steps"]
+        options.refuse(of_question, "goes with --question; a rubric has its own")
+    rubrics = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
-        path, compared = source, _compares(named) or not options.of_one
-        held = read_items(path, options.judge, compared=compared, sheet=options.sheet)
+        path, compared = source, _has_comparison(rubrics) or not options.of_one
+        item_table = read_items(path, options.judge, compared=compared, sheet=options.sheet)
     else:
-        path, held = Path("items"), ItemTable(items_table(source, options.sheet))
-    held = replace(held, table=held.table.map(reply_text))
-    item_tables.check_items_table(held.table, path.name)
-    if options.judge in held.table:
-        labels = fold(held.table[options.judge])
+        path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
+    frame = item_table.table.map(reply_text)
+    item_tables.check_items_table(frame, path.name)
+    if options.judge in frame:
+        labels = fold(frame[options.judge])
         labels = labels.mask(labels.isin([*map(folded, options.missing)]), "")
-        held = replace(held, table=held.table.assign(**{options.judge: labels}))
+        frame = frame.assign(**{options.judge: labels})
     elif not options.judge:
         options.refuse(["missing"], "goes with --judge")
-    return path, held, named
+    return path, replace(item_table, table=frame), rubrics
 
 
-def _compares(named: Sequence[Rubric]) -> bool:
-    return any(rubric.unit == "comparison" for rubric in named)
+def _has_comparison(rubrics: Sequence[Rubric]) -> bool:
+    return any(rubric.unit == "comparison" for rubric in rubrics)
 
 
 def _is_compared(
-    held: ItemTable, answers: Sequence[str], options: ItemOptions, named: Sequence[Rubric]
+    item_table: ItemTable, answers: Sequence[str], options: ItemOptions, rubrics: Sequence[Rubric]
 ) -> bool:
-    """Return True if two answers are compared: what is asked of one response is not asked of two
-    in the same row.
+    """Return True if two answers of a row (columns `answers`) are compared. They are not if the
+    table has a column for one answer too and the question is about one.
     """
-    of_one = item_tables.has_one_answer(held.table) and options.of_one
-    return _compares(named) or (bool(answers) and not of_one)
+    is_about_one = item_tables.has_one_answer(item_table.table) and options.of_one
+    return _has_comparison(rubrics) or (bool(answers) and not is_about_one)
 
 
 def _single_answers(
-    path: Path, held: ItemTable, named: list[Rubric], options: ItemOptions
+    path: Path, item_table: ItemTable, named_rubrics: list[Rubric], options: ItemOptions
 ) -> ItemStudy:
+    """Return the study of a file with one answer in a row."""
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
-    if not options.question and not named:
+    if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
-    name, show = path.name, options.show or held.show
-    frame = with_criteria(held.table, name, rated=False)
-    subject, cluster = ",".join(options.subject), options.cluster or held.cluster
+    name, show = path.name, options.show or item_table.show
+    frame = with_criteria(item_table.table, name, rated=False)
+    subject, cluster = ",".join(options.subject), options.cluster or item_table.cluster
     roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
-    roles["question"] = " ".join([options.question, *(declared.question for declared in named)])
-    columns = item_tables.item_columns(frame, name, show=show, **roles)
-    notes = [*held.notes, *_hidden(columns.show, columns.hidden, options)]
+    questions = [options.question, *(rubric.question for rubric in named_rubrics)]
+    columns = item_tables.item_columns(
+        frame, name, show=show, question=" ".join(questions), **roles
+    )
+    notes = [*item_table.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = item_tables.each_turn(frame, columns, name)
-    items = item_tables.make_items(frame, columns, name, path.parent, named)
-    variables = {variable for rubric in named for variable in rubric.variables}
-    pairs = zip(columns.show, items.blocks, strict=True)
-    unseen = [column for column, block in pairs if named and block.column not in variables]
-    if unseen:
-        notes.append(written("items.hidden_by_rubric", columns=", ".join(unseen)))
-    rubrics = _shown_as_they_are(named, items)
+    items = item_tables.make_items(frame, columns, name, path.parent, named_rubrics)
+    if named_rubrics:
+        variables = {variable for rubric in named_rubrics for variable in rubric.variables}
+        blocks = zip(columns.show, items.blocks, strict=True)
+        hidden = [column for column, block in blocks if block.column not in variables]
+        if hidden:
+            notes.append(written("items.hidden_by_rubric", columns=", ".join(hidden)))
+    rubrics = _with_kinds(named_rubrics, items)
     if options.question:
         rubric = asked_rubric(
             options.question,
@@ -215,19 +225,21 @@ def _single_answers(
             notes.append(read_as_ordered(rubric.categories, spelling))
     judged = None
     if items.judged is not None:
-        judged = item_tables.judge_ratings(items, _the_one(rubrics), columns.judge, name)
+        judged = item_tables.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
     return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
 
 
 def _comparisons(
-    path: Path, held: ItemTable, answers: Sequence[str], named: list[Rubric], options: ItemOptions
+    path: Path,
+    item_table: ItemTable,
+    answers: Sequence[str],
+    named_rubrics: list[Rubric],
+    options: ItemOptions,
 ) -> ItemStudy:
-    """Make comparisons of a file with two answers in a row; without a question or a rubric the one
-    called preference is asked.
-    """
-    name, frame = path.name, held.table
-    of_one = ["options", "scale", "several", "level", "each_turn"]
-    options.refuse(of_one, "goes with one answer in a row; --steps with two")
+    """Return the study of a file with two answers in a row, in the columns `answers`."""
+    name, frame = path.name, item_table.table
+    single_options = ["options", "scale", "several", "level", "each_turn"]
+    options.refuse(single_options, "goes with one answer in a row; --steps with two")
     if not answers:
         raise InputError(
             f"{name}: comparisons need two answers in a row, in columns called response_a and "
@@ -241,15 +253,15 @@ def _comparisons(
         subject=options.subject,
         cluster=options.cluster,
         judge=options.judge,
-        question=" ".join([options.question, *(declared.question for declared in named)]),
+        question=" ".join([options.question, *(rubric.question for rubric in named_rubrics)]),
     )
-    notes = [*held.notes, *_hidden(columns.show, columns.items.hidden, options)]
-    items = item_tables.make_comparisons(frame, columns, name, path.parent, named)
+    notes = [*item_table.notes, *_hidden_note(columns.show, columns.items.hidden, options)]
+    items = item_tables.make_comparisons(frame, columns, name, path.parent, named_rubrics)
     if options.question:
         steps = 3 if options.steps is None else options.steps
         rubrics = [asked_comparison(options.question, items.blocks, steps)]
-    elif named:
-        rubrics = _shown_as_they_are(named, items)
+    elif named_rubrics:
+        rubrics = _with_kinds(named_rubrics, items)
         for rubric in rubrics:
             if "prompt" in rubric.variables and not columns.items.prompt:
                 raise InputError(
@@ -260,27 +272,28 @@ def _comparisons(
         rubrics = [load_rubric("preference").showing(items.blocks)]
     judged = None
     if items.judged is not None:
-        judged = item_tables.comparison_judge(items, columns, _the_one(rubrics), name)
+        judged = item_tables.comparison_judge(items, columns, _judge_rubric(rubrics), name)
     return ItemStudy(items, rubrics, judged, columns.said(), notes, name)
 
 
-def _hidden(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
-    """A sentence on texts that raters will not read, and the option that shows them."""
+def _hidden_note(shown: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
+    """Return a sentence on texts that raters will not read, if any, and how to show them."""
     if not hidden:
         return []
-    every = [*shown, *hidden]
-    show = f"show={every}" if options.in_python else f"--show {shlex.quote(','.join(every))}"
+    columns = [*shown, *hidden]
+    show = f"show={columns}" if options.in_python else f"--show {shlex.quote(','.join(columns))}"
     return [written("items.hidden", columns=", ".join(hidden), show=show)]
 
 
-def _shown_as_they_are(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:
-    """The rubrics with conversations in turns, and images as such."""
+def _with_kinds(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:
+    """Return the rubrics with blocks that show the items' conversations and images as such."""
     kinds = {block.column: str(block.kind) for block in items.blocks if block.kind}
     kinds |= dict.fromkeys(items.images, "image")
     return [rubric.with_kinds(kinds) for rubric in rubrics]
 
 
-def _the_one(rubrics: Sequence[Rubric]) -> Rubric:
+def _judge_rubric(rubrics: Sequence[Rubric]) -> Rubric:
+    """Return the rubric of a judge's labels. Raises InputError if there are several."""
     if len(rubrics) > 1:
         raise InputError("--judge goes with one rubric: a column holds the labels of one")
     return rubrics[0]
@@ -291,18 +304,18 @@ _MODELS = (
     rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
     r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
     r"o[134]-(?:mini|preview|pro)|openai|anthropic)|"
-    r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # in small letters some are words
+    r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # some are common words in lower case
 )
-"""Names of families of models, and of those who make them."""
+"""Names of families of models, and of their makers."""
 _WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
-"""Names of judges' columns that texts hold for other reasons."""
-_NO_SUBJECT = "responses"  # the subject of items of which none is known
+"""Names of judges' columns that are common words in texts."""
+_NO_SUBJECT = "responses"  # the subject of items without a known one
 _SHORTEST = 3
 
 
 def names_shown(study: Study, option: str = "") -> list[str]:
-    """Return sentences on items whose shown texts, and on headings that, hold the name of a model,
-    of a subject of the study or of a judge; `option` is what leaves a column out, "" if none does.
+    """Return sentences on items whose shown texts, and on headings that, contain the name of a
+    model, of a subject of the study or of a judge; `option` is one that hides columns, "" for none.
     """
     with study.store.read() as connection:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
@@ -311,19 +324,19 @@ def names_shown(study: Study, option: str = "") -> list[str]:
         subjects, [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
     )
     in_headings = _pattern([*subjects, *judges], [])
-    items: dict[str, str] = {}
+    first_matches: dict[str, str] = {}
     for item, column, cell in shown_texts(study):
         image = image_of(cell)
         text = cell if image is None else image.alt
-        if item not in items and (name := in_texts.search(text)):
-            items[item] = f"{name[0]} in {column}"
-    blocks = [block for rubric in study.labelled_rubrics() for block in rubric.blocks]
-    headings = dict.fromkeys(b.label for b in blocks if in_headings.search(b.label))
+        if item not in first_matches and (match := in_texts.search(text)):
+            first_matches[item] = f"{match[0]} in {column}"
+    labels = [block.label for rubric in study.labelled_rubrics() for block in rubric.blocks]
+    headings = dict.fromkeys(label for label in labels if in_headings.search(label))
     sentences = []
-    if items:
-        first, what = next(iter(items.items()))
-        counts = {"count": len(items), "total": len(study.store.pairs())}
-        sentences.append(written("items.names_in_texts", **counts, first=first, what=what))
+    if first_matches:
+        first, match_text = next(iter(first_matches.items()))
+        counts = {"count": len(first_matches), "total": len(study.store.pairs())}
+        sentences.append(written("items.names_in_texts", **counts, first=first, what=match_text))
     if headings:
         sentences.append(written("items.names_in_headings", headings=", ".join(headings)))
     if sentences and option:
@@ -331,28 +344,32 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     return sentences
 
 
-def _pattern(names: list[str], others: list[str]) -> re.Pattern[str]:
-    """A pattern of whole words; letter case counts in the names, but not in those of models."""
+def _pattern(names: list[str], patterns: list[str]) -> re.Pattern[str]:
+    """Return a pattern of whole words: these names in their letter case, except very short ones,
+    further patterns, and names of models in any case.
+    """
     exact = [re.escape(name) for name in names if len(name) >= _SHORTEST or re.search(r"\d", name)]
-    either = "|".join([*sorted(exact, key=len, reverse=True), *others, _MODELS])
-    return re.compile(rf"(?<![\w-])(?:{either})(?![\w])")
+    alternatives = "|".join([*sorted(exact, key=len, reverse=True), *patterns, _MODELS])
+    return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w])")
 
 
 def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
     """Yield the item, the column and the text, or image, of every cell that the rubrics show."""
-    shown = {name for rubric in study.labelled_rubrics() for name in rubric.variables}
-    sides = {f"{name}_{side}": name for name in ("prompt", "stance") for side in "ab"}
+    variables = {name for rubric in study.labelled_rubrics() for name in rubric.variables}
+    variable_of = {f"{name}_{side}": name for name in ("prompt", "stance") for side in "ab"}
     pairs, responses = study.store.pairs(), study.store.responses()
     for item, text in zip(responses["pair_id"], responses["response"], strict=True):
         yield item, "response", text
     for column in pairs.columns.drop(["pair_id", "sample_position"]):
-        if column in shown or sides.get(column) in shown:
+        variable = variable_of.get(column, column)
+        if column in variables or variable in variables:
             for item, text in zip(pairs["pair_id"], pairs[column], strict=True):
-                yield item, sides.get(column, column), text
+                yield item, variable, text
 
 
 _MOST_HUMANS = 100
-"""More raters of a unit hardly narrow an interval, and time grows with their square."""
+"""The most annotators per unit that precision is computed for: more hardly narrow an interval, and
+the time grows with their square."""
 
 
 def check_numbers(raters: int, seed: int) -> None:
@@ -365,9 +382,9 @@ def check_numbers(raters: int, seed: int) -> None:
 
 @dataclass(frozen=True)
 class StudyPreview:
-    """The number of prompts sampled and in all, the noun for them, the work for people, sentences
-    on what the sample can decide, how responses are shown (empty where there are none yet), names
-    that annotators would see, and sentences on how a file of items was `read`.
+    """The number of prompts `sampled` and in all (`total`), the noun for them, annotators' work
+    (`load`), and sentences on the precision of the sample, on how responses are displayed ("" if
+    there are none yet), on names that annotators would see, and on the file of items (`read`).
     """
 
     sampled: int
@@ -379,24 +396,24 @@ class StudyPreview:
     names: tuple[str, ...]
     markup: str
     first: tuple[Rubric, Mapping[str, str]] | None
-    """The first item's texts by their variables, and the first rubric by which it is rated."""
+    """The first rubric, and the first item's texts by their variables; None if there is none."""
     read: tuple[str, ...] = ()
 
 
 def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) -> int:
-    """Make a study, with the first entries of its log and the labels of the judge of its `items`;
-    it appears whole or not at all. Return the number of these labels.
+    """Make a study, with the first entries of its log and the labels of its items' judge; it
+    appears complete or not at all. Return the number of these labels.
     """
-    judged = 0
+    n_judged = 0
 
     def complete(study: Study) -> None:
-        nonlocal judged
+        nonlocal n_judged
         note(study, "study", Path(folder).name)
         note_edits(study, operator())
-        judged = items.import_judge(study) if items else 0
+        n_judged = items.import_judge(study) if items else 0
 
     create_study(folder, plan, complete)
-    return judged
+    return n_judged
 
 
 def preview_of(study: Study) -> StudyPreview:
@@ -406,12 +423,11 @@ def preview_of(study: Study) -> StudyPreview:
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     cluster = study.config.analysis.cluster
-    clustered = cluster in sampled  # prompts on one thing resemble one another
     noun, first = prompts_noun(pairs), next(iter(SessionDesign(study).questions.values()), None)
-    answered = len(study.config.annotation.subjects or study.subjects()) or 1
+    n_subjects = len(study.config.annotation.subjects or study.subjects()) or 1
     precision = study_precision(
-        pairs=sampled[cluster].nunique() if clustered else len(sampled),
-        subjects=1 if noun == "items" else answered,  # an item is one subject's answer
+        pairs=sampled[cluster].nunique() if cluster in sampled else len(sampled),
+        subjects=1 if noun == "items" else n_subjects,  # an item is one subject's answer
         humans=min(study.config.annotation.raters_per_unit, _MOST_HUMANS),
         margin=study.config.analysis.margin,
         rule=study.config.decision,
@@ -431,8 +447,8 @@ def preview_of(study: Study) -> StudyPreview:
 
 
 def work_lines(study: Study, usual: int) -> list[str]:
-    """Say how many prompts are sampled, and whether that is fewer than `usual`; what annotators
-    have to do and what they are to be paid; and what the sample can decide.
+    """Return sentences on the number of sampled prompts, with a warning if there are fewer than
+    `usual` in all; on annotators' work and pay; and on the precision of the sample.
     """
     preview, config = preview_of(study), study.config
     counts = {"total": preview.total, "noun": preview.noun}
@@ -444,18 +460,16 @@ def work_lines(study: Study, usual: int) -> list[str]:
     raters = config.annotation.raters_per_unit
     lines.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := config.pay:
-        most = config.annotation.units_per_rater
-        people = math.ceil(labels / most) if most else 0
-        owed = {"amount": pay.complete, "currency": pay.currency, "people": people}
-        name = "pay" if most else "pay_each"
-        lines.append(written(f"reproduce.{name}", total=people * pay.complete, **owed))
+        labels_each = config.annotation.units_per_rater
+        people = math.ceil(labels / labels_each) if labels_each else 0
+        costs = {"amount": pay.complete, "currency": pay.currency, "people": people}
+        key = "pay" if labels_each else "pay_each"
+        lines.append(written(f"reproduce.{key}", total=people * pay.complete, **costs))
     return [*lines, *preview.precision]
 
 
 def display_of(study: Study) -> str:
-    """Return a sentence on how responses are shown, and on the share of them written in
-    Markdown.
-    """
+    """Return a sentence on the display of responses and their share of Markdown, or ""."""
     texts = study.store.responses()["response"]
     if texts.empty:
         return ""
@@ -465,18 +479,14 @@ def display_of(study: Study) -> str:
 
 
 def preview_only(create: Callable[..., StudyPreview], *material: object) -> StudyPreview:
-    """Return the preview of a study that is made only for it, by `create_and_preview` or
-    `create_items`, and then removed. Raises InputError where it could not be made.
-    """
-    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as home:
-        return create(Path(home) / "study", *material)
+    """Return the preview of a temporary study that `create` makes from this material."""
+    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as parent:
+        return create(Path(parent) / "study", *material)
 
 
 def folder_beside(present: Path, name: str) -> Path:
-    """Return the folder `name` next to that of the `present` study, where a new one may be made.
-
-    Raises InputError where the name is not a plain one, the folder exists, or its parent cannot be
-    written.
+    """Return the folder `name` next to that of the `present` study, for a new study. Raises
+    InputError if the name is not plain, the folder exists, or its parent cannot be written.
     """
     if not study_toml.STUDY_NAME.fullmatch(name):
         raise InputError(
@@ -484,7 +494,7 @@ def folder_beside(present: Path, name: str) -> Path:
             "letter or digit"
         )
     folder = present.resolve().parent / name
-    if folder.exists() or folder.is_symlink():  # also a link that leads nowhere
+    if folder.exists() or folder.is_symlink():  # a dangling link, too
         raise InputError(f"there is a folder {name!r} beside this study already; choose another")
     if not os.access(folder.parent, os.W_OK | os.X_OK):
         raise InputError("nothing can be written beside this study; make the new one elsewhere")
@@ -492,9 +502,9 @@ def folder_beside(present: Path, name: str) -> Path:
 
 
 def start_study(folder: Path) -> Path:
-    """Return the folder of the study whose page New study makes the first one in a `folder` that
-    has none: `study_toml.START` in it, paused, with one item. Raises InputError where the folder
-    cannot be made.
+    """Return a placeholder study in a `folder` that has none, made if needed: its page *New study*
+    makes the first one. It is `study_toml.START` in the folder, paused, with one item. Raises
+    InputError if the folder cannot be made.
     """
     start = folder / study_toml.START
     if not start.exists():
@@ -510,21 +520,19 @@ def start_study(folder: Path) -> Path:
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
-    """Make a study, and return its preview. Raises InputError, with nothing written, where a file
-    is bad.
-    """
+    """Make a study and return its preview. Raises InputError, with nothing written."""
     make_study(folder, plan)
     with open_study(folder) as study:
         return preview_of(study)
 
 
-# ---- rows of a file, and the links of those who label them ---------------------------------------
+# ---- a study of a file's rows, with links for annotators -----------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class Labelling(Shown):
-    """A study to label: its folder, the `links` of those who do, and the `command` that serves the
-    page behind them. `notes` list what the columns were taken for, and what was made of the items.
+    """A study to label: its folder, annotators' `links`, and the `command` that serves their page.
+    `notes` list the roles of columns and what was made of the items.
     """
 
     folder: Path
@@ -544,15 +552,15 @@ class Labelling(Shown):
 
     @property
     def lines(self) -> list[Line]:
-        """The links, who can open them, and the command that serves their page."""
-        served = written("items.served", command=self.command)
-        return [self.links_heading, *self.links, written("items.here_only"), served]
+        """The links, a warning that only this machine can open them, and the command."""
+        command = written("items.served", command=self.command)
+        return [self.links_heading, *self.links, written("items.here_only"), command]
 
     def serve(self) -> subprocess.Popen[bytes]:
-        """Serve the page in a process of its own, which ends with this one or by `terminate()`."""
-        words = ["annotate", str(self.folder), "--port", str(self.port)]
+        """Serve the page in another process, which ends with this one or by `terminate()`."""
+        arguments = ["annotate", str(self.folder), "--port", str(self.port)]
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "evenhand", *words],
+            [sys.executable, "-P", "-m", "evenhand", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -562,112 +570,109 @@ class Labelling(Shown):
 
 
 def label_items(
-    source: Path | Table, folder: Path, wanted: LabelOptions, *, port: int, address: str = ""
+    source: Path | Table, folder: Path, options: LabelOptions, *, port: int, address: str = ""
 ) -> Labelling:
-    """Make a study of the rows of a file or a table, or go on with the one that is there, and make
-    a link for each rater that is good for a week, to `address` or to this machine's port.
-
-    Raises InputError where the items are bad, where it is not said what to ask, or where the study
-    that is there is of other items or asks something else.
+    """Make a study of the rows of a file or a table, or continue the one in the folder, and make a
+    link for each annotator, valid for a week, to `address` or to this machine's port. Raises
+    InputError if the items are invalid, without a question, or if the present study has other items
+    or asks another question.
     """
-    leaves_out = ""
+    hiding_option = ""
     if (folder / study_toml.FILE_NAME).is_file():
-        notes = [written("items.goes_on", folder=folder), *_compared(source, folder, wanted)]
+        notes = [written("items.goes_on", folder=folder), *_continue(source, folder, options)]
     else:
-        made, judged = _make(source, folder, wanted)
-        notes = made.sentences(judged, folder, study_toml.read_config(folder).sample.pairs)
-        leaves_out = "show=" if wanted.in_python else "--show"
+        items, n_judged = _make(source, folder, options)
+        notes = items.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
+        hiding_option = "show=" if options.in_python else "--show"
     with open_study(folder) as study:
-        notes += names_shown(study, leaves_out)
-        places = study.config.annotation.raters_per_unit
-        raters = [f"rater-{n}" for n in range(1, places + 1)]
+        notes += names_shown(study, hiding_option)
+        n_raters = study.config.annotation.raters_per_unit
+        raters = [f"rater-{n}" for n in range(1, n_raters + 1)]
         invites = make_invites(study, raters, hours=168.0)
         note(study, "invite", "", f"made: {len(raters)}")
-    place = address or f"http://localhost:{port}/"
-    links = [f"{place}?invite={invite.token}" for invite in invites]
+    base_url = address or f"http://localhost:{port}/"
+    links = [f"{base_url}?invite={invite.token}" for invite in invites]
     return Labelling(folder, links, port, notes)
 
 
-_TO_READ = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
-"""Options that may be given again without a question: they say how to read the file."""
+_READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
+"""Options of reading the file, which may be given for a present study without a question."""
 
 
-def _compared(source: Path | Table, folder: Path, wanted: LabelOptions) -> list[str]:
-    """Compare the study that is there with a file of items, and store the judge's labels that it
-    lacks; return sentences on both.
-
-    Raises InputError where something else is asked for, and, if it is named again, where the items
-    are others.
+def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list[str]:
+    """Compare the present study with a file of items, and store the judge's labels that it lacks;
+    return sentences on both. Raises InputError if the options would change the study, and, if they
+    have a question or a rubric, if the items differ.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
-    options: ItemOptions = wanted
-    is_named = bool(wanted.question or wanted.rubric)
+    item_options: ItemOptions = options
+    has_question = bool(options.question or options.rubric)
     with open_study(folder) as study:
-        if not is_named:
-            for option in wanted.given:
-                if option not in _TO_READ:
+        if not has_question:
+            for option in options.given:
+                if option not in _READING_OPTIONS:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
             in_turns = item_tables.CONVERSATION_ID in study.store.pairs()
-            options = replace(options, rubric=rubrics, each_turn=in_turns)
+            item_options = replace(options, rubric=rubrics, each_turn=in_turns)
         try:
-            made = item_study(source, options)
+            file_study = item_study(source, item_options)
         except InputError as fault:
-            if is_named or options.judge:
+            if has_question or options.judge:
                 raise
             return [written("items.not_compared", reason=fault)]
-        differs = _differences(study, made.items)
-        if is_named:
+        differences = _differences(study, file_study.items)
+        if has_question:
             config = study.config
-            rubrics_now = {rubric.hash for rubric in study.rubrics.values()}
-            same = rubrics_now == {rubric.hash for rubric in made.rubrics}
-            same &= wanted.sample in (None, config.sample.pairs) and wanted.seed == config.seed
-            same &= wanted.raters in (None, config.annotation.raters_per_unit)
-            if differs or not same:
-                raise InputError(" ".join([f"what is asked for {settled}", *differs]))
-        if added := 0 if differs else made.import_judge(study):
-            differs.append(written("items.judged_now", count=added, rater=made.judge))
-        return differs
+            hashes = {rubric.hash for rubric in study.rubrics.values()}
+            is_same = hashes == {rubric.hash for rubric in file_study.rubrics}
+            is_same &= options.sample in (None, config.sample.pairs)
+            is_same &= options.seed == config.seed
+            is_same &= options.raters in (None, config.annotation.raters_per_unit)
+            if differences or not is_same:
+                raise InputError(" ".join([f"what is asked for {settled}", *differences]))
+        if differences:
+            return differences
+        added = file_study.import_judge(study)
+        return [written("items.judged_now", count=added, rater=file_study.judge)] if added else []
 
 
 def _differences(study: Study, items: Items) -> list[str]:
-    """Sentences on items of a file that a study does not have, or has with another text."""
+    """Return sentences on items of a file that a study lacks, or has with another text."""
     texts: dict[str, set[str]] = {}
     for table in (items.pairs, items.responses):
         for item, *cells in table.itertuples(index=False):  # the id comes first in both
             texts.setdefault(str(item), set()).update(map(str, cells))
     present = set(study.store.pairs()["pair_id"])
-    more = [item for item in texts if item not in present]
+    new = [item for item in texts if item not in present]
     changed = [
         item for item, _, text in shown_texts(study) if item in texts and text not in texts[item]
     ]
     return [
-        written(f"items.{what}", count=len(set(ids)), first=ids[0])
-        for what, ids in (("more", more), ("changed", changed))
+        written(f"items.{key}", count=len(set(ids)), first=ids[0])
+        for key, ids in (("more", new), ("changed", changed))
         if ids
     ]
 
 
-def _make(source: Path | Table, folder: Path, wanted: LabelOptions) -> tuple[ItemStudy, int]:
-    """Make the study; return what it was made of, and how many labels a judge had given."""
-    raters = 1 if wanted.raters is None else wanted.raters
-    check_numbers(raters, wanted.seed)
-    made = item_study(source, wanted)
+def _make(source: Path | Table, folder: Path, options: LabelOptions) -> tuple[ItemStudy, int]:
+    """Make a study of items; return its material, and the number of labels of a judge."""
+    raters = 1 if options.raters is None else options.raters
+    check_numbers(raters, options.seed)
+    items = item_study(source, options)
     plan = StudyPlan(
-        items=made.items,
-        rubrics=made.rubrics,
-        sample=wanted.sample,
-        stratify=wanted.stratify,
-        seed=wanted.seed,
+        items=items.items,
+        rubrics=items.rubrics,
+        sample=options.sample,
+        stratify=options.stratify,
+        seed=options.seed,
         raters_per_unit=raters,
     )
-    return made, make_study(folder, plan, made)
+    return items, make_study(folder, plan, items)
 
 
-def create_items(folder: Path, source: Path, wanted: LabelOptions) -> StudyPreview:
-    """Make a study of items, and return its preview. Raises InputError, with nothing written, where
-    the file is bad.
-    """
-    made, _ = _make(source, folder, wanted)
+def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
+    """Make a study of items and return its preview. Raises InputError, with nothing written."""
+    items, _ = _make(source, folder, options)
     with open_study(folder) as study:
-        return replace(preview_of(study), read=tuple(made.as_read))
+        return replace(preview_of(study), read=tuple(items.as_read))

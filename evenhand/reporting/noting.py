@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def operator() -> str:
-    """Name the user who runs the command line, for logs: the owner of the process, whatever the
-    environment says.
-    """
+    """Return the owner of the process, who runs the command line, whatever the environment."""
     from evenhand.study.tables.files import process_owner
 
     return written("terminal.operator", name=process_owner())

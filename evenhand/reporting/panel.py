@@ -25,9 +25,7 @@ WIDTH, MOST_LINES = 100, 8
 
 
 class Shown:
-    """A result that prints as its command does, and shows itself in a notebook: first `notes`, how
-    the labels were read, then `lines`.
-    """
+    """A result that prints as its command and shows itself in notebooks: `notes`, then `lines`."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -59,9 +57,7 @@ def table_of(columns: Columns, items: Iterable[object], title: str = "") -> Line
 def text_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", padding: int = 1
 ) -> Table:
-    """Return a plain table; all columns but the first are numbers, aligned to the right, with
-    `padding` spaces on both sides of a cell.
-    """
+    """Return a plain table, right-aligned but for the first column; `padding` is per side."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -110,9 +106,7 @@ def blocks_of(
 
 
 def verdict_lines(analysis: Analysis) -> list[str]:
-    """Return the notes, the advice on each rubric, the verdicts with their limits, a line for each,
-    and the labels to trust.
-    """
+    """Return notes, advice on each rubric, verdicts with their limits, and labels to trust."""
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
     from evenhand.analysis.verdicts.judge import limits_of, recommendations

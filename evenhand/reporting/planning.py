@@ -1,8 +1,8 @@
-"""Plans: the number of pairs and people that a verdict or a wanted precision takes.
+"""Plan the number of pairs and annotators that a verdict or a precision takes.
 
-Without a pilot it goes by what is assumed of the raters (`plan_ahead`). With one - a study that has
-begun, or a file - it shows how many pairs and people decide, why people disagree there, and what
-more would bring (`plan_from`).
+Without a pilot, `plan_ahead` plans from assumptions about the raters (`Assumptions`). With one - a
+study that has begun, or a file - `plan_from` shows the pairs and annotators that would decide, the
+components of annotators' disagreement, and the precision with more data. Both return a `Plan`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from evenhand.texts import written
 
 Record = dict[str, object]
 SIZES = (50, 100, 200, 400, 800, 1600)
-"""Pairs, where there is no pilot."""
+"""Numbers of pairs to plan for without a pilot."""
 PEOPLE = (3, 4, 5, 6, 7, 8)
-"""Numbers of people to plan for, in a verdict that holds for others like them."""
+"""Numbers of annotators to plan for, for a verdict about annotators like them."""
 GROWTH = (1.0, 2.0, 4.0)
 """Sizes of samples, as multiples of the pilot."""
 MORE_PEOPLE = (0, 1, 2, 4, 8, 16)
-"""Numbers of people to add to the pilot's."""
+"""Numbers of annotators to add to the pilot's."""
 MOST_PER_UNIT = 6
-"""Annotators per unit that dependability is shown for."""
+"""The most annotators per unit for which dependability is shown."""
 STATISTICS = {
     "kappa": ("weighted_kappa_linear", "cohen_kappa"),
     "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
@@ -54,39 +54,39 @@ STATISTICS = {
     "mean": ("mean_ppi", "rate_ppi"),
     "difference": ("mean_difference_ppi", "rate_difference_ppi"),
 }
-"""Statistics that may be wanted, and the rows in which a pilot may have them, in order."""
+"""Statistics to plan for, with the statistics of a pilot's rows that estimate them, in order."""
 CORRECTED = ("mean", "difference")
-"""Those of labels that a grader gave and annotators correct."""
+"""Statistics of a grader's labels that annotators' labels correct."""
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
-_USUAL = 2
-"""Which of them the plan's sentence names."""
+_SENTENCE_INDEX = 2
+"""The index of the number in `GRADED` that the plan's sentence names."""
 Columns = tuple[list[str], list[list[str]]]
-"""Heads and rows of a table that is shown."""
+"""Heads and rows of a table in a plan."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A statistic, and half the width that its 95% CI is to have. Raises InputError for another."""
+class Target:
+    """A statistic and the half-width of its 95% CI to reach. Raises InputError out of range."""
 
     statistic: str = "kappa"
     half_width: float = 0.1
 
     def __post_init__(self) -> None:
-        most = math.inf if self.statistic in CORRECTED else 1.0
-        _check_between("half_width", self.half_width, 0.0, most)
+        upper_limit = math.inf if self.statistic in CORRECTED else 1.0
+        _check_between("half_width", self.half_width, 0.0, upper_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assumptions:
-    """Assumptions about the raters where there is no pilot, and the `power` that is wanted.
+    """Assumptions about the raters without a pilot, and the `power` to reach.
 
     Two annotators agree on a share `agreement` of the units (0.85), of which a share `prevalence`
     is affirmative (0.5). On a `scale`, such as "1-5", the labels of two annotators have a
-    `correlation` (0.7) and a `mean` (the scale's middle) instead. `raters` label each unit, or one
-    of them those outside the `overlap`. A pair has answers of `subjects`, whose labels resemble one
-    another by the correlation `likeness`. `strictness` is the standard deviation of annotators'
-    cut-offs, where what they cut has one of 1.
+    `correlation` (0.7) and a `mean` (the scale's middle) instead. `raters` label each unit of a
+    share `overlap`, and one of them each other unit. A pair has an answer of each of `subjects`,
+    whose labels have the correlation `likeness`. `strictness` is the standard deviation of
+    annotators' cut-offs on a latent variable with standard deviation 1.
     """
 
     agreement: float | None = None
@@ -102,41 +102,41 @@ class Assumptions:
     power: float = 0.8
 
     def scenario(self) -> Scenario | ScaleScenario:
-        """The raters of a simulation. Raises InputError where a number is out of range, or where
-        there can be no such raters.
+        """Return the raters to simulate. Raises InputError if a number is out of range, or if no
+        raters can have all these properties.
         """
         _check_between("power", self.power, 0.0)
         if not 2 <= self.raters <= MOST_RATERS or self.subjects < 1:
             raise InputError(f"--raters must be 2 to {MOST_RATERS:,} and --subjects 1 or more")
         if not 0 < self.overlap <= 1 or not 0 <= self.likeness <= 1:
             raise InputError("--overlap and --likeness are shares, from 0 to 1")
-        unused, because = ["correlation", "mean"], "is about labels on a scale; name it by --scale"
+        unused, reason = ["correlation", "mean"], "is about labels on a scale; name it by --scale"
         if self.scale:
             unused = ["agreement", "prevalence"]
-            because = "is about yes/no labels; with --scale give --correlation and --mean"
+            reason = "is about yes/no labels; with --scale give --correlation and --mean"
         for name in unused:
             if getattr(self, name) is not None:
-                raise InputError(f"--{name} {because}")
-        scenario = self._on_scale() if self.scale else self._yes_or_no()
+                raise InputError(f"--{name} {reason}")
+        scenario = self._scale_scenario() if self.scale else self._binary_scenario()
         strictness = self.strictness
         if strictness is None:
             strictness = scenarios.default_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_possible_so_strict:
-            agree = "correlate so highly"
+            assumed_agreement = "correlate so highly"
             if isinstance(scenario, Scenario):
-                agree = f"agree on {scenario.agreement:.0%} of items"
+                assumed_agreement = f"agree on {scenario.agreement:.0%} of items"
             raise InputError(
                 f"--strictness is {strictness:g}; it must be 0 or more, and low enough for "
-                f"annotators to {agree}"
+                f"annotators to {assumed_agreement}"
             )
         return scenario
 
-    def _yes_or_no(self) -> Scenario:
+    def _binary_scenario(self) -> Scenario:
+        """Return the raters of yes/no labels, without their strictness."""
         agreement = 0.85 if self.agreement is None else self.agreement
-        prevalence = 0.5 if self.prevalence is None else self.prevalence
         _check_between("agreement", agreement, 0.5)
-        _check_between("prevalence", prevalence, 0.0)
+        prevalence = self._checked_prevalence
         scenario = Scenario(agreement, prevalence, self.raters, self.overlap)
         if not scenario.is_possible:
             raise InputError(
@@ -146,9 +146,17 @@ class Assumptions:
             )
         return scenario
 
-    def _on_scale(self) -> ScaleScenario:
-        ends = re.fullmatch(r"(-?\d+)-(-?\d+)", self.scale)
-        low, high = (int(end) for end in ends.groups()) if ends else (0, 0)
+    @property
+    def _checked_prevalence(self) -> float:
+        """The prevalence or its default. Raises InputError if it is out of range."""
+        prevalence = 0.5 if self.prevalence is None else self.prevalence
+        _check_between("prevalence", prevalence, 0.0)
+        return prevalence
+
+    def _scale_scenario(self) -> ScaleScenario:
+        """Return the raters of labels on the scale, without their strictness."""
+        match = re.fullmatch(r"(-?\d+)-(-?\d+)", self.scale)
+        low, high = map(int, match.groups()) if match else (0, 0)
         if high - low < 2:
             raise InputError(
                 f"--scale is {self.scale!r}; it must be the lowest and the highest of three "
@@ -163,45 +171,50 @@ class Assumptions:
 
     @property
     def _mean_and_sd(self) -> tuple[float | None, float | None]:
-        """The labels' mean and standard deviation, None where not given."""
-        given = self.mean if isinstance(self.mean, Sequence) else [self.mean]
+        """The labels' mean and standard deviation, None if not given. Raises InputError if `mean`
+        is neither a number nor a number and a positive one.
+        """
+        fault = "--mean is a mean, or a mean and a positive standard deviation: 3,0.9"
+        values = self.mean if isinstance(self.mean, Sequence) else [self.mean]
         try:
-            mean, sd, *more = (*(None if x is None else float(x) for x in given), None)
+            numbers = [None if value is None else float(value) for value in values]
         except ValueError:
-            mean, sd, *more = None, -1.0
-        if (sd is not None and not sd > 0) or any(number is not None for number in more):
-            raise InputError("--mean is a mean, or a mean and a positive standard deviation: 3,0.9")
+            raise InputError(fault) from None
+        mean, sd = (*numbers, None, None)[:2]
+        has_extra = any(number is not None for number in numbers[2:])
+        if not numbers or has_extra or not (sd is None or sd > 0):
+            raise InputError(fault)
         return mean, sd
 
     def corrected(self, statistic: str) -> LabelSpread:
-        """What a corrected mean or difference rests on. Raises InputError as `scenario` does."""
+        """Return labels' deviation and correlation for a correction; errors as `scenario`."""
         correlation = 0.7 if self.correlation is None else self.correlation
         _check_between("correlation", correlation, -1e-9)
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
-            sd = replace(self._on_scale(), correlation=0.7).sd
+            sd = replace(self._scale_scenario(), correlation=0.7).sd
         elif sd is None:
-            prevalence = 0.5 if self.prevalence is None else self.prevalence
-            _check_between("prevalence", prevalence, 0.0)
+            prevalence = self._checked_prevalence
             sd = math.sqrt(prevalence * (1.0 - prevalence))
         if statistic == "difference":
-            sd *= math.sqrt(2.0 * (1.0 - self.alike))
+            sd *= math.sqrt(2.0 * (1.0 - self.subject_correlation))
         return LabelSpread(sd, correlation)
 
     @property
-    def alike(self) -> float:
-        """The correlation of two subjects' labels of one prompt, of which 1 says nothing."""
+    def subject_correlation(self) -> float:
+        """The correlation of two subjects' labels on one prompt; 0 for the default likeness, 1."""
         if not 0 <= self.likeness <= 1:
             raise InputError("--likeness is a share, from 0 to 1")
         return self.likeness if self.likeness < 1 else 0.0
 
     @property
     def units_per_pair(self) -> float:
-        """The number of independent units that a pair with its subjects' answers is worth."""
+        """The effective number of independent units in a pair with its subjects' answers."""
         return self.subjects / scenarios.design_effect(self.subjects, self.likeness)
 
 
 def _check_between(name: str, value: float, low: float, high: float = 1.0) -> None:
+    """Raise InputError if the value of an option is not between the limits, which are excluded."""
     if not low < value < high:
         option = f"--{name.replace('_', '-')}"
         raise InputError(f"{option} is {value:g}; it must lie between {low:g} and {high:g}")
@@ -209,15 +222,16 @@ def _check_between(name: str, value: float, low: float, high: float = 1.0) -> No
 
 @dataclass(frozen=True, repr=False)
 class Plan(Shown):
-    """Sentences and tables of a plan; `tables` has the tables as data, by name.
+    """A plan as sentences and tables (`parts`); `tables` has the tables as data, by name.
 
-    Without a pilot there is `sizes`: for numbers of pairs the half-width of the 95% CI of the
-    statistic, and the chance to pass with these annotators (`these`) and for annotators like so
-    many (`like_3` and so on); for a corrected mean or difference the items to be labelled, by how
-    many are graded, which `corrected` has with a pilot. With a pilot there are `deciding`, the
-    pairs that decide on each grader; `components`, why people disagree; `dependability`, by
-    annotators per unit; and `intervals`, the statistic and its half-width at multiples of the
-    pilot's size.
+    Without a pilot there is `sizes`: by number of pairs, the half-width of the 95% CI of the
+    statistic, and the chance to pass with these annotators (`these`) and for a verdict about
+    annotators like 3 (`like_3`) and so on; for a corrected mean or difference, the number of items
+    to label by the number of graded items.
+
+    With a pilot there are `deciding`, the pairs that decide on each grader; `components`, the
+    variance components of labels; `dependability`, by annotators per unit; `intervals`, the
+    half-width of the statistic at multiples of the pilot's size; and `corrected`, as `sizes`.
     """
 
     parts: Sequence[Line]
@@ -235,124 +249,122 @@ class Plan(Shown):
 
 
 def plan_ahead(
-    assumed: Assumptions, wanted: Wanted, settings: Mapping[str, Any] | None = None
+    assumed: Assumptions, target: Target, settings: Mapping[str, Any] | None = None
 ) -> Plan:
-    """Plan by what is assumed: for the interval that is `wanted`, and for a grader as good as a
-    person to pass. `settings` are those of the rule that it is to meet.
-
-    Raises InputError where a number is out of range.
+    """Plan from assumptions: for the precision of `target`, and for a grader as good as an
+    annotator to pass. `settings` are those of the verdict. Raises InputError if a number is out of
+    range.
     """
-    statistic = wanted.statistic
+    statistic = target.statistic
     if statistic in CORRECTED:
-        return _plan_corrected(assumed, wanted)
+        return _plan_corrected(assumed, target)
     if isinstance(assumed.mean, Sequence) and len(assumed.mean) > 1:
         raise InputError("--mean has a standard deviation only for --statistic mean or difference")
-    scenario, worth = assumed.scenario(), assumed.units_per_pair
+    scenario, units_per_pair = assumed.scenario(), assumed.units_per_pair
     if assumed.scale and statistic != "kappa":
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
-    # The probability that a grader as good as a person passes, for each of SIZES.
-    numbers = [max(round(n * worth * scenario.overlap), 2) for n in SIZES]
     people, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
-    chances = [
-        scenarios.pass_chances(n, scenario, people, margin=margin, rule=rule) for n in numbers
-    ]
-    widths = [half_width(statistic, max(round(n * worth), 2), scenario) for n in SIZES]
+    widths, chances = [], []
+    for n_pairs in SIZES:
+        n_units = n_pairs * units_per_pair
+        widths.append(half_width(statistic, max(round(n_units), 2), scenario))
+        n_shared = max(round(n_units * scenario.overlap), 2)
+        chances.append(scenarios.pass_chances(n_shared, scenario, people, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
-    sizes["these"] = [estimate["these"][scenario.humans] for estimate in chances]
+    sizes["these"] = [chance["these"][scenario.humans] for chance in chances]
     for k in PEOPLE:
-        sizes[f"like_{k}"] = [estimate["like_these"][k] for estimate in chances]
-    shown = [
-        [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in passing)]
-        for pairs, width, *passing in sizes.itertuples(index=False)
+        sizes[f"like_{k}"] = [chance["like_these"][k] for chance in chances]
+    columns = ["pairs", statistic, f"these {scenario.humans}", *(f"like {k}" for k in PEOPLE)]
+    rows = [
+        [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in row_chances)]
+        for pairs, width, *row_chances in sizes.itertuples(index=False)
     ]
-    like = [f"like {k}" for k in PEOPLE]
-    # Without so many units not even a grader without an error passes.
-    least_margin = min(
+    # With fewer units not even a grader without errors passes.
+    smallest_margin = min(
         rule.margin_share * scenario.kappa if rule.margin_share else margin,
         MOST_OF_PEOPLE * scenario.kappa,
     )
-    errorless = scenario.errorless_units(least_margin, level_of_look(1, rule.looks))
+    errorless_units = scenario.errorless_units(smallest_margin, level_of_look(1, rule.looks))
+    errorless_pairs = math.ceil(errorless_units / units_per_pair / scenario.overlap)
     lines: list[Line] = [
-        _needed_to_pass(scenario, assumed.power, chances, rule),
-        written("plan.errorless", pairs=_rounded(math.ceil(errorless / worth / scenario.overlap))),
-        _needed(scenario, assumed, wanted),
-        (
-            written("plan.sizes", statistic=statistic),
-            ["pairs", statistic, f"these {scenario.humans}", *like],
-            shown,
-        ),
-        _assumed(scenario, worth, analysis.margin, rule),
+        _verdict_sentence(scenario, assumed.power, chances, rule),
+        written("plan.errorless", pairs=_rounded(errorless_pairs)),
+        _precision_sentence(scenario, assumed, target),
+        (written("plan.sizes", statistic=statistic), columns, rows),
+        _assumptions_sentence(scenario, units_per_pair, margin, rule),
     ]
     return Plan(lines, {"sizes": sizes})
 
 
-def _plan_corrected(assumed: Assumptions, wanted: Wanted) -> Plan:
-    """Plan for a corrected mean or difference by its standard deviation and correlation."""
-    statistic, given = wanted.statistic, assumed.corrected(wanted.statistic)
+def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
+    """Plan for a corrected mean or difference, from its standard deviation and correlation."""
+    statistic, corrected = target.statistic, assumed.corrected(target.statistic)
     if not 1 <= assumed.raters <= MOST_RATERS:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}")
-    sizes, table = _labelled_for(given, wanted)
-    about = {"sd": given.sd, "correlation": given.correlation, "width": wanted.half_width}
-    graded, labelled = sizes[["graded", "labelled"]].iloc[_USUAL].astype(int)
-    alone, least = (int(sizes["labelled"].iloc[at]) for at in (0, -1))
-    about |= {"graded": graded, "labelled": labelled, "alone": alone, "least": least}
-    needed = written(f"plan.corrected_{statistic}", likeness=assumed.alike, **about)
-    title = written("plan.corrected_sizes", statistic=statistic, width=wanted.half_width)
-    basis = written("plan.corrected_assumed", raters=assumed.raters, **about)
+    sizes, table = _labels_by_graded(corrected, target)
+    figures = {"sd": corrected.sd, "correlation": corrected.correlation}
+    graded, labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
+    figures |= {"width": target.half_width, "graded": graded, "labelled": labelled}
+    figures |= {"alone": int(sizes["labelled"].iloc[0]), "least": int(sizes["labelled"].iloc[-1])}
+    likeness = assumed.subject_correlation
+    needed = written(f"plan.corrected_{statistic}", likeness=likeness, **figures)
+    title = written("plan.corrected_sizes", statistic=statistic, width=target.half_width)
+    basis = written("plan.corrected_assumed", raters=assumed.raters, **figures)
     return Plan([needed, (title, *table), basis], {"sizes": sizes})
 
 
-def _labelled_for(given: LabelSpread, wanted: Wanted) -> tuple[pd.DataFrame, Columns]:
-    """The labelled items that the wanted half-width takes, by how many are graded, the first as
-    many as are enough without a grader; and the same to be shown.
+def _labels_by_graded(corrected: LabelSpread, target: Target) -> tuple[pd.DataFrame, Columns]:
+    """Return the number of labelled items that the target takes by the number of graded items, from
+    as many as are enough without a grader, as data and as a table of text.
     """
-    alone = replace(given, correlation=0.0).labels_for(wanted.half_width, math.inf) or 2
-    graded = [alone * times for times in GRADED]
-    sizes = pd.DataFrame({"graded": graded})
-    sizes["labelled"] = [given.labels_for(wanted.half_width, number) or alone for number in graded]
-    shown = [
+    alone = replace(corrected, correlation=0.0).labels_for(target.half_width, math.inf) or 2
+    graded = [alone * factor for factor in GRADED]
+    labelled = [corrected.labels_for(target.half_width, number) or alone for number in graded]
+    rows = [
         ["any number" if math.isinf(number) else f"{number:,.0f}", f"{n:,}", f"{1 - n / alone:.0%}"]
-        for number, n in zip(graded, sizes["labelled"], strict=True)
+        for number, n in zip(graded, labelled, strict=True)
     ]
-    return sizes, (["graded", "labelled", "labels saved"], shown)
+    table = ["graded", "labelled", "labels saved"], rows
+    return pd.DataFrame({"graded": graded, "labelled": labelled}), table
 
 
-def _needed_to_pass(
+def _verdict_sentence(
     scenario: Scenario | ScaleScenario,
     power: float,
     chances: Sequence[Chances],
     rule: DecisionSettings,
 ) -> str:
-    """The plan's conclusion: the number of pairs and people needed."""
-    least = scenario.least_kappa(rule.min_people_kappa)
-    if scenario.kappa < least:
-        return written("plan.cannot_pass", kappa=scenario.kappa, least=least)
+    """Return a sentence on the pairs and annotators for a verdict; `chances` are by `SIZES`."""
+    least_kappa = scenario.least_kappa(rule.min_people_kappa)
+    if scenario.kappa < least_kappa:
+        return written("plan.cannot_pass", kappa=scenario.kappa, least=least_kappa)
 
     def pairs_for(scope: Scope, people: int) -> int | None:
         return scenarios.size_for(power, SIZES, [chance[scope][people] for chance in chances])
 
     humans, most = scenario.humans, SIZES[-1]
-    like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
     if pairs := pairs_for("these", humans):
-        these = written("plan.these", pairs=_rounded(pairs), people=humans, power=power)
+        sentence = written("plan.these", pairs=_rounded(pairs), people=humans, power=power)
     else:
-        these = written("plan.these_none", people=humans, power=power, most=most)
-    if not like:
-        return f"{these} {written('plan.like_these_none', people=PEOPLE[-1], most=most)}"
-    _, people, pairs = min(like)
-    return f"{these} {written('plan.like_these', people=people, pairs=_rounded(pairs))}"
+        sentence = written("plan.these_none", people=humans, power=power, most=most)
+    designs = [(k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
+    if not designs:
+        return f"{sentence} {written('plan.like_these_none', people=PEOPLE[-1], most=most)}"
+    people, pairs = min(designs, key=math.prod)  # the fewest labels
+    return f"{sentence} {written('plan.like_these', people=people, pairs=_rounded(pairs))}"
 
 
 def _rounded(pairs: int) -> int:
-    """Round up to two figures: simulated chances allow no more."""
+    """Round up to two digits: simulated chances allow no more."""
     step: int = 10 ** max(len(str(pairs)) - 2, 0)
     return -(-pairs // step) * step
 
 
-def _assumed(
-    scenario: Scenario | ScaleScenario, worth: float, margin: float, rule: DecisionSettings
+def _assumptions_sentence(
+    scenario: Scenario | ScaleScenario, units_per_pair: float, margin: float, rule: DecisionSettings
 ) -> str:
+    """Return the sentences on the assumptions, the rule and the accuracy of the chances."""
     if isinstance(scenario, ScaleScenario):
         labels = written(
             "plan.on_scale",
@@ -371,99 +383,108 @@ def _assumed(
             spread=scenario.spread_of_shares,
             strictness=scenario.strictness,
         )
-    assumed = written("plan.assumed", labels=labels, overlap=scenario.overlap, worth=worth)
-    meets = written(
+    assumptions = written(
+        "plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair
+    )
+    requirement = written(
         "plan.rule",
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
         level=level_of_look(1, rule.looks),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
-    return f"{assumed} {meets} {written('plan.simulated')}"
+    return f"{assumptions} {requirement} {written('plan.simulated')}"
 
 
-def _needed(scenario: Scenario | ScaleScenario, assumed: Assumptions, wanted: Wanted) -> str:
-    needed = units_needed(wanted.statistic, wanted.half_width, scenario)
-    about: dict[str, Any] = {"statistic": wanted.statistic, "width": wanted.half_width}
+def _precision_sentence(
+    scenario: Scenario | ScaleScenario, assumed: Assumptions, target: Target
+) -> str:
+    """Return a sentence on the pairs and labels that the target takes."""
+    needed = units_needed(target.statistic, target.half_width, scenario)
+    figures: dict[str, Any] = {"statistic": target.statistic, "width": target.half_width}
     if needed is None:
-        return written("plan.too_many", **about)
+        return written("plan.too_many", **figures)
     pairs = math.ceil(needed / assumed.units_per_pair)
     units = pairs * assumed.subjects
     shared = math.ceil(units * scenario.overlap)
     labels = shared * scenario.humans + (units - shared)
-    about |= {"pairs": pairs, "units": units, "labels": labels, "people": scenario.humans}
+    figures |= {"pairs": pairs, "units": units, "labels": labels, "people": scenario.humans}
     if shared < units:
-        return written("plan.needed_overlap", shared=shared, **about)
-    return written("plan.needed", **about)
+        return written("plan.needed_overlap", shared=shared, **figures)
+    return written("plan.needed", **figures)
 
 
 # ---- with a pilot -------------------------------------------------------------------------------
 
 
-def plan_from(analysis: Analysis, wanted: Wanted, notes: Sequence[str] = ()) -> Plan:
-    """Plan by a pilot, analysed with `why`: what would decide; then for each rubric its variance
-    components, and the effect of more data. `notes` are those on its labels.
+def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> Plan:
+    """Plan from a pilot, analysed with `why`: the pairs that would decide on each grader; for each
+    rubric its variance components; and the effect of more data. `notes` are on its labels.
     """
-    lines, deciding = _deciding(analysis)
+    lines, deciding = _deciding_table(analysis)
     components: list[Record] = []
     dependability: list[Record] = []
-    for rubric, parts in analysis.components.items():
-        about = {"rubric": rubric or "labels", "units": parts.n_units, "people": parts.n_raters}
-        shown: list[list[str]] = []
+    for rubric, variances in analysis.components.items():
+        sample = {"units": variances.n_units, "people": variances.n_raters}
+        text_rows: list[list[str]] = []
         names = ("items differ", "annotators are lenient or strict", "everything else")
-        values = (parts.unit, parts.rater, parts.residual)
-        for name, value, share in zip(names, values, parts.shares, strict=True):
-            shown.append([name, f"{value:.3f}", f"{share:.0%}" if share == share else "-"])
+        values = (variances.unit, variances.rater, variances.residual)
+        for name, value, share in zip(names, values, variances.shares, strict=True):
+            text_rows.append([name, f"{value:.3f}", "-" if math.isnan(share) else f"{share:.0%}"])
             row = {"rubric": rubric, "source": name, "variance": value, "share": share}
             components.append(row)
         columns = ["source", "variance", "share"]
-        lines.append((written("pilot.components", **about), columns, shown))
-        every = [d_study(parts, raters) for raters in range(1, MOST_PER_UNIT + 1)]
-        shown = [[str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}"] for one in every]
-        columns = ["annotators per item", "ranking items", "placing items"]
-        lines.append(("Dependability", columns, shown))
-        for one in every:
-            row = {"raters": one.raters, "ranking": one.relative, "placing": one.absolute}
+        title = written("pilot.components", rubric=rubric or "labels", **sample)
+        lines.append((title, columns, text_rows))
+        text_rows = []
+        for n_raters in range(1, MOST_PER_UNIT + 1):
+            design = d_study(variances, n_raters)
+            text_rows.append([str(n_raters), f"{design.relative:.2f}", f"{design.absolute:.2f}"])
+            row = {"raters": n_raters, "ranking": design.relative, "placing": design.absolute}
             dependability.append({"rubric": rubric, **row})
-    width_lines, intervals = _intervals(analysis, wanted)
-    labelled_for: list[Record] = []
-    spreads = [
-        (rubric, grader, given)
-        for rubric, spread in analysis.spreads.items()
-        for (what, grader), given in spread.items()
-        if what == wanted.statistic and given.sd > 0
-    ]
-    for rubric, grader, given in spreads:
-        sizes, table = _labelled_for(given, wanted)
-        about = {"sd": given.sd, "correlation": given.correlation, "width": wanted.half_width}
-        title = written("pilot.corrected", grader=f"{rubric} {grader}".strip(), **about)
-        lines.append((title, *table))
-        named: Record = {"rubric": rubric, "grader": grader, **about}
-        labelled_for += [{**named, "graded": n, "labelled": k} for n, k in sizes.to_numpy()]
-    tables = {"deciding": deciding, "components": components, "corrected": labelled_for}
+        columns = ["annotators per item", "ranking items", "placing items"]
+        lines.append(("Dependability", columns, text_rows))
+    interval_lines, intervals = _interval_table(analysis, target)
+    labels_by_graded: list[Record] = []
+    for rubric, spreads in analysis.spreads.items():
+        for (statistic, grader), corrected in spreads.items():
+            if statistic != target.statistic or not corrected.sd > 0:
+                continue
+            sizes, table = _labels_by_graded(corrected, target)
+            figures = {"sd": corrected.sd, "correlation": corrected.correlation}
+            figures["width"] = target.half_width
+            title = written("pilot.corrected", grader=f"{rubric} {grader}".strip(), **figures)
+            lines.append((title, *table))
+            fields: Record = {"rubric": rubric, "grader": grader, **figures}
+            labels_by_graded += [
+                {**fields, "graded": graded, "labelled": labelled}
+                for graded, labelled in sizes.to_numpy()
+            ]
+    tables = {"deciding": deciding, "components": components, "corrected": labels_by_graded}
     tables |= {"dependability": dependability, "intervals": intervals}
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    return Plan([*lines, *width_lines], frames, notes)
+    return Plan([*lines, *interval_lines], frames, notes)
 
 
-def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
-    """The number of pairs that would decide on each grader, by the number of people per pair."""
+def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
+    """Return the pairs that decide on each grader by annotators per pair: lines, and data."""
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
     first = max(3, *(grader.people for grader in graders))
-    numbers = [first + more for more in MORE_PEOPLE]
-    shown: list[list[str]] = []
+    numbers = [first + added for added in MORE_PEOPLE]
+    text_rows: list[list[str]] = []
     rows: list[Record] = []
     for grader in graders:
         like = {k: grader.clusters_to_decide(k) if grader.people else None for k in numbers}
         these = grader.clusters_to_decide()
-        shown.append(
+        cells = ["none" if clusters is None else str(clusters) for clusters in like.values()]
+        text_rows.append(
             [
                 f"{grader.rubric} {grader.grader}".strip(),
                 f"{grader.difference:+z.2f}",
                 str(grader.clusters),
-                _or_none(these),
-                *(_or_none(clusters) if grader.people else "-" for clusters in like.values()),
+                "none" if these is None else str(these),
+                *(cells if grader.people else ["-"] * len(cells)),
             ]
         )
         rows.append(
@@ -477,46 +498,42 @@ def _deciding(analysis: Analysis) -> tuple[list[Line], list[Record]]:
             }
         )
     columns = ["", "difference", "now", "these", *(f"like {k}" for k in numbers)]
-    return [(written("pilot.to_decide"), columns, shown), written("pilot.if_it_stays")], rows
+    return [(written("pilot.to_decide"), columns, text_rows), written("pilot.if_it_stays")], rows
 
 
-def _or_none(clusters: int | None) -> str:
-    return "none" if clusters is None else str(clusters)
-
-
-def _intervals(analysis: Analysis, wanted: Wanted) -> tuple[list[Line], list[Record]]:
-    """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
-    statistic, width = wanted.statistic, wanted.half_width
-    shown: list[list[str]] = []
+def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], list[Record]]:
+    """Return half-widths of the statistic at multiples of the pilot's size: lines, and data."""
+    statistic, width = target.statistic, target.half_width
+    text_rows: list[list[str]] = []
     rows: list[Record] = []
     results = analysis.results
     results = results[(results["rater_a"] == "humans") & results["low"].notna()]
     results = results[results["subset"].isin(["all", "all|binary"])]
     estimates: list[Any] = []
-    for _, of_rubric in results.groupby("rubric", sort=False):
-        names = [name for name in STATISTICS[statistic] if name in set(of_rubric["statistic"])]
-        estimates += of_rubric[of_rubric["statistic"].isin(names[:1])].to_dict("records")
+    for _, rubric_rows in results.groupby("rubric", sort=False):
+        names = [name for name in STATISTICS[statistic] if name in set(rubric_rows["statistic"])]
+        estimates += rubric_rows[rubric_rows["statistic"].isin(names[:1])].to_dict("records")
     for row in estimates:
-        half = (row["high"] - row["low"]) / 2
-        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
-        widths = {size: half / size**0.5 for size in GROWTH}
-        who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
+        pilot_half_width = (row["high"] - row["low"]) / 2
+        added = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
+        half_widths = {factor: pilot_half_width / factor**0.5 for factor in GROWTH}
+        raters = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
         if row["subset"].endswith(BINARY):
-            who = f"{who}, binary label"
-        shown.append(
+            raters = f"{raters}, binary label"
+        text_rows.append(
             [
-                f"{row['rubric']} {who} {row['at']}".strip(),
+                f"{row['rubric']} {raters} {row['at']}".strip(),
                 f"{row['estimate']:.2f}",
-                *(f"±{each:.2f}" for each in widths.values()),
-                "-" if more is None else str(more),
+                *(f"±{value:.2f}" for value in half_widths.values()),
+                "-" if added is None else str(added),
             ]
         )
-        kept = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
-        named: Record = {name: row[name] for name in kept}
-        growth = {f"half_width_{size:g}": each for size, each in widths.items()}
-        rows.append({**named, **growth, "more": more})
+        fields = ("rubric", "statistic", "rater_a", "rater_b", "subset", "at", "estimate")
+        record: Record = {name: row[name] for name in fields}
+        record |= {f"half_width_{factor:g}": value for factor, value in half_widths.items()}
+        rows.append({**record, "more": added})
     if not rows:
         return [written("pilot.no_interval", statistic=statistic)], []
     columns = ["", "estimate", "pilot's size", "twice", "four times", f"more for ±{width:g}"]
     title = written("pilot.half_widths", statistic=statistic)
-    return [(title, columns, shown), written("pilot.narrowing")], rows
+    return [(title, columns, text_rows), written("pilot.narrowing")], rows

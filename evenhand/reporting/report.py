@@ -43,10 +43,8 @@ def report_study(
 ) -> Analysis:
     """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`,
     and into `figures`, where that is named, each figure and table as a file. On a `full` page
-    everything is unfolded.
-
-    `on_stage` is called with the name of each stage. Raises InputError where nothing is labelled
-    yet.
+    everything is unfolded. `on_stage` is called with the name of each stage. Raises InputError
+    where nothing is labelled yet.
     """
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.analysing import analyse_study
@@ -90,9 +88,7 @@ def browser_path() -> Path:
 
 
 def print_pdf(browser: Path, page: Path, pdf: Path) -> None:
-    """Print a page of this machine, as its style sheet has it for paper. Raises InputError where
-    the browser does not manage.
-    """
+    """Print a local page by its style sheet for paper. Raises InputError if that fails."""
     with tempfile.TemporaryDirectory() as place:
         made = Path(place) / "page.pdf"
         # Chromium's sandbox does not start for root; the page is our own and loads nothing.
@@ -171,9 +167,7 @@ def study_figures(
 
 
 def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:
-    """Call `count` on a study as it is now, and return its result; runs in another process
-    (`StandBy`).
-    """
+    """Call `count` on a study in another process (`StandBy`), and return its result."""
     with open_study(folder) as study:
         return count(study, *arguments)
 
@@ -230,9 +224,7 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
     """Exclude the raters that `[quality] stop` names, with the flag as the reason; return their
-    ids.
-
-    Raters that the lead has readmitted stay: a person's decision overrides the rule's.
+    ids. Raters that the lead has readmitted stay: a person's decision overrides the rule's.
     """
     stopping = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted

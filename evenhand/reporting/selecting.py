@@ -180,16 +180,12 @@ class Calibration(Shown):
 
     @property
     def results(self) -> pd.DataFrame:
-        """The figures of all objectives, defined in docs/statistics.md: a row for each statistic,
-        reference and grader.
-        """
+        """The figures of all objectives (docs/statistics.md), by reference and grader."""
         return results_table(self.rows)
 
     @property
     def thresholds(self) -> Thresholds:
-        """The recommended thresholds, by rubric and grader: those that win on units that they were
-        not tuned on.
-        """
+        """Recommended thresholds by rubric and grader: those better on held-out units."""
         chosen: Thresholds = {}
         for row in self.rows:
             asked = (row["statistic"], row["at"]) == ("threshold_recommended", self.objective)

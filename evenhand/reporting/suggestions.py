@@ -1,17 +1,15 @@
-"""Other words for a rubric, and for the instructions of a grader.
+"""Suggest and try new texts: instructions for a grader, and the text of a rubric.
 
-Disagreements that the lead put down to a rubric's text, people's flags, and what people's
-disagreements with one another have in common are a basis for a better text. It is tried with a
-grader on held-out units: both are compared on the same ones, with the same people, in the same
-resamples.
+A grader's instructions are written by GEPA (Agrawal et al. 2025), a reflective evolution of prompts
+with a Pareto front, from units of the training set alone (`analysis.verdicts.versions`). It is an
+extra: `pip install 'evenhand[gepa]'`. GEPA chooses what to rewrite and what to keep, and writes the
+requests to the model. A continued run repeats its steps from the answers and grades in the study's
+log. Instructions are put into the rubric's own frame, so that the question, the options and the
+tags around texts stay those of the rubric, whatever the model writes.
 
-GEPA (Agrawal et al. 2025), reflective evolution of prompts with a Pareto front, writes instructions
-for a grader from units to learn from; it is an extra: `pip install 'evenhand[gepa]'`. It decides
-what is rewritten after which units, asks a model for it in its own words, and decides what is kept.
-It sees units to learn from alone, nothing of the other parts (`analysis.verdicts.versions`). A
-run that goes on repeats what GEPA did from the answers and grades that the study's log has.
-Proposed instructions are put into the rubric's own frame, so that the question, the options and the
-fences around texts are those of the rubric, whatever the model writes.
+A rubric's text is revised by the lead, from disagreements that the lead attributed to it, from
+annotators' flags, and from what items on which annotators differ have in common. `compare_texts`
+compares a grader under both texts on the same held-out units, annotators and resamples.
 """
 
 from __future__ import annotations
@@ -51,8 +49,8 @@ from evenhand.texts import visible, written
 
 @dataclass(frozen=True)
 class LearnUnit:
-    """A unit to learn from: the `texts` that raters read, by their names, people's `labels`, the
-    label that the grader gave ("" for none), and people's `reasons` and the `words` they marked.
+    """A unit of the training set: the `texts` that raters read, by their names; annotators'
+    `labels`, `reasons` and marked `words`; and the label of the grader (`graded`, "" for none).
     """
 
     unit_id: str
@@ -64,13 +62,13 @@ class LearnUnit:
 
     @property
     def majority(self) -> str:
-        """The label that most people gave; "" where two were given as often."""
-        (most, count), *others = Counter(self.labels).most_common(2)
-        return "" if others and others[0][1] == count else most
+        """The label that most annotators gave; "" in a tie."""
+        (label, count), *others = Counter(self.labels).most_common(2)
+        return "" if others and others[0][1] == count else label
 
     @property
     def agrees(self) -> str:
-        """Return "yes" if the grader gave people's majority, else "no"; "" where one is missing."""
+        """Return "yes" if the grader gave the majority label, "no" if not, "" if one is missing."""
         if not (self.graded and self.majority):
             return ""
         return "yes" if self.graded == self.majority else "no"
@@ -79,41 +77,46 @@ class LearnUnit:
 def units_to_learn(
     study: Study, rubric: str, ratings: pd.DataFrame, grader: str, graded: Mapping[str, str]
 ) -> list[LearnUnit]:
-    """Return the units that people labelled in these ratings, with a grader's labels by unit."""
+    """Return the units with annotators' labels, and with a grader's labels by unit (`graded`)."""
     people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     people = people.drop_duplicates(["unit_id", "rater_id"])
-    labels = {
-        str(unit): dict(zip(given["rater_id"], given["label"], strict=True))
-        for unit, given in people.groupby("unit_id")
-    }
+    # Quotations are looked up by objects that hold a unit and its annotators.
     units = [
-        GraderDisagreement(rubric, grader, unit, graded.get(unit, ""), given, 0.0)
-        for unit, given in sorted(labels.items())
+        GraderDisagreement(
+            rubric,
+            grader,
+            str(unit),
+            graded.get(str(unit), ""),
+            dict(zip(rows["rater_id"], rows["label"], strict=True)),
+            0.0,
+        )
+        for unit, rows in people.groupby("unit_id")
     ]
     texts, marks = quoted_texts(study, units), quoted_marks(study, units)
     remarks = quoted_remarks(study, units)
     learn_units = []
-    for source in units:
-        key = rubric, source.unit_id
-        reasons, shown = remarks.get(key, {}), texts.get(key, {})
+    for unit in units:
+        key = rubric, unit.unit_id
+        unit_remarks, unit_texts = remarks.get(key, {}), texts.get(key, {})
+        words = []
+        for _, mark in marks.get(key, []):
+            text = unit_texts.get(mark.text.replace("_", " ").capitalize(), "")
+            words.append(text[mark.start : mark.end])
         learn_units.append(
             LearnUnit(
-                source.unit_id,
-                shown,
-                list(source.people.values()),
-                source.label,
-                [reasons[who] for who in source.people if who in reasons],
-                [
-                    shown.get(mark.text.replace("_", " ").capitalize(), "")[mark.start : mark.end]
-                    for _, mark in marks.get(key, [])
-                ],
+                unit_id=unit.unit_id,
+                texts=unit_texts,
+                labels=list(unit.people.values()),
+                graded=unit.label,
+                reasons=[unit_remarks[rater] for rater in unit.people if rater in unit_remarks],
+                words=words,
             )
         )
     return learn_units
 
 
 def table_of(units: Sequence[LearnUnit]) -> pd.DataFrame:
-    """Return a row for each unit, those on which the grader differs from most people first."""
+    """Return a row for each unit, those on which the grader differs from the majority first."""
     table = pd.DataFrame(
         {
             "unit_id": unit.unit_id,
@@ -131,7 +134,7 @@ def table_of(units: Sequence[LearnUnit]) -> pd.DataFrame:
 
 
 MOST_WORDS = 4_000
-"""Characters of proposed instructions."""
+"""The largest number of characters of proposed instructions."""
 
 
 class RefusedProposal(ValueError):  # noqa: N818  (nobody made an error)
@@ -140,20 +143,23 @@ class RefusedProposal(ValueError):  # noqa: N818  (nobody made an error)
 
 def options_of(rubric: Rubric) -> list[str]:
     """Return the options as a grader reads them, a line each."""
-    return [f"({key.key}) {key.name}: {key.description}".rstrip(": ") for key in rubric.options]
+    return [
+        f"({option.key}) {option.name}: {option.description}".rstrip(": ")
+        for option in rubric.options
+    ]
 
 
 def checked(words: str, rubric: Rubric) -> str:
-    """Return instructions as they can be tried. Raises RefusedProposal where there are none, or
-    they ask something else than the rubric does.
+    """Return proposed instructions in the form in which they are tried. Raises RefusedProposal if
+    there are none, or if they change the question or the options of the rubric.
     """
     text = neutralised(words.strip())
     if not text:
         raise RefusedProposal(written("improve.no_words"))
     if len(text) > MOST_WORDS:
         raise RefusedProposal(written("improve.long_words", most=MOST_WORDS))
-    if more := placeholders(text) - placeholders(rubric.instructions):
-        raise RefusedProposal(written("improve.names_text", name=min(more)))
+    if new_names := placeholders(text) - placeholders(rubric.instructions):
+        raise RefusedProposal(written("improve.names_text", name=min(new_names)))
     if line := _asks_otherwise(text, rubric):
         raise RefusedProposal(written("improve.asks_otherwise", line=line[:80]))
     if " ".join(text.split()) == " ".join(rubric.instructions.split()):
@@ -162,10 +168,9 @@ def checked(words: str, rubric: Rubric) -> str:
 
 
 def _asks_otherwise(text: str, rubric: Rubric) -> str:
-    """Return the first line in the form of a question or an option, with other words than the
-    rubric's, or in the form of the frame's own sentences; "" for none.
-
-    Only the form is looked at: what a sentence asks for in plain words is not.
+    """Return the first line that looks like a question, an option or a sentence of the frame and is
+    not the rubric's; "" for none. Only the form of a line is checked, not the meaning of its
+    sentences.
     """
     rubric_lines = {_plain(wording) for wording in (*options_of(rubric), rubric.question)}
     keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)
@@ -182,29 +187,29 @@ def _asks_otherwise(text: str, rubric: Rubric) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, in the plainest form of each character."""
+    """Return a text on one line, with compatibility characters replaced (Unicode NFKC)."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 MOST_PROPOSALS = 50
 _PART = "instructions"
 _MINIBATCH = 8
-"""Units that one change is written from, and tried on first."""
+"""Units from which one change is written, and on which it is tried first."""
 _MOST_TEXT = 4_000
-"""Characters of a text in a request."""
+"""The largest number of characters of a unit's text in a request."""
 _FRAME = 3_000
-"""Characters of GEPA's own words in a request, at most."""
+"""The largest number of characters of GEPA's own sentences in a request."""
 
-Asked = Callable[[PromptText, Mapping[str, Any]], ProposalAttempt]
-"""A model's answer to a request; the second argument is kept with it."""
-Tried = Callable[[Instructions, Sequence[str]], Mapping[str, str]]
-"""The grader's labels of some units to learn from under these words, by unit."""
+AskModel = Callable[[PromptText, Mapping[str, Any]], ProposalAttempt]
+"""Returns a model's answer to a request; the second argument is stored with it."""
+GradeUnits = Callable[[Instructions, Sequence[str]], Mapping[str, str]]
+"""Returns the grader's labels, by unit, of units of the training set with these instructions."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """A run of GEPA before it begins: the rubric, the old grader's rater id, its `instructions`,
-    the `units` to learn from with its labels, and how many `proposals` may be asked for.
+    """The input of GEPA: the rubric, the old grader's rater id and `instructions`, the `units` of
+    the training set with its labels, and the number of `proposals` that may be requested.
     """
 
     rubric: Rubric
@@ -216,22 +221,22 @@ class Start:
 
 @dataclass(frozen=True)
 class Proposed:
-    """The result of GEPA: words to try, with their origins, and sentences on the others."""
+    """The result of GEPA: instructions to try, with their origins, and sentences on others."""
 
     words: Sequence[tuple[Instructions, str]] = ()
     remarks: Sequence[str] = ()
 
 
-def proposed_by_gepa(start: Start, seed: int, asked: Asked, tried: Tried) -> Proposed:
-    """Return the instructions that GEPA kept, the best on the units to learn from first. What
-    `asked` and `tried` raise ends it, and is raised.
+def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) -> Proposed:
+    """Return the instructions that GEPA kept, the best on the training set first. An exception of
+    `ask` or `grade` ends the run and is raised.
     """
     from gepa import optimize
 
     units = [unit for unit in start.units if unit.majority]
     if all(unit.graded == unit.majority for unit in units):
         return Proposed(remarks=[written("improve.no_errors", grader=start.grader)])
-    adapter, count = _Adapter(start, asked, tried), start.proposals
+    adapter, count = _Adapter(start, ask, grade), start.proposals
     result = optimize(
         seed_candidate={_PART: start.instructions},
         trainset=units,
@@ -239,33 +244,34 @@ def proposed_by_gepa(start: Start, seed: int, asked: Asked, tried: Tried) -> Pro
         reflection_lm=adapter.reflect,
         reflection_minibatch_size=min(_MINIBATCH, len(units)),
         stop_callbacks=lambda state: adapter.failure is not None or len(adapter.answers) >= count,
-        # Where it finds nothing to rewrite, it must come to an end too.
+        # A limit for runs in which GEPA finds nothing to rewrite.
         max_metric_calls=(count + 1) * (len(units) + 4 * _MINIBATCH),
         logger=SimpleNamespace(log=lambda message: None),
         seed=seed,
     )
     if adapter.failure is not None:
         raise adapter.failure
-    scored = zip(result.val_aggregate_scores, result.candidates, strict=True)
-    ordered = sorted(list(scored)[1:], key=lambda pair: -pair[0])
-    kept = dict.fromkeys(proposal[_PART] for _, proposal in ordered)
-    return Proposed([adapter.made[text] for text in kept if text in adapter.made], adapter.remarks)
+    scored = list(zip(result.val_aggregate_scores, result.candidates, strict=True))
+    best_first = sorted(scored[1:], key=lambda pair: -pair[0])  # the first is the old grader's
+    texts = dict.fromkeys(candidate[_PART] for _, candidate in best_first)
+    words = [adapter.instructions[text] for text in texts if text in adapter.instructions]
+    return Proposed(words, adapter.remarks)
 
 
 class _Adapter:
-    """The grader and the model that writes, as GEPA calls them. A unit's score is the share of
-    people who gave the grader's label.
+    """GEPA's interface (`GEPAAdapter`) to the grader and to the model that writes. A unit's score
+    is the share of annotators who gave the grader's label.
     """
 
-    propose_new_texts = None  # GEPA asks in its own words
+    propose_new_texts = None  # GEPA writes the requests itself
 
-    def __init__(self, start: Start, asked: Asked, tried: Tried) -> None:
+    def __init__(self, start: Start, ask: AskModel, grade: GradeUnits) -> None:
         self._start = start
-        self._known: Mapping[str, str] = {unit.unit_id: unit.graded for unit in start.units}
-        self._asked = asked
-        self._tried = tried
-        self.made: dict[str, tuple[Instructions, str]] = {}
-        """The words so far, by GEPA's text of them, with where they come from."""
+        self._old_labels: Mapping[str, str] = {unit.unit_id: unit.graded for unit in start.units}
+        self._ask = ask
+        self._grade = grade
+        self.instructions: dict[str, tuple[Instructions, str]] = {}
+        """The instructions so far with their origins, by GEPA's text of them."""
         self.remarks: list[str] = []
         self.answers: list[ProposalAttempt] = []
         self.failure: Exception | None = None
@@ -276,13 +282,14 @@ class _Adapter:
     ) -> Any:
         from gepa import EvaluationBatch
 
-        text, labels = candidate[_PART], self._known
+        text, labels = candidate[_PART], self._old_labels
         if text != self._start.instructions:
-            if text not in self.made and text not in self._refused:
-                self._make(text)
-            units = [unit.unit_id for unit in batch]
-            # None where they cannot be tried.
-            labels = self._tried(self.made[text][0], units) if text in self.made else {}
+            if text not in self.instructions and text not in self._refused:
+                self._add(text)
+            labels = {}  # refused instructions are not tried
+            if text in self.instructions:
+                units = [unit.unit_id for unit in batch]
+                labels = self._grade(self.instructions[text][0], units)
         graded = [replace(unit, graded=labels.get(unit.unit_id, "")) for unit in batch]
         scores = [Counter(unit.labels)[unit.graded] / len(unit.labels) for unit in graded]
         return EvaluationBatch(outputs=graded, scores=scores, trajectories=graded)
@@ -296,36 +303,36 @@ class _Adapter:
         """Return the model's answer to GEPA's request."""
         if self.failure is not None:
             raise self.failure
-        about = {"parent": self._start.grader, "part": "learn", "units": sorted(self._known)}
+        about = {"parent": self._start.grader, "part": "learn", "units": sorted(self._old_labels)}
         try:
-            self.answers.append(self._asked(PromptText("", prompt, verbatim=True), about))
-        except Exception as failure:  # GEPA would go on with another request
+            self.answers.append(self._ask(PromptText("", prompt, verbatim=True), about))
+        except Exception as failure:  # GEPA would continue with another request
             self.failure = failure
             raise
         return self.answers[-1].reply
 
-    def _make(self, text: str) -> None:
-        """Make words of a new text, with their origin at the top of their file, or refuse it."""
+    def _add(self, text: str) -> None:
+        """Add a new text as instructions, with a comment on their origin, or refuse it."""
         answer, rubric = self.answers[-1], self._start.rubric
-        who = {"nth": len(self.answers), "proposer": answer.proposer}
+        source = {"nth": len(self.answers), "proposer": answer.proposer}
         try:
             if answer.unscored_reason:
                 raise RefusedProposal(written("improve.no_answer", why=answer.unscored_reason))
             words = checked(text, rubric)
         except RefusedProposal as refused:
             self._refused.add(text)
-            self.remarks.append(written("improve.refused", **who, why=refused))
+            self.remarks.append(written("improve.refused", **source, why=refused))
             return
-        about = {"rubric": rubric.name, "units": len(self._known), "request": answer.request}
-        remarks = [written("improve.written_by", **who, parent=self._start.grader, **about)]
+        about = {"rubric": rubric.name, "units": len(self._old_labels), "request": answer.request}
+        comments = [written("improve.written_by", **source, parent=self._start.grader, **about)]
         if (price := answer.provenance.get("cost_usd")) is not None:
-            remarks.append(written("improve.written_for", price=price))
-        instructions = Instructions.written(words, (), remarks)
-        self.made[text] = instructions, written("improve.proposed", **who)
+            comments.append(written("improve.written_for", price=price))
+        instructions = Instructions.written(words, (), comments)
+        self.instructions[text] = instructions, written("improve.proposed", **source)
 
 
 def _task(rubric: Rubric) -> dict[str, str]:
-    """Return what the instructions are for, as the first record of a request."""
+    """Return the first record of a request: what the instructions are for, and their form."""
     return {
         "The task": f"A grader reads the instructions, then texts, and answers as people do. "
         f"Question and options are added to the instructions and stay as they are.\n"
@@ -338,7 +345,7 @@ def _task(rubric: Rubric) -> dict[str, str]:
 
 
 def _record(unit: LearnUnit) -> dict[str, Any]:
-    """Return a unit as GEPA shows it to a model: nobody is named, and no text leaves its tags."""
+    """Return a unit as GEPA shows it to a model: without annotators' names, its texts in tags."""
     feedback = [
         f"{count} of the people said {label}."
         for label, count in Counter(unit.labels).most_common()
@@ -353,30 +360,27 @@ def _record(unit: LearnUnit) -> dict[str, Any]:
 
 
 def _fenced(text: str) -> str:
-    cut = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} [...]"
+    """Return a text, shortened if long, in tags that it cannot close."""
+    shortened = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} [...]"
     # GEPA puts all records between two lines of backticks.
-    inside = without_tags(neutralised(cut), "text").replace("```", "'''")
+    inside = without_tags(neutralised(shortened), "text").replace("```", "'''")
     return f"<text>{inside}</text>"
 
 
 def forecast_gepa(
     study: Study, start: Start, proposer: str
 ) -> tuple[list[GraderForecast], Proposed]:
-    """Forecast GEPA's requests, and return words that cost as much to try as those that may come.
-    What will be sent is not known yet: each request counts as the longest that there can be.
+    """Forecast GEPA's requests, and return placeholders for the proposals that cost as much to try.
+    The texts are not known yet: each counts as the longest possible.
     """
     sizes = sorted(len(str(_record(unit))) for unit in start.units)
     size = _FRAME + MOST_WORDS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])
-    numbers = range(1, start.proposals + 1)
-    asked = [PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True) for nth in numbers]
-    forecast = forecast_proposals(study, start.rubric.name, proposer, asked)
-    words = [
-        (
-            Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x")),
-            written("improve.proposed", nth=nth, proposer=proposer),
-        )
-        for nth in numbers
-    ]
+    requests, words = [], []
+    for nth in range(1, start.proposals + 1):
+        requests.append(PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True))
+        placeholder = Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x"))
+        words.append((placeholder, written("improve.proposed", nth=nth, proposer=proposer)))
+    forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
     return [replace(forecast, sample=None)], Proposed(words)
 
 
@@ -384,17 +388,17 @@ def forecast_gepa(
 
 _NO_LABEL = "-"
 LEAST_UNITS = 10
-"""Units with labels of two people, of the study or of a part, below which nothing is gathered."""
+"""The fewest units with labels of two annotators, in the study or a part, for a summary."""
 _MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED = 3, 5, 3
-_LONGEST = 160
+_LONGEST_LINE = 160
 
 Options = tuple[str, ...]
 
 
 @dataclass
 class UnclearRubric:
-    """A rubric with the judgments that it is unclear on a unit, grouped by people's options and the
-    grader's option, the largest group first; and people's flags: unit and text, each flag once.
+    """A rubric with the lead's judgments that it is unclear on a unit, grouped by annotators'
+    options and the grader's option, the largest group first; and annotators' flags: unit and text.
     """
 
     rubric: Rubric
@@ -404,17 +408,18 @@ class UnclearRubric:
     flags: list[tuple[str, str]] = field(default_factory=list)
 
     def named(self, chosen: Options) -> str:
-        """Options with their names, as in '2 (Partly) or 3 (Fully)'."""
-        return " or ".join(_named(self.rubric, key) for key in chosen)
+        """Return options with their names, as in '2 (Partly) or 3 (Fully)'."""
+        return " or ".join(_option_with_name(self.rubric, key) for key in chosen)
 
 
-def _named(rubric: Rubric, key: str) -> str:
+def _option_with_name(rubric: Rubric, key: str) -> str:
+    """Return an option's key with its name, if it has one, as in '2 (Partly)'."""
     names = rubric.kind.names
     return f"{key} ({names[key]})" if key in names else key
 
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
-    """Return the rubrics of a study in which something is unclear under their present texts."""
+    """Return the rubrics of a study with judgments or flags that their present text is unclear."""
     rubrics = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
@@ -422,14 +427,15 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     for case in sorted_so_far(study):
         if case.kind == "rubric_unclear":
             unclear = rubrics[case.rubric]
-            at = (ratings["rubric"] == case.rubric) & (ratings["unit_id"] == case.unit_id)
-            people, graded = (
-                unclear.rubric.kind.in_order(set(ratings.loc[at & given, "label"]))
-                for given in (ratings["rater_kind"] == "human", ratings["rater_id"] == case.grader)
-            )
+            in_order = unclear.rubric.kind.in_order
+            unit = ratings[
+                (ratings["rubric"] == case.rubric) & (ratings["unit_id"] == case.unit_id)
+            ]
+            people = in_order(set(unit.loc[unit["rater_kind"] == "human", "label"]))
+            graded = in_order(set(unit.loc[unit["rater_id"] == case.grader, "label"]))
             chosen = people or (_NO_LABEL,), graded or (_NO_LABEL,)
             unclear.by_options.setdefault(chosen, []).append(case)
-    # The latest flag of each person on each unit, under texts that count.
+    # The latest flag of each annotator on each unit, under accepted texts.
     accepted = study.accepted_hashes()
     flags = standing(remarks_table(study.store))
     flags = flags[(flags["kind"] == "flag") & (flags["reason"] == "unclear_rubric")]
@@ -441,22 +447,22 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     for unclear in rubrics.values():
         groups = sorted(unclear.by_options.items(), key=lambda group: -len(group[1]))
         unclear.by_options = dict(groups)
-    return [declared for declared in rubrics.values() if declared.by_options or declared.flags]
+    return [unclear for unclear in rubrics.values() if unclear.by_options or unclear.flags]
 
 
 Quoted = tuple[str, str]
-"""The option that a person chose, with their reason for it or the words that they marked."""
+"""The option that an annotator chose, with their reason for it or the words that they marked."""
 
 
 @dataclass(frozen=True)
 class Divided:
-    """Units on which people chose different options of a rubric.
+    """Units on which annotators chose different options of a rubric.
 
-    Of `n_units` units with labels of two people or more, `units` are those on which they differ,
-    the most evenly divided first, and on `even` of these no option leads. `confusions` counts them
-    by two options that were both chosen, the most frequent first. `parts` are the parts of the
-    sample in which people differ more often than in all: each with its number of units and the
-    share on which they differ. `reasons` and `marked` are people's words on divided units.
+    Of `n_units` units with labels of two annotators or more, `units` are those on which they
+    differ, the closest first, and `even` is the number of ties. `confusions` counts them by two
+    options that were both chosen, the most frequent first. `parts` are the parts of the sample in
+    which annotators differ more often than in all: each with its number of units and the share on
+    which they differ. `reasons` and `marked` are annotators' words on divided units.
     """
 
     rubric: Rubric
@@ -469,12 +475,12 @@ class Divided:
     marked: tuple[Quoted, ...] = ()
 
     def named(self, key: str) -> str:
-        """An option's key with its name, as in '2 (Partly)'."""
-        return _named(self.rubric, key)
+        """Return an option's key with its name, as in '2 (Partly)'."""
+        return _option_with_name(self.rubric, key)
 
     @property
     def points(self) -> list[str]:
-        """Points that these units have in common, except those about single options."""
+        """Sentences on what these units have in common, except on single options."""
         lines = [written("suggest.divided", divided=len(self.units), units=self.n_units)]
         if self.even:
             lines.append(written("suggest.even", even=self.even))
@@ -485,130 +491,131 @@ class Divided:
         return lines
 
     def points_of(self, option: str) -> list[str]:
-        """Points about one option: what it is confused with, and the words of those who chose
-        it.
-        """
+        """Return sentences on an option: those confused with it, and annotators' words."""
         points = []
-        for (one, other), count in self.confusions.items():
-            if option in (one, other):
-                with_ = self.named(other if option == one else one)
-                points.append(written("suggest.confused_with", other=with_, units=count))
+        for pair, count in self.confusions.items():
+            if option in pair:
+                (other,) = set(pair) - {option}
+                points.append(
+                    written("suggest.confused_with", other=self.named(other), units=count)
+                )
         for key, quoted in (("reason", self.reasons), ("marked", self.marked)):
-            words = [words for chosen, words in quoted if chosen == option][:_MOST_QUOTED]
-            points += [written(f"suggest.{key}", words=_line(word)) for word in words]
+            quotes = [words for chosen, words in quoted if chosen == option][:_MOST_QUOTED]
+            points += [written(f"suggest.{key}", words=_comment_text(words)) for words in quotes]
         return points
 
 
 def divided_rubrics(study: Study) -> list[Divided]:
-    """Return the rubrics with options on which people differ, with what these units share."""
+    """Return the choice rubrics on which annotators differ, with what the divided units share."""
     dataset = from_study(study, whole=True)
     rubrics = [rubric for rubric in study.asked_rubrics() if rubric.kind.is_choice]
-    return [divided for declared in rubrics if (divided := _divided(study, dataset, declared))]
+    return [divided for rubric in rubrics if (divided := _divided(study, dataset, rubric))]
 
 
 def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> Divided | None:
+    """Return the divided units of a rubric, or None if there are none or too few labels."""
     people = dataset.counted(rubric.name)
     people = people[(people["rater_kind"] == "human") & (people["label"] != "")]
     people = people[people["draw"] == 0]
-    table = people.groupby(["unit_id", "label"]).size().unstack(fill_value=0)
-    table = table[table.sum(axis=1) >= 2]
-    if len(table) < LEAST_UNITS or not (apart := (table > 0).sum(axis=1) >= 2).any():
+    counts = people.groupby(["unit_id", "label"]).size().unstack(fill_value=0)
+    counts = counts[counts.sum(axis=1) >= 2]
+    is_divided = (counts > 0).sum(axis=1) >= 2
+    if len(counts) < LEAST_UNITS or not is_divided.any():
         return None
-    counts = {str(unit): row[row > 0] for unit, row in table[apart].iterrows()}
-    lead = {}
-    """By how many labels the option that was chosen most leads."""
-    for unit, row in counts.items():
+    leads: dict[str, int] = {}
+    """The difference between the counts of the two most chosen options, by unit."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for unit, row in counts[is_divided].iterrows():
         first, second = row.nlargest(2)
-        lead[unit] = int(first - second)
-    units = tuple(sorted(lead, key=lambda unit: (lead[unit], unit)))
-    pairs = Counter(
-        pair
-        for row in counts.values()
-        for pair in combinations([key for key in rubric.categories if key in row.index], 2)
-    )
-    quoted = people[people["unit_id"].isin(units)]
-    raters = zip(quoted["unit_id"], quoted["rater_id"], strict=True)
-    chosen = dict(zip(raters, quoted["label"], strict=True))
+        leads[str(unit)] = int(first - second)
+        chosen_keys = [key for key in rubric.categories if row.get(key, 0) > 0]
+        pairs.update(combinations(chosen_keys, 2))
+    units = tuple(sorted(leads, key=lambda unit: (leads[unit], unit)))
+    on_divided = people[people["unit_id"].isin(units)]
+    keys = zip(on_divided["unit_id"], on_divided["rater_id"], strict=True)
+    labels = dict(zip(keys, on_divided["label"], strict=True))
     return Divided(
         rubric=rubric,
-        n_units=len(table),
+        n_units=len(counts),
         units=units,
-        even=sum(not text for text in lead.values()),
+        even=list(leads.values()).count(0),
         confusions=dict(pairs.most_common(_MOST_CONFUSIONS)),
-        parts=_parts(study, dataset, apart),
-        reasons=tuple(_reasons(study, rubric, chosen)),
-        marked=tuple(_marked(study, rubric, units, chosen)),
+        parts=_divided_parts(study, dataset, is_divided),
+        reasons=tuple(_reasons(study, rubric, labels)),
+        marked=tuple(_marked(study, rubric, units, labels)),
     )
 
 
-def _parts(study: Study, dataset: Dataset, apart: pd.Series[bool]) -> dict[str, tuple[int, float]]:
+def _divided_parts(
+    study: Study, dataset: Dataset, is_divided: pd.Series[bool]
+) -> dict[str, tuple[int, float]]:
+    """Return the most divided parts of the sample, as `Divided.parts`; arguments by unit."""
     settings = dataset.settings
-    asked = (*settings.slices, *settings.groups, *study.config.sample.stratify, "subject", "side")
-    units = dataset.units.drop_duplicates("unit_id").set_index("unit_id").reindex(apart.index)
+    declared = (*settings.slices, *settings.groups, *study.config.sample.stratify)
+    units = dataset.units.drop_duplicates("unit_id").set_index("unit_id").reindex(is_divided.index)
+    columns = [name for name in (*declared, "subject", "side") if name in units]
     parts = {}
-    for column in dict.fromkeys(name for name in asked if name in units):
-        for value, part in apart.groupby(units[column].astype(str)):
-            if value and len(part) >= LEAST_UNITS and part.mean() > apart.mean():
+    for column in dict.fromkeys(columns):
+        for value, part in is_divided.groupby(units[column].astype(str)):
+            if value and len(part) >= LEAST_UNITS and part.mean() > is_divided.mean():
                 parts[f"{column}={value}"] = (len(part), float(part.mean()))
-    most = sorted(parts, key=lambda part: -parts[part][1])[:_MOST_PARTS]
-    return {part: parts[part] for part in most}
+    most_divided = sorted(parts.items(), key=lambda entry: -entry[1][1])
+    return dict(most_divided[:_MOST_PARTS])
 
 
 def _reasons(
-    study: Study, rubric: Rubric, chosen: Mapping[tuple[str, str], str]
+    study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]
 ) -> Sequence[Quoted]:
-    """The reasons that people gave for their labels on divided units."""
+    """Return annotators' reasons for their labels on divided units, `labels` by unit and rater."""
     remarks = standing(remarks_table(study.store))
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")
     remarks = remarks[(remarks["rubric"] == rubric.name) & is_reason]
     remarks = remarks.drop_duplicates(["unit_id", "rater_id"], keep="last")
     keys = zip(remarks["unit_id"], remarks["rater_id"], strict=True)
     texts = zip(keys, remarks["text"], strict=True)
-    return [(chosen[key], text) for key, text in texts if key in chosen]
+    return [(labels[key], text) for key, text in texts if key in labels]
 
 
 def _marked(
-    study: Study, rubric: Rubric, units: Sequence[str], chosen: Mapping[tuple[str, str], str]
+    study: Study, rubric: Rubric, units: Sequence[str], labels: Mapping[tuple[str, str], str]
 ) -> Sequence[Quoted]:
-    """The words that people marked on the most divided units."""
+    """Return words marked on the 50 most divided units; `labels` are by unit and rater."""
     if not rubric.evidence:
         return []
-    wanted = {(rubric.name, unit) for unit in units[:50]}
+    keys = {(rubric.name, unit) for unit in units[:50]}
     quoted = []
-    for (_, unit), marks in marks_on(study.store, wanted).items():
+    for (_, unit), marks in marks_on(study.store, keys).items():
         values = study.values(rubric, unit)
         for rater, mark in marks:
-            if (unit, rater) in chosen:
+            if (unit, rater) in labels:
                 words = values.get(mark.text, "")[mark.start : mark.end]
-                quoted.append((chosen[unit, rater], words))
+                quoted.append((labels[unit, rater], words))
     return quoted
 
 
-def _line(text: str) -> str:
-    """Return words as one line that a comment in a file may hold."""
+def _comment_text(text: str) -> str:
+    """Return a text on one line, shortened, for a comment in a file."""
     line = visible(" ".join(text.split()))
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 def draft_of(study: Study, rubric: Rubric) -> Rubric:
-    """Return a rubric under another name, as another wording of it, without translations."""
-    taken = set(study.rubrics)
+    """Return a rubric under a new name, as another wording of it, without translations."""
     base = rubric.variant_of or rubric.name
-    name = next(each for n in range(2, 1000) if (each := f"{base}-{n}") not in taken)
+    names = (f"{base}-{n}" for n in range(2, 1000))
+    name = next(name for name in names if name not in study.rubrics)
     changes = {"name": name, "variant_of": base, "translations": {}}
     fields = {key: getattr(rubric, key) for key in Rubric.model_fields}
     return Rubric.model_validate(fields | changes)
 
 
 def draft_text(draft: Rubric, divided: Divided, flags: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the file of a draft, with the points as comments: at each option what it is confused
-    with, and all else at the top.
-    """
-    flagged = [written("suggest.flag_point", text=_line(text)) for _, text in flags if text]
+    """Return a draft's TOML with comments: on an option above it, all others at the top."""
+    flagged = [written("suggest.flag_point", text=_comment_text(text)) for _, text in flags if text]
     top = _comments([written("suggest.draft_head"), *divided.points, *flagged])
     head, *options = dump_rubric(draft).split("[[options]]\n")
     keys = [option.key for option in draft.options]
-    if len(options) != len(keys):  # the words of the rubric have such a line
+    if len(options) != len(keys):  # a text of the rubric contains such a line
         return top + dump_rubric(draft)
     parts = [
         f"{_comments(divided.points_of(key))}[[options]]\n{text}"
@@ -618,14 +625,14 @@ def draft_text(draft: Rubric, divided: Divided, flags: Sequence[tuple[str, str]]
 
 
 def _comments(lines: Sequence[str]) -> str:
-    """Comment lines: a line break within one, as a part's value may have, does not end it."""
+    """Return lines as TOML comments; line breaks within a line become spaces."""
     return "".join(f"# {visible(' '.join(line.splitlines()))}\n" for line in lines)
 
 
 @dataclass(frozen=True)
 class TextTrial:
-    """A grader under two texts: the rows of its kappa with people under the `old` and the `new`,
-    and of the `difference`, old minus new; None where there are too few units, `n_units` in all.
+    """A grader under two texts: the rows of its kappa with annotators under the `old` and the `new`
+    one, and of the `difference`, old minus new; None if there are too few units (`n_units`).
     """
 
     grader: str
@@ -637,13 +644,13 @@ class TextTrial:
 
     @property
     def gain(self) -> tuple[float, float, float]:
-        """New minus old: estimate, low, high; NaN where it is undefined."""
+        """New minus old kappa: estimate, low, high; NaN if undefined."""
         row = self.difference
         return (-row["estimate"], -row["high"], -row["low"]) if row else (math.nan,) * 3
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences on which text is better, with the figures."""
+        """The verdict on the new text, with the figures."""
         estimate, low, high = self.gain
         row, old, new = self.difference, self.old, self.new
         if row is None or old is None or new is None or not low <= high:
@@ -663,18 +670,18 @@ class TextTrial:
 
 
 def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
-    """Compare a grader's grades under another text of a rubric, as the rater `tried`, with those
-    under the present one, on the held-out units that it labelled under both.
+    """Compare a grader's grades under another `text` of a rubric, stored for the rater id `tried`,
+    with those under the present one, on the held-out units that it labelled under both.
     """
     grader = tried.rpartition(TRIED)[0]
-    dataset = _both(study, text, grader, tried)
+    dataset = _labelled_under_both(study, text, grader, tried)
     units = dataset.ratings["unit_id"].nunique()
     if dataset.ratings["rater_id"].nunique() < 3:
         return TextTrial(grader, text.name, units)
-    plain = dataset.changed(  # without what is about something else
+    dataset = dataset.changed(  # without comparisons of something else
         slices=(), rater_slices=(), groups=(), variants=(), sensitivity_cluster="", reference=""
     )
-    rows = {key_of(row): row for row in plain.analyse().rows}
+    rows = {key_of(row): row for row in dataset.analyse().rows}
     kappa = dataset.scales[text.name].deciding_kappa
 
     def row(statistic: str, first: str, second: str) -> ResultRow | None:
@@ -690,24 +697,22 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     )
 
 
-def _both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
-    """Return the dataset of people and the grader on the held-out units that it labelled under both
-    texts.
-    """
+def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
+    """Return the ratings on held-out units that the grader labelled under both texts."""
     dataset = from_study(study, tried=tried)
     ratings = dataset.ratings
     ratings = ratings[ratings["rubric"] == text.name]
-    present = ratings["rubric_hash"].isin(["", *study.accepted_hashes()[text.name]])
-    people = (ratings["rater_kind"] == "human") & present
-    old = (ratings["rater_id"] == grader) & present
-    new = (ratings["rater_id"] == tried) & (ratings["rubric_hash"] == text.hash)
-    labelled = ratings["label"] != ""
+    is_present_text = ratings["rubric_hash"].isin(["", *study.accepted_hashes()[text.name]])
+    is_human = (ratings["rater_kind"] == "human") & is_present_text
+    is_old = (ratings["rater_id"] == grader) & is_present_text
+    is_new = (ratings["rater_id"] == tried) & (ratings["rubric_hash"] == text.hash)
+    has_label = ratings["label"] != ""
     units = set(held_out_units(study, text.name))
-    for has_label in (people, old, new):
-        units &= set(ratings.loc[has_label & labelled, "unit_id"])
-    kept = (people | old | new) & ratings["unit_id"].isin(units)
-    ratings = ratings[kept].assign(rubric_hash="")
+    for is_rater in (is_human, is_old, is_new):
+        units &= set(ratings.loc[is_rater & has_label, "unit_id"])
+    is_compared = (is_human | is_old | is_new) & ratings["unit_id"].isin(units)
+    ratings = ratings[is_compared].assign(rubric_hash="")
     scales = {text.name: dataset.scales[text.name]}
-    # No verdict is asked for, and the two texts count as one.
+    # Without looks there is no verdict; without hashes the two texts count as one.
     facts = StudyFacts(excluded=dataset.facts.excluded, looks={text.name: 0})
     return replace(dataset, ratings=ratings, scales=scales, facts=facts)

@@ -1,4 +1,6 @@
-"""Other processes: to share a long analysis, or to keep one from delaying people's pages."""
+"""Run functions in other processes: to share a long analysis (`workers`, `library_process`), or to
+keep one from delaying annotators' pages (`run_apart`, `StandBy`).
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ Result = TypeVar("Result")
 _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
 _LOW_PRIORITY = 10
-_WAITED_FOR = 5
-"""The priority of a process on which the lead waits: between the annotators' and the figures'."""
+_MEDIUM_PRIORITY = 5
+"""For a process on which the lead waits: between annotators' pages and the analysis."""
 _IMPORTED = [
     "evenhand.__main__",  # collects garbage rarely
     "evenhand.analysis.all_rubrics",
@@ -56,12 +58,10 @@ _TOO_MUCH = (
 )
 _starting = threading.Lock()
 _turns = threading.Condition()
-_at_work: set[object] = set()
+_running: set[object] = set()
+"""Persons with a running process."""
 _newest: dict[object, object] = {}
-"""Who has a process at work, and who of those that wait for theirs came last."""
-
-
-# ---- sharing ------------------------------------------------------------------------------------
+"""The latest turn of each person who runs a process or waits for one."""
 
 
 class _Workers(ProcessPoolExecutor):
@@ -72,7 +72,7 @@ class _Workers(ProcessPoolExecutor):
         self._others = multiprocessing.active_children()
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
-        """Starts a process where all are at work."""
+        """Submit a task, for which another process may be started."""
         with _detached():
             return super().submit(*arguments, **options)
 
@@ -86,10 +86,8 @@ class _Workers(ProcessPoolExecutor):
 
 @contextmanager
 def workers() -> Iterator[Executor | None]:
-    """Processes to share work with, or None on a machine with one core.
-
-    They are no copies of this process, as it may have threads; there are two for each core. Raises
-    InputError where one of them ends early.
+    """Yield two processes for each core to share work with, or None on a machine with one core.
+    They are no forks of this process, as it may have threads. Raises InputError if one ends early.
     """
     cores = os.cpu_count() or 1
     if cores < 2:
@@ -101,19 +99,19 @@ def workers() -> Iterator[Executor | None]:
         except BrokenProcessPool:
             raise InputError(_ENDED_EARLY) from None
         except BaseException:
-            pool.end()  # no one waits for the rest
+            pool.end()  # the remaining tasks are not needed
             raise
 
 
 def _context() -> BaseContext:
-    """A server to fork from where that is safe: the libraries of macOS do not bear it."""
+    """Return the start method: a fork server on Linux; the libraries of macOS do not allow it."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
-    # The server would otherwise be interrupted with this process, while it still imports.
+    # Without this, an interrupt of this process would also end the server while it imports.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     with _detached():
         forkserver.ensure_running()
@@ -121,16 +119,11 @@ def _context() -> BaseContext:
     return context
 
 
-# ---- estimates of other libraries ---------------------------------------------------------------
-
-
 @contextmanager
-def libraries_beside() -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries in a process
-    of their own: enter it before anything else is loaded. A report is prepared while their answer
-    is not there yet.
-
-    On a machine with one core they are loaded here, and where the process has ended, too.
+def library_process() -> Iterator[bool | Libraries]:
+    """Yield the `verify` argument of `evenhand.analysis.analyse`, with the libraries loaded in
+    another process; enter it before other imports. A report is prepared until their answer comes.
+    On a machine with one core, or if the process has ended, they are loaded here.
     """
     if (os.cpu_count() or 1) < 2:
         yield True
@@ -147,7 +140,7 @@ def libraries_beside() -> Iterator[bool | Libraries]:
             return analyses
 
         def values() -> list[Value]:
-            if not answer.done():  # meanwhile
+            if not answer.done():  # use the time
                 from evenhand.analysis.report import prepare_report
 
                 prepare_report()
@@ -162,47 +155,44 @@ def libraries_beside() -> Iterator[bool | Libraries]:
         pool.submit(_load)
         yield begin
     finally:
-        pool.end()  # whatever it is doing
+        pool.end()
 
 
 def _load() -> None:
+    """Import the libraries in their process."""
     from evenhand.analysis.verification import load_libraries
 
-    gc.disable()  # it lives for two seconds
+    gc.disable()  # the process lives for two seconds
     load_libraries()
 
 
-# ---- apart --------------------------------------------------------------------------------------
-
-
-def apart(
+def run_apart(
     function: Callable[..., Result],
     *arguments: object,
     on_stage: Callable[[str], None] | None = None,
     is_limited: bool = False,
 ) -> Result:
-    """Run a function of a module in a process of its own with low priority, and return its result.
-    One that `is_limited` ends where it takes more than `MOST_SECONDS` or `MOST_MEMORY`.
+    """Run a function of a module in another process with low priority, and return its result.
+    With `is_limited` the process ends after `MOST_SECONDS` or beyond `MOST_MEMORY`.
 
-    With `on_stage` the function gets an `on_stage` of its own, whose calls are passed on to this
-    one. Nothing that it imports is loaded here, and it does not delay what waits for this process.
-    Raises the InputError or StoreAway that it raised, InputError naming the file that the system
-    did not let it use, RuntimeError with the traceback of any other error, and InputError where the
-    process was ended from outside.
+    With `on_stage` the function is called with an `on_stage`, whose calls are passed on to this
+    one. Modules that the function imports are not loaded here. Raises the InputError or StoreAway
+    that it raised, InputError naming a file to which the system denied access, RuntimeError with
+    the traceback of any other error, and InputError if the process was ended from outside.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    # A daemon, so that this process need not wait for it when it wants to end.
-    asked = (sender, function, arguments, on_stage is not None, is_limited)
-    process = context.Process(target=_answer, args=asked, daemon=True)
+    # A daemon, so that this process can end before it.
+    answer_arguments = (sender, function, arguments, on_stage is not None, is_limited)
+    process = context.Process(target=_answer, args=answer_arguments, daemon=True)
     with receiver:
         with sender, _detached():
             process.start()
         try:
-            while isinstance(answer := receiver.recv(), str):
+            while isinstance(message := receiver.recv(), str):
                 if on_stage:
-                    on_stage(answer)
-            result, error = answer
+                    on_stage(message)
+            result, error = message
         except EOFError:
             raise InputError(_TOO_MUCH if is_limited else _ENDED_EARLY) from None
         finally:
@@ -216,19 +206,17 @@ def _answer(
     sender: Connection[Any, Any],
     function: Callable[..., object],
     arguments: tuple[object, ...],
-    tells: bool,
+    sends_stages: bool,
     is_limited: bool,
 ) -> None:
-    """Run the function of `apart` in its process: send the stages as texts, then a result and an
-    error.
-    """
+    """Run the function of `run_apart` in its process: send stages, then a result and an error."""
     _begin(_LOW_PRIORITY)
-    if is_limited and sys.platform != "win32":  # where the system can end it
+    if is_limited and sys.platform != "win32":  # Windows has no such limits
         import resource
 
-        for kind, most in ((resource.RLIMIT_CPU, MOST_SECONDS), (resource.RLIMIT_AS, MOST_MEMORY)):
-            resource.setrlimit(kind, (most, most))
-    options = {"on_stage": sender.send} if tells else {}
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    options = {"on_stage": sender.send} if sends_stages else {}
     try:
         sender.send((function(*arguments, **options), None))
     except (InputError, StoreAway) as error:
@@ -243,36 +231,31 @@ def _answer(
 
 
 @contextmanager
-def one_at_a_time(whose: object) -> Iterator[None]:
-    """Let each person have one process at work, and wait for the one before. Raises InputError
-    where another came to wait meanwhile: a page that was asked again needs its last answer only.
+def one_at_a_time(person: object) -> Iterator[None]:
+    """Wait until the person's last process has ended, so that each has one at most. Raises
+    InputError if a newer one waits meanwhile: a page that is reloaded needs its last answer only.
     """
     turn = object()
     with _turns:
-        _newest[whose] = turn
+        _newest[person] = turn
         _turns.notify_all()
-        _turns.wait_for(lambda: whose not in _at_work or _newest.get(whose) is not turn)
-        if _newest.get(whose) is not turn:
+        _turns.wait_for(lambda: person not in _running or _newest.get(person) is not turn)
+        if _newest.get(person) is not turn:
             raise InputError(written("lead.still_reading"))
-        _at_work.add(whose)
+        _running.add(person)
     try:
         yield
     finally:
         with _turns:
-            _at_work.remove(whose)
-            if _newest.get(whose) is turn:
-                del _newest[whose]
+            _running.remove(person)
+            if _newest.get(person) is turn:
+                del _newest[person]
             _turns.notify_all()
 
 
-# ---- standing by --------------------------------------------------------------------------------
-
-
 class StandBy:
-    """A process of low priority that stays, for short tasks that come again and again.
-
-    It starts with the first task, or with `prepare`, and does one after the other. Safe under many
-    threads.
+    """A process of lower priority for short, repeated tasks, one after the other. It starts with
+    the first task, or with `prepare`. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -280,8 +263,8 @@ class StandBy:
         self._pool: _Workers | None = None
 
     def ask(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Run a function of a module in the process and return its result. Raises what it raises,
-        and InputError where the process was ended from outside; the next call starts another.
+        """Run a function of a module in the process and return its result. Raises its exceptions,
+        and InputError if the process was ended from outside; the next call starts another.
         """
         pool = self._present()
         try:
@@ -293,26 +276,22 @@ class StandBy:
             raise InputError(_ENDED_EARLY) from None
 
     def prepare(self) -> None:
-        """Start the process without waiting: a task is about to come."""
+        """Start the process without waiting, before the first task."""
         self._present().submit(os.getpid)
 
     def _present(self) -> _Workers:
+        """Return the process, started if there is none."""
         with self._lock:
             if self._pool is None:
-                self._pool = _Workers(1, multiprocessing.get_context("spawn"), _WAITED_FOR)
+                self._pool = _Workers(1, multiprocessing.get_context("spawn"), _MEDIUM_PRIORITY)
             return self._pool
-
-
-# ---- all ----------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _detached() -> Iterator[None]:
-    """Let processes that start meanwhile share nothing with this one but the search path.
-
-    They would run the program's main module again, unless there is none: nothing of it is needed,
-    and it may do anything. And Python would look for its own modules in the working folder first,
-    which may hold a user's `statistics.py`.
+    """Start processes in this block that share only the search path with this one. Otherwise they
+    would run the program's main module, which may do anything, again, and Python would look for its
+    own modules in the working folder first, which may hold a user's `statistics.py`.
     """
     with _starting:
         main, safe = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
@@ -329,10 +308,8 @@ def _detached() -> Iterator[None]:
 
 
 def _begin(priority: int) -> None:
-    """Begin as a process of this priority, which ends when its parent does, however that ends, and
-    leaves a keyboard's interrupt to it.
-    """
-    if hasattr(os, "nice"):  # on Windows all are alike
+    """Set up a new process: its priority, its end with the parent's, and no keyboard interrupt."""
+    if hasattr(os, "nice"):  # not on Windows
         os.nice(priority)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

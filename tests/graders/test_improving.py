@@ -157,7 +157,7 @@ def test_the_best_candidate_is_found_proved_and_told(study, bench, tmp_path):
     assert len(bench.calls) == asked
     assert (again.gain, again.run.spent) == (found.gain, 0), "the same labels are the same reading"
     assert again.verdict == found.verdict, "what the audit found is part of it at once"
-    assert not found.known_before
+    assert not found.was_known
     assert len(ends_of(study.store)) == 1
 
 
@@ -450,7 +450,7 @@ def test_where_no_gain_can_be_proved_nothing_is_asked(bench: Bench, tmp_path: Pa
 def test_a_proof_that_is_hardly_to_be_expected_is_not_begun(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c", ["POOR"]))
     trial = Trial(study, asked)
-    units = [unit for each in trial.clusters_in("choose") for unit in trial.units[each]]
+    units = [unit for each in trial.clusters_in("choose") for unit in trial.units_by_cluster[each]]
     wrong = [unit for unit in units if said("old", unit, 0.75) != truth(unit)]
     swapped = {*wrong[:9], *[unit for unit in units if unit not in wrong][:8]}
 

@@ -135,7 +135,7 @@ def permute(study: Study, trial: Trial, parts: tuple[str, ...]) -> None:
     """Permute people's labels in these parts, once the parts are dealt out."""
     trial.note_parts("test")
     own = trial.ratings()
-    own = own[own["unit_id"].map(trial.clusters).map(trial.parts).isin(parts)]
+    own = own[own["unit_id"].map(trial.cluster_of_unit).map(trial.parts).isin(parts)]
     labels = own["label"].tolist()
     random.Random(5).shuffle(labels)
     assert labels != own["label"].tolist()

@@ -1,6 +1,9 @@
-"""The columns of a table that others made: which are items, raters and labels, and which of the
-raters are annotators and which graders. Declared, or inferred where names and cells leave one
-sensible reading; where a column of ratings is missing, messages propose what to declare.
+"""Find the columns of items, raters and labels in a table that others made, and tell annotators
+from graders: as declared, or inferred if names and cells allow one interpretation only.
+
+`roles_in`, near the end, does this; the sections before it handle long tables, wide tables (`Grid`
+if a column is of one rater on one rubric), and messages that propose options for missing columns.
+In names here, `ours` is a column of `study.tables.ratings` and `theirs` that of the table.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations, compress
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -37,13 +41,13 @@ if TYPE_CHECKING:
 
 RATER, RUBRIC = "{rater}", "{rubric}"
 MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
-"""Names that a model may have; `plain_kind` knows those that only a model has."""
+"""Names that a model may have; `plain_kind` recognises those that only a model has."""
 _MODEL_WORD = re.compile(pattern_of("model_word"))
 _PEOPLE_WORD = re.compile(pattern_of("people_word"))
 LONGEST_KEY = 60
-"""Characters; a longer cell is a text, though it may come again."""
+"""Characters; a longer cell is a text, even if it is repeated."""
 _MOST_CELLS = 2_000
-"""Different cells of a column that are looked at."""
+"""Different cells of a column that are checked."""
 _DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(pattern_of("measure"), re.I)
@@ -52,92 +56,85 @@ _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|ratin
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
-_TRUTH = {word: TRUTH[0][place] for pair in TRUTH for place, word in enumerate(pair)}
-"""Words for yes and no, each as one of them."""
+_TRUTH = {word: TRUTH[0][n] for pair in TRUTH for n, word in enumerate(pair)}
+"""The standard word for each word for yes or no."""
 _FEWEST_ROWS = 5
 _MOST_RATERS = 200
-_MARKS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
-_AROUND = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
+_SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
+_BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
 
 
 def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
-    """Return True if the cells of a column may be what our column of this name holds, or where the
-    table has no rows to tell by.
-    """
+    """Return True if a column's cells are possible in our column `ours`, or there are none."""
     if table.empty:
         return True
-    given = texts(table[column]).unique()
-    cells = [cell for text in given[:_MOST_CELLS] if (cell := str(text).strip())]
+    values = texts(table[column]).unique()
+    cells = [cell for text in values[:_MOST_CELLS] if (cell := str(text).strip())]
     if not cells or all(map(is_nested, cells)):
         return bool(cells) and ours == "label" and all(options_in(cell) for cell in cells)
     if ours == "rater_kind":
         return set(cells) <= {"human", "model", "adjudicator"}
     if all(map(_DATE.fullmatch, cells)):
         return False
-    if ours == "unit_id":  # of a long table: of units that nobody shares nothing can be told
-        return len(table) < 3 or len(given) < len(table)
+    if ours == "unit_id":  # of a long table, in which items have several rows
+        return len(table) < 3 or len(values) < len(table)
     if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
         return False
-    numbers = all(map(_NUMBER.fullmatch, cells))
+    are_numbers = all(map(_NUMBER.fullmatch, cells))
     if ours == "rater_id":
-        fractions = numbers and any("." in cell for cell in cells)
-        return not fractions and (len(table) < 3 or 2 * len(given) <= len(table))
+        has_fractions = are_numbers and any("." in cell for cell in cells)
+        return not has_fractions and (len(table) < 3 or 2 * len(values) <= len(table))
     if ours == "label":
-        return len(cells) <= MAX_LABELS or (numbers and not _MEASURE.search(column))
+        return len(cells) <= MAX_LABELS or (are_numbers and not _MEASURE.search(column))
     return True
 
 
 def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns that may be one rater's labels: few different short cells, which are no dates,
-    nested values, measures or facts by name.
-    """
+    """Return the columns of few short cells that are no dates, nested values or facts by name."""
     return [
         column
         for column in columns
         if not (names_items(column) or is_fact(column))
         and fits(table, "label", column)
-        and len(_labels(table, column)) <= MAX_LABELS
+        and len(_distinct_labels(table, column)) <= MAX_LABELS
     ]
 
 
-def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns that may be the labels of several raters of one question: those of `columns` that
-    share labels, directly or by way of others, where one such group is the largest.
+def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the columns that may be the labels of several raters on one question: the largest
+    group of columns that share labels, directly or through others; [] if two are as large.
     """
     groups: list[tuple[set[str], list[str]]] = []
     for column in label_columns(table, columns):
-        labels, members = _labels(table, column), [column]
-        for other in [group for group in groups if group[0] & labels]:
-            groups.remove(other)
-            labels, members = labels | other[0], other[1] + members
+        labels, members = _distinct_labels(table, column), [column]
+        for group in [group for group in groups if group[0] & labels]:
+            groups.remove(group)
+            labels, members = labels | group[0], group[1] + members
         groups.append((labels, members))
-    sizes = sorted((len(members) for _, members in groups), reverse=True)
-    if not sizes and (scores := _scores_alike(table, columns)):
-        return scores
-    if not sizes or sizes[0] < 2 or sizes[0] == next(iter(sizes[1:]), 0):
+    if not groups:
+        return _score_columns(table, columns)
+    largest, *others = sorted((members for _, members in groups), key=len, reverse=True)
+    if len(largest) < 2 or (others and len(others[0]) == len(largest)):
         return []
-    largest = next(members for _, members in groups if len(members) == sizes[0])
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
 
 
-def _scores_alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns of many different numbers, where there are several and their ranges overlap."""
-    ends = {}
-    for column in _able(table, columns):
+def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the columns of many different numbers if there are several with overlapping ranges."""
+    ranges = {}
+    for column in _possible_labels(table, columns):
         cells = [cell for cell in texts(table[column]).unique() if cell.strip()]
         if not names_items(column) and all(map(_NUMBER.fullmatch, map(str.strip, cells))):
             values = [float(cell) for cell in cells]
-            ends[column] = min(values), max(values)
-    if len(ends) < 2:
+            ranges[column] = min(values), max(values)
+    if len(ranges) < 2:
         return []
-    lows, highs = zip(*ends.values(), strict=True)
-    return list(ends) if max(lows) <= min(highs) else []
+    lows, highs = zip(*ranges.values(), strict=True)
+    return list(ranges) if max(lows) <= min(highs) else []
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if the columns hold how many annotators gave each label: whole numbers from 0
-    with one sum in all rows, of which rows differ.
-    """
+    """Return True if the columns count annotators by label: whole numbers with one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     sums, has_zero = np.zeros(len(table), dtype=int), False
@@ -152,7 +149,7 @@ def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
 
 
 def kind_by_word(name: str) -> str:
-    """Return the kind of rater that a word in a name shows: human or model; "" where none does.
+    """Return the kind of rater that a word in a name shows: human or model; "" if none does.
 
     >>> [kind_by_word(name) for name in ("annotator1", "judge", "LLM_label", "human score", "Ann1")]
     ['human', 'model', 'model', 'human', 'human']
@@ -161,11 +158,15 @@ def kind_by_word(name: str) -> str:
     """
     if kind := plain_kind(name):
         return kind
-    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = re.findall(r"[a-z]+", re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", split).casefold())
-    words_by_kind = (("human", _PEOPLE_WORD), ("model", _MODEL_WORD))
-    kinds = {kind for kind, word in words_by_kind if any(map(word.fullmatch, words))}
-    return kinds.pop() if len(kinds) == 1 else ""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)  # "humanScore" has two words
+    spaced = re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", spaced)  # "ann1" is no first name
+    words = re.findall(r"[a-z]+", spaced.casefold())
+    is_human, is_model = (
+        any(map(pattern.fullmatch, words)) for pattern in (_PEOPLE_WORD, _MODEL_WORD)
+    )
+    if is_human == is_model:
+        return ""
+    return "human" if is_human else "model"
 
 
 def is_fact(column: str) -> bool:
@@ -174,12 +175,12 @@ def is_fact(column: str) -> bool:
 
 
 def criteria(columns: Iterable[str]) -> list[str]:
-    """The columns whose names are those of questions rather than of raters."""
+    """Return the columns whose names are those of questions rather than of raters."""
     return [column for column in columns if _CRITERION.fullmatch(column.strip())]
 
 
-def _labels(table: pd.DataFrame, column: str) -> set[str]:
-    """The different labels of a column in one case, words for yes and no as one of them."""
+def _distinct_labels(table: pd.DataFrame, column: str) -> set[str]:
+    """Return the different labels of a column in lower case, with one word each for yes and no."""
     cells = {folded(str(cell)).casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
     cells -= {""}
     return {_TRUTH[cell] for cell in cells} if cells <= _TRUTH.keys() else cells
@@ -199,44 +200,46 @@ def is_nested(cell: str) -> bool:
 
 
 def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) -> dict[str, str]:
-    """Return which columns of a table with a row for each rating are the `absent` ones, `{ours:
-    theirs}`, as far as usual names or cells leave no doubt.
-
-    By its cells a column is that of items if it has each value once for each rater, and that of
-    labels if it alone has a few values that vary within items and within raters.
+    """Return the columns of a long table that are the `absent` ones, `{ours: theirs}`, where usual
+    names or cells leave no doubt. By its cells a column is that of items if it has each value once
+    for each rater, and that of labels if it alone has a few values that vary within items and
+    within raters.
     """
     theirs = sure_columns(columns, absent, partial(fits, table))
 
-    def left(ours: str) -> list[str]:
+    def unassigned(ours: str) -> list[str]:
         return [name for name in columns if name not in theirs.values() and fits(table, ours, name)]
 
     if "rater_id" in absent and "rater_id" not in theirs:
-        people = [column for column in left("rater_id") if _RATERS.search(column)]
-        theirs |= {"rater_id": people[0]} if len(people) == 1 else {}
+        raters = [column for column in unassigned("rater_id") if _RATERS.search(column)]
+        if len(raters) == 1:
+            theirs["rater_id"] = raters[0]
     rater = theirs.get("rater_id", "rater_id")
     if rater not in table:
         return theirs
     if "unit_id" in absent and "unit_id" not in theirs:
         items = [
             column
-            for column in left("unit_id")
+            for column in unassigned("unit_id")
             if not table.duplicated([column, rater]).any()
             and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
             and not (texts(table[column]) == "").any()
         ]
-        named = [column for column in items if _ID.search(column)] or items
-        same = {tuple(table.groupby(name, sort=False).ngroup()) for name in named}
-        theirs |= {"unit_id": named[0]} if len(same) == 1 else {}
+        items = [column for column in items if _ID.search(column)] or items
+        partitions = {tuple(table.groupby(name, sort=False).ngroup()) for name in items}
+        if len(partitions) == 1:  # several columns may number the same items
+            theirs["unit_id"] = items[0]
     unit = theirs.get("unit_id", "unit_id")
     if "label" in absent and "label" not in theirs and unit in table:
-        vary = [
+        labels = [
             column
-            for column in left("label")
-            if len(_labels(table, column)) <= MAX_LABELS
+            for column in unassigned("label")
+            if len(_distinct_labels(table, column)) <= MAX_LABELS
             and all((table.groupby(key)[column].nunique() > 1).any() for key in (unit, rater))
         ]
-        labels = [column for column in vary if not is_fact(column)] or vary
-        theirs |= {"label": labels[0]} if len(labels) == 1 else {}
+        labels = [column for column in labels if not is_fact(column)] or labels
+        if len(labels) == 1:
+            theirs["label"] = labels[0]
     return theirs
 
 
@@ -245,15 +248,15 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 
 @dataclass(frozen=True)
 class Grid:
-    """Columns of labels by rater and rubric, and the pattern of their names: `{rater}_{rubric}`.
-
-    It is `sure` where names or labels show which part of a name is the rater. `others` follow the
-    pattern, too, and hold no labels.
+    """Columns of labels, each of one rater on one rubric, and the pattern of their names, such as
+    `{rater}_{rubric}`. `columns` gives the rater and rubric of each. `is_sure` if names or labels
+    show which part of a name is the rater. `others` are columns that follow the pattern but hold no
+    labels.
     """
 
     pattern: str
     columns: Mapping[str, tuple[str, str]]
-    sure: bool = True
+    is_sure: bool = True
     others: tuple[str, ...] = ()
 
     @property
@@ -268,8 +271,8 @@ class Grid:
 def named_grid(
     table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
 ) -> Grid:
-    """The columns of labels whose names follow a pattern: those of these raters, or, where none are
-    named, of the raters that share their rubrics. Raises InputError where the pattern is not valid.
+    """Return the columns of labels whose names follow a pattern: those of these raters, or, if none
+    are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
     """
     parts = re.split(r"(\{rater\}|\{rubric\})", pattern)
     if sorted(parts[1::2]) != [RATER, RUBRIC] or not parts[2]:
@@ -277,18 +280,19 @@ def named_grid(
             f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
             f"them, such as {RATER}_{RUBRIC}"
         )
-    turned = parts[1] == RUBRIC
-    able = _able(table, columns)
+    before, first_field, separator, _, after = parts
+    is_rater_last = first_field == RUBRIC
+    label_names = _possible_labels(table, columns)
     if not raters:
-        whole = _product(_splits(able, parts[0], parts[2], parts[4]))
-        return Grid(pattern, {c: p[::-1] if turned else p for c, p in whole.items()})
+        names = _largest_product(_splits(label_names, before, separator, after))
+        return Grid(pattern, _rater_first(names, is_rater_last))
     labels, others = {}, []
-    for column, choices in _splits(columns, parts[0], parts[2], parts[4]).items():
-        pairs = [pair[::-1] if turned else pair for pair in choices]
-        able_pairs = [pair for pair in pairs if pair[0] in raters]
-        if able_pairs and column in able:
-            labels[column] = max(able_pairs, key=lambda pair: len(pair[0]))
-        elif able_pairs:
+    for column, splits in _splits(columns, before, separator, after).items():
+        pairs = [pair[::-1] if is_rater_last else pair for pair in splits]
+        pairs = [(rater, rubric) for rater, rubric in pairs if rater in raters]
+        if pairs and column in label_names:
+            labels[column] = max(pairs, key=lambda pair: len(pair[0]))  # the longest rater name
+        elif pairs:
             others.append(column)
     return Grid(pattern, labels, others=tuple(others))
 
@@ -296,108 +300,118 @@ def named_grid(
 def guessed_grid(
     table: pd.DataFrame, columns: Sequence[str], raters: Collection[str] = ()
 ) -> Grid | None:
-    """The grid that the names of columns of labels form: every rater has each rubric. None where
-    they form none; with `raters`, one of these raters alone.
+    """Return the grid of the columns of labels whose names combine every rater with every rubric;
+    None if no names do. With `raters`, the grid has the columns of these raters alone.
     """
-    able = _able(table, columns)
+    label_names = _possible_labels(table, columns)
     best: dict[str, tuple[str, str]] = {}
-    around = ("", "")
-    for mark, after in [*_AROUND, *((mark, "") for mark in _MARKS)]:
-        split = _product(_splits(able, "", mark, after))
-        if len(split) > len(best):
-            best, around = split, (mark, after)
+    separator, after = "", ""
+    for marks in [*_BRACKETS, *((mark, "") for mark in _SEPARATORS)]:
+        product = _largest_product(_splits(label_names, "", *marks))
+        if len(product) > len(best):
+            best, (separator, after) = product, marks
     if not best or (not raters and all(map(plain_kind, best))):
         return None
-    turned, sure = _turned(table, best, raters)
-    sides = zip(*best.values(), strict=True)
-    sure = sure and not any(all(map(str.isdecimal, side)) for side in sides)
-    first, second = (RUBRIC, RATER) if turned else (RATER, RUBRIC)
-    pattern = f"{first}{around[0]}{second}{around[1]}"
-    grid = Grid(pattern, {c: p[::-1] if turned else p for c, p in best.items()}, sure)
+    is_rater_last, is_sure = _rater_side(table, best, raters)
+    for side in zip(*best.values(), strict=True):
+        is_sure = is_sure and not all(map(str.isdecimal, side))
+    first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
+    pattern = f"{first}{separator}{second}{after}"
+    grid = Grid(pattern, _rater_first(best, is_rater_last), is_sure)
     if not raters:
         return grid
     of_raters = {column: pair for column, pair in grid.columns.items() if pair[0] in raters}
     return Grid(pattern, of_raters) if set(raters) <= set(grid.raters) else None
 
 
-def _able(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The columns that may hold labels, also many different numbers, by their cells and names."""
+def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the columns that may hold labels, or many different scores, by cells and names."""
     return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
 
 
 def _splits(
-    columns: Sequence[str], before: str, mark: str, after: str
+    columns: Sequence[str], before: str, separator: str, after: str
 ) -> dict[str, list[tuple[str, str]]]:
-    """All ways to part each column at a mark, by column."""
-    ways = {}
+    """Return all splits of each column's name at a separator, by column."""
+    splits = {}
     for column in columns:
         if not (column.startswith(before) and column.endswith(after)):
             continue
         name = column[len(before) : len(column) - len(after)]
-        places = [at for at in range(1, len(name)) if name.startswith(mark, at)]
-        parts = [(name[:at], name[at + len(mark) :]) for at in places]
-        filled = [(one, other) for one, other in parts if one.strip() and other.strip()]
-        if filled:
-            ways[column] = filled
-    return ways
+        starts = [at for at in range(1, len(name)) if name.startswith(separator, at)]
+        pairs = [(name[:at], name[at + len(separator) :]) for at in starts]
+        pairs = [(first, second) for first, second in pairs if first.strip() and second.strip()]
+        if pairs:
+            splits[column] = pairs
+    return splits
 
 
-def _product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str, str]]:
-    """Return the largest set of columns that combines two or more first and second parts."""
-    seconds: dict[str, dict[str, str]] = {}
+def _largest_product(splits: Mapping[str, list[tuple[str, str]]]) -> dict[str, tuple[str, str]]:
+    """Return the largest set of columns whose names combine each of two or more first parts with
+    each of two or more second parts, with these parts.
+    """
+    columns_of: dict[str, dict[str, str]] = {}
     for column, pairs in splits.items():
-        for one, other in pairs:
-            seconds.setdefault(one, {})[other] = column
-    groups: dict[frozenset[str], list[str]] = {}
-    for one, others in seconds.items():
-        groups.setdefault(frozenset(others), []).append(one)
+        for first, second in pairs:
+            columns_of.setdefault(first, {})[second] = column
+    firsts_by_seconds: dict[frozenset[str], list[str]] = {}
+    for first, by_second in columns_of.items():
+        firsts_by_seconds.setdefault(frozenset(by_second), []).append(first)
 
-    def worth(group: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
-        tail, firsts = group
-        numbers = sum(other[:1].isdecimal() for other in tail)  # of human_1, not of a rubric
-        return len(tail) * len(firsts), -numbers, -sum(map(len, firsts))
+    def preference(product: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
+        seconds, firsts = product
+        n_numbers = sum(second[:1].isdecimal() for second in seconds)  # human_1 is no rubric 1
+        return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))
 
-    whole = [(tail, firsts) for tail, firsts in groups.items() if min(len(tail), len(firsts)) >= 2]
-    if not whole:
+    products = [pair for pair in firsts_by_seconds.items() if min(map(len, pair)) >= 2]
+    if not products:
         return {}
-    both, firsts = max(whole, key=worth)
-    product = {seconds[one][other]: (one, other) for one in firsts for other in both}
-    return {column: product[column] for column in splits if column in product}
+    seconds, firsts = max(products, key=preference)
+    parts = {columns_of[first][second]: (first, second) for first in firsts for second in seconds}
+    return {column: parts[column] for column in splits if column in parts}
 
 
-def _turned(
+def _rater_first(
+    parts: Mapping[str, tuple[str, str]], is_rater_last: bool
+) -> dict[str, tuple[str, str]]:
+    """Return the rater and rubric of each column from the parts of its name."""
+    return {column: pair[::-1] if is_rater_last else pair for column, pair in parts.items()}
+
+
+def _rater_side(
     table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], raters: Collection[str]
 ) -> tuple[bool, bool]:
-    """Return whether the second part of the names is the rater, and whether that is sure."""
+    """Return True if the second part of the names is the rater, and True if that is sure."""
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts, True
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
     by_question = [any(criteria(side)) for side in (seconds, firsts)]
-    by_label = [_same_labels(table, parts, side) for side in (1, 0)]
-    for first, second in (by_model, by_question, by_label):
-        if first != second:
-            return second, True
+    by_label = [_is_rubric_by_labels(table, parts, side) for side in (1, 0)]
+    for is_first_rater, is_second_rater in (by_model, by_question, by_label):
+        if is_first_rater != is_second_rater:
+            return is_second_rater, True
     return False, False
 
 
-def _same_labels(table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int) -> bool:
-    """Return True if columns share labels where this side of their names is one, and only there."""
-    labels: dict[str, list[set[str]]] = {}
+def _is_rubric_by_labels(
+    table: pd.DataFrame, parts: Mapping[str, tuple[str, str]], side: int
+) -> bool:
+    """Return True if columns share labels exactly if they share this side of their names."""
+    label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
-        labels.setdefault(pair[side], []).append(_labels(table, column))
-    within = all(one & other for sets in labels.values() for one in sets for other in sets)
-    unions = [set().union(*sets) for sets in labels.values()]
-    apart = all(not one & other for at, one in enumerate(unions) for other in unions[:at])
-    return within and apart
+        label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
+    share_within = all(a & b for sets in label_sets.values() for a in sets for b in sets)
+    unions = [set().union(*sets) for sets in label_sets.values()]
+    return share_within and not any(a & b for a, b in combinations(unions, 2))
 
 
 # ---- what is missing, and how to declare it ------------------------------------------------------
 
 
 def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raise InputError where a table cannot be read as long, with the options that name its columns
-    or raters, as far as its cells do not show that they would be wrong.
+    """Raise InputError if a table lacks columns of a long table, proposing options that name its
+    columns or raters and that its cells do not contradict.
     """
     needed = ["unit_id", "rater_id", *([] if options.kinds else ["rater_kind"]), "label"]
     absent = [column for column in needed if column not in table]
@@ -422,48 +436,47 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
         # A column called label may be one of several raters'.
         wide = [column for column in names if column in others or column == "label"]
         _refuse_wide(table, name, wide, likely.get("rater_id"), options)
-    what = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
+    fault = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
-        what = f"{name} has no column 'rater_kind'"
-    raise InputError(f"{what}; {', and '.join(_mends(table, absent, likely, options))}")
+        fault = f"{name} has no column 'rater_kind'"
+    raise InputError(f"{fault}; {', and '.join(_remedies(table, absent, likely, options))}")
 
 
 def _refuse_wide(
     table: pd.DataFrame, name: str, columns: list[str], rater: str | None, options: ScaleOptions
 ) -> None:
-    """Raise InputError where columns seem to be raters' labels, unless one names the `rater`."""
-    labels = alike(table, columns)
+    """Raise InputError if columns seem to be raters' labels, unless `rater` names raters."""
+    labels = rater_label_columns(table, columns)
     if rater not in (None, *labels):
         return
-    counted = label_columns(table, columns)
-    if not labels and are_counts(table, counted):
+    possible = label_columns(table, columns)
+    if not labels and are_counts(table, possible):
         raise InputError(
-            f"{name}: the columns {listed(counted)} hold how many annotators gave each label; "
+            f"{name}: the columns {listed(possible)} hold how many annotators gave each label; "
             "agreement takes the label of each annotator: give a table with these"
         )
     if grid := guessed_grid(table, columns):
         parts = f"({listed(grid.raters)}; {listed(grid.rubrics)})"
-        if not grid.sure:
+        if not grid.is_sure:
             raise InputError(
                 f"{name} has a column for each pair of two names {parts}; say which of them is the "
                 f"annotator, with {options.spelled('wide', 'PATTERN')} such as "
-                f"{RATER}_{RUBRIC}, or "
-                "name the raters' columns with --human and --model"
+                f"{RATER}_{RUBRIC}, or name the raters' columns with --human and --model"
             )
         raise InputError(
             f"{name} has a column for each rater and rubric {parts}; read them with "
             f"{options.spelled('wide', grid.pattern)}{', ' if options.in_python else ' '}"
             f"{kinds_spelled(grid.raters, options)}"
         )
-    if asked := criteria(labels or label_columns(table, columns)):
+    if questions := criteria(labels or possible):
         raise InputError(
-            f"{name} has labels by question ({listed(asked)}), and no column says who gave them; "
-            f"add one, and {_naming({'rater_id': 'COLUMN'}, options)}"
+            f"{name} has labels by question ({listed(questions)}), and no column says who gave "
+            f"them; add one, and {_naming({'rater_id': 'COLUMN'}, options)}"
         )
-    # A survey names people so, or its rows are fewer than the columns of labels.
-    few_rows = len(labels) > max(len(table), _MOST_RATERS)
+    # A survey has a column of respondents, or fewer rows than columns of labels.
+    has_few_rows = len(labels) > max(len(table), _MOST_RATERS)
     is_survey = "criterion" not in table and any(map(_RESPONDENT.search, columns))
-    if labels and (few_rows or is_survey):
+    if labels and (has_few_rows or is_survey):
         raise InputError(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
@@ -475,43 +488,54 @@ def _refuse_wide(
         )
 
 
-def _mends(
+def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
-    """Return remedies for absent columns: other names, the raters' kinds, or adding the columns."""
-    first = ""
+    """Return remedies for absent columns; `likely` are columns to name, `{ours: theirs}`."""
+    hint = ""
     if len(table) and "rater_id" not in {*absent} - likely.keys():
         others = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
-        able, unit = label_columns(table, others), likely.get("unit_id", "unit_id")
-        if unit in table:  # what is the same for each item is no label
-            able = [column for column in able if (table.groupby(unit)[column].nunique() > 1).any()]
-        asked = criteria(able) or able
-        if "label" in {*absent} - likely.keys() and asked:
-            likely = {**likely, "label": asked[0]}
-            first = f" (one question at a time: {listed(asked)})" if len(asked) > 1 else ""
+        labels, unit = label_columns(table, others), likely.get("unit_id", "unit_id")
+        if unit in table:  # a column with one value for each item has no labels
+            varies = [(table.groupby(unit)[column].nunique() > 1).any() for column in labels]
+            labels = list(compress(labels, varies))
+        questions = criteria(labels) or labels
+        if "label" in {*absent} - likely.keys() and questions:
+            likely = {**likely, "label": questions[0]}
+            hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
         key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
         if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-            # A column may tell apart several ratings of one unit by one rater.
-            apart = [column for column in others if not table.duplicated([*key, column]).any()]
-            few = [column for column in apart if texts(table[column]).nunique() <= MAX_LABELS]
-            likely |= likely_columns(few, ["rubric"], lambda _, name: fits(table, "label", name))
-    left = [column for column in absent if column not in likely]
-    mends = [_naming(likely, options) + first] if likely else []
-    raters = likely.get("rater_id", "rater_id")
-    if "rater_kind" in left and raters in table:
-        named = [name for name in texts(table[raters]).unique() if name]
-        mends.append(f"say who the raters are with {kinds_spelled(named, options)}")
-        left.remove("rater_kind")
-    if left and likely:
-        mends.append(f"add {', '.join(left)}")
-    elif left:
-        called = _naming(dict.fromkeys(left, "COLUMN"), options)
-        wide = "if each rater has a column of labels, name these with --human and --model"
-        mends.append(f"{called}, or {wide}" if "rater_id" in left else called)
-    return mends
+            # A column may distinguish several ratings of one unit by one rater.
+            rubrics = [
+                column
+                for column in others
+                if not table.duplicated([*key, column]).any()
+                and texts(table[column]).nunique() <= MAX_LABELS
+            ]
+            likely |= likely_columns(
+                rubrics, ["rubric"], lambda _, name: fits(table, "label", name)
+            )
+    missing = [column for column in absent if column not in likely]
+    remedies = [_naming(likely, options) + hint] if likely else []
+    rater_column = likely.get("rater_id", "rater_id")
+    if "rater_kind" in missing and rater_column in table:
+        raters = [name for name in texts(table[rater_column]).unique() if name]
+        remedies.append(f"say who the raters are with {kinds_spelled(raters, options)}")
+        missing.remove("rater_kind")
+    if missing and likely:
+        remedies.append(f"add {', '.join(missing)}")
+    elif missing:
+        remedy = _naming(dict.fromkeys(missing, "COLUMN"), options)
+        if "rater_id" in missing:
+            remedy += (
+                ", or if each rater has a column of labels, name these with --human and --model"
+            )
+        remedies.append(remedy)
+    return remedies
 
 
 def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
+    """Return the advice to name columns, `{ours: theirs}`, in Python or by an option."""
     if options.in_python:
         pairs = ", ".join(f"{theirs!r}: {ours!r}" for ours, theirs in columns.items())
         return f"rename what you have with .rename(columns={{{pairs}}})"
@@ -521,9 +545,7 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
-    """Return the options that name the raters, many of one kind as all the others, by the kinds
-    that are `known`, and else with a guess at which are models.
-    """
+    """Return options that declare raters' kinds: of `kind_of`, else guessed; `*` for many."""
     kinds = {}
     for rater in raters:
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
@@ -534,17 +556,18 @@ def kinds_spelled(
         people = ["*"]
     elif len(models) > MAX_NAMED:
         models = ["*"]
-    named = {"human": people, "model": models}
-    given = [options.spelled(kind, *names) for kind, names in named.items() if names]
+    by_kind = {"human": people, "model": models}
+    declared = [options.spelled(kind, *names) for kind, names in by_kind.items() if names]
     if options.in_python:
-        return "human=[...] and model=[...]" + (f", such as {', '.join(given)}" if given else "")
-    return " ".join(given)
+        example = f", such as {', '.join(declared)}" if declared else ""
+        return f"human=[...] and model=[...]{example}"
+    return " ".join(declared)
 
 
-_NOBODY = ("API", "sdk")
+_API_NAMES = ("API", "sdk")
 """Names in tools' exports for a score that was sent by an API."""
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)
-"""Words that name a column, and no person."""
+"""Words that name a column rather than a person."""
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
 _FEWEST_PEOPLE = 2
 
@@ -552,11 +575,10 @@ _FEWEST_PEOPLE = 2
 def roles_in(
     table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
 ) -> tuple[pd.DataFrame, ScaleOptions, str]:
-    """Return a table, which messages call `name`, under our names of columns; the options with the
-    kinds of its raters; and the name of the column of items, "" where items are rows.
-
-    What cannot be inferred is left open. Raises InputError where an `export` leaves a rater's kind
-    open and a name does not show it.
+    """Return a table, called `name` in messages, with our names of columns; the options with the
+    kinds of its raters; and the name of the column of items, "" if items are rows. Columns and
+    kinds that cannot be inferred are left as they are. Raises InputError if neither an `export` nor
+    a name shows a rater's kind.
     """
     table, columns = _as_long(table, options)
     items = options.columns.get("unit_id") or columns.get("unit_id", "")
@@ -564,24 +586,25 @@ def roles_in(
         table, items = _with_items(table, options, items)
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
-    strict = export is not None and export.by_unit
-    options = everybody_of(options, texts(table["rater_id"]))
-    if options.kinds or ("rater_kind" in table and not strict):
+    raters = texts(table["rater_id"])
+    needs_kinds = export is not None and export.by_unit
+    options = everybody_of(options, raters)
+    if options.kinds or ("rater_kind" in table and not needs_kinds):
         return table, options, items
-    given = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
-    unknown = list(dict.fromkeys(texts(table["rater_id"])[given == ""]))
+    rater_kinds = table["rater_kind"] if needs_kinds else raters.map(lambda _: "")
+    without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
     rater_column = options.columns.get("rater_id") or columns.get("rater_id", "")
-    kinds = _kinds_by_name(unknown, are_people=people_column(rater_column))
-    if len(kinds) < len(unknown) and export is not None and strict:
-        left = [rater for rater in unknown if rater not in kinds]
+    kinds = _kinds_by_name(without_kind, are_people=people_column(rater_column))
+    unknown = [rater for rater in without_kind if rater not in kinds]
+    if unknown and export is not None and needs_kinds:
         raise InputError(
             f"{name} does not say which raters are annotators and which are graders "
-            f"({listed(left)}); say so with "
-            + _unknown_spelled(table, left, options, by_score=export.by_score)
+            f"({listed(unknown)}); say so with "
+            + _unknown_spelled(table, unknown, options, by_score=export.by_score)
         )
-    if len(kinds) < len(unknown) or not unknown:
+    if unknown or not without_kind:
         return table, options, items
-    rater_kinds = given.where(given != "", texts(table["rater_id"]).map(kinds))
+    rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
     return table.assign(rater_kind=rater_kinds), options, items
 
 
@@ -589,7 +612,9 @@ def roles_in(
 
 
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Rename columns of ratings whose names and cells leave no doubt; return their old names."""
+    """Return a long table with our names for columns that are recognised beyond doubt, and
+    `{ours: theirs}`; the table as it is, and {}, if one of them is not or it may be a wide table.
+    """
     absent = [column for column in ("unit_id", "rater_id", "label") if column not in table]
     if "item_id" in table:
         absent = [column for column in absent if column != "unit_id"]
@@ -597,21 +622,21 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
         return table, {}
     others = [column for column in names if column not in RATINGS_COLUMNS]
-    called = ratings_columns(table, others, absent)
-    if called.keys() != {*absent} or alike(table, [c for c in others if c not in called.values()]):
+    found = ratings_columns(table, others, absent)
+    unassigned = [column for column in others if column not in found.values()]
+    if found.keys() != {*absent} or rater_label_columns(table, unassigned):
         return table, {}
-    key = [called.get(column, column) for column in ("unit_id", "rater_id")]
+    key = [found.get(column, column) for column in ("unit_id", "rater_id")]
     key = [column if column in table else "item_id" for column in key]
     if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
         return table, {}
     if "rater_kind" not in table:
-        left = [column for column in others if column not in called.values()]
-        called |= sure_columns(left, ["rater_kind"], partial(fits, table))
-    return table.rename(columns={theirs: ours for ours, theirs in called.items()}), called
+        found |= sure_columns(unassigned, ["rater_kind"], partial(fits, table))
+    return table.rename(columns={theirs: ours for ours, theirs in found.items()}), found
 
 
 def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
-    """Return a wide table whose column of unique ids is `unit_id`, and what that was called."""
+    """Return a wide table whose column of unique ids is `unit_id`, and the name that it had."""
     for column_of_ids in ("unit_id", "item_id"):
         if column_of_ids in table:
             return table, items or column_of_ids
@@ -620,9 +645,9 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
         settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
     for column in unit_columns(map(str, table)):
         cells = texts(table[column])
-        short = cells.str.len().max() <= LONGEST_KEY if len(cells) else False
-        is_rater = column in options.kinds or column in settings
-        if short and cells.is_unique and (cells != "").all() and not is_rater:
+        are_short = len(cells) and cells.str.len().max() <= LONGEST_KEY
+        is_declared = column in options.kinds or column in settings
+        if are_short and cells.is_unique and (cells != "").all() and not is_declared:
             return table.rename(columns={column: "unit_id"}), column
     return table, ""
 
@@ -631,7 +656,7 @@ def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple
 
 
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
-    """Return the options with the kinds of raters that have columns, as far as inferred."""
+    """Return the options with the kinds of the raters whose labels are columns, if inferred."""
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
         named = [rater for rater in options.kinds if rater != EVERYBODY]
@@ -639,8 +664,10 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         grid = grid_in(table, columns, replace(options, kinds=dict.fromkeys(named, "human")))
         if grid and absent:
             return everybody_of(options, grid.raters)
-        able, group = label_columns(table, columns), alike(table, columns)
-        return everybody_of(options, group if group and {*named} <= {*group} else able)
+        raters = rater_label_columns(table, columns)
+        if not raters or not {*named} <= {*raters}:
+            raters = label_columns(table, columns)
+        return everybody_of(options, raters)
     if options.kinds:
         return options
     grid = grid_in(table, columns, options)
@@ -648,58 +675,61 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         kinds = _kinds_by_name(grid.raters)
         is_known = len(kinds) == len(grid.raters)
     else:
-        able = label_columns(table, columns)
-        group = alike(table, columns)
-        kinds = _kinds_by_name(group)
-        others = [column for column in able if column not in group and kind_by_word(column)]
-        is_known = len(kinds) == len(group) > 1 and not others
+        raters = rater_label_columns(table, columns)
+        kinds = _kinds_by_name(raters)
+        others = [
+            column
+            for column in label_columns(table, columns)
+            if column not in raters and kind_by_word(column)
+        ]
+        is_known = len(kinds) == len(raters) > 1 and not others
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
 
 def everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions:
-    """Return the options with all raters that are not named in place of `*`."""
-    kind = options.kinds.get(EVERYBODY)
-    if kind is None:
+    """Return the options with the `raters` that they do not name in place of `*`."""
+    if EVERYBODY not in options.kinds:
         return options
-    named = {rater: which for rater, which in options.kinds.items() if rater != EVERYBODY}
-    others = dict.fromkeys((rater for rater in dict.fromkeys(raters) if rater not in named), kind)
-    return replace(options, kinds={**named, **others}, inferred=True)
+    kinds = {rater: options.kinds.get(rater, options.kinds[EVERYBODY]) for rater in raters}
+    named = {rater: kind for rater, kind in options.kinds.items() if rater != EVERYBODY}
+    return replace(options, kinds={**named, **kinds}, inferred=True)
 
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
-    """Return the kinds of raters that a word shows, or that are persons' names next to a model."""
+    """Return the kinds of raters whose names show it by a word. The others are annotators if the
+    column says so (`are_people`), or if all have names of persons and there are a model and several
+    annotators.
+    """
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     others = [name for name in names if name not in kinds]
     if are_people:
         return {**kinds, **dict.fromkeys(others, "human")}
-    people = [col for col in others if _PERSON.fullmatch(col) and not _NO_PERSON.fullmatch(col)]
-    enough = len(people) >= _FEWEST_PEOPLE or "human" in kinds.values()
-    if "model" in kinds.values() and enough and len(people) == len(others):
-        kinds |= dict.fromkeys(people, "human")
+    are_persons = all(_PERSON.fullmatch(name) and not _NO_PERSON.fullmatch(name) for name in others)
+    has_people = len(others) >= _FEWEST_PEOPLE or "human" in kinds.values()
+    if "model" in kinds.values() and has_people and are_persons:
+        kinds |= dict.fromkeys(others, "human")
     return kinds
 
 
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that name an export's raters, as people only where they seem to be persons."""
+    """Return options that declare kinds, with the names of an export's raters if they are."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
     models = [name for name in names if kind_of[name] == "model" or MODEL_NAME.search(name)]
-    if models and not by_score and not {*_NOBODY} & {*unknown} and not criteria(unknown):
+    if models and not by_score and not {*_API_NAMES} & {*unknown} and not criteria(unknown):
         return kinds_spelled(names, options, {name: kind for name, kind in kind_of.items() if kind})
     return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
 
 
 def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:
-    """The columns of labels for each rater and rubric: by the pattern declared, or as their names
-    show. None where there are none.
-    """
+    """Return the grid of the declared pattern, or one beyond doubt by names; else None."""
     if options.wide:
         return named_grid(table, options.wide, columns, options.kinds)
     if not {*options.kinds} - {*columns} and options.kinds:
         return None
     grid = guessed_grid(table, columns, options.kinds)
-    return grid if grid and grid.sure else None
+    return grid if grid and grid.is_sure else None

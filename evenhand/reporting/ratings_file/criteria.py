@@ -53,10 +53,9 @@ def rubric_read(rubric: str | None) -> str | None:
 
 def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
-    and its points in columns called so; any other table as it is.
-
-    Raises InputError where ratings (`rated`) have points and no criteria, no column tells responses
-    apart, or a row cannot be (`_check`).
+    and its points in columns called so; any other table as it is. Raises InputError where ratings
+    (`rated`) have points and no criteria, no column tells responses apart, or a row cannot be
+    (`_check`).
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}
     criterion = next((by_name[label] for label in _KNOWN["criterion"] if label in by_name), "")
@@ -242,9 +241,7 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
 
 
 def shared_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns of units that are the same for all criteria of a response, and `unit_id`;
-    all where there are no criteria.
-    """
+    """Return the columns that are the same for all criteria of a response; all without criteria."""
     names = list(map(str, units))
     if not {*COLUMNS} <= {*names}:
         return names

@@ -41,7 +41,6 @@ _COLUMN, _LABEL = "\ncolumn", "\nlabel"
 
 def frame_of(given: Table, name: str = "ratings") -> pd.DataFrame:
     """Return a table as a DataFrame with texts for column names; `name` is what messages call it.
-
     What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
     where it is no table, or where two columns have one name.
     """
@@ -221,9 +220,8 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide ratings file, or of an export of another tool.
-
-    In a wide one a blank cell is no rating, and a unit without a name goes by its row.
+    """Return the rows of a long or wide ratings file, or of an export of another tool. In a wide
+    one a blank cell is no rating, and a unit without a name goes by its row.
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = with_criteria(renamed(export.table, options.columns, file.name), file.name)
@@ -235,9 +233,8 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
 
 
 def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide table of any library.
-
-    In a wide one a missing cell is no rating, and an empty text one without a label.
+    """Return the rows of a long or wide table of any library. In a wide one a missing cell is no
+    rating, and an empty text one without a label.
     """
     _refuse_sheet(options.sheet)
     frame = frame_of(given, options.name)
@@ -251,11 +248,10 @@ def rows_of_table(given: Table, options: ScaleOptions) -> tuple[pd.DataFrame, Ra
 def long_rows(
     given: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
 ) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a ratings file, and what is known of it.
-
-    `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
-    of `options`, or for each of them and each rubric. An empty cell of a wide table is a rating
-    without a label, or none where `blanks` do not count.
+    """Return the rows of a ratings file, and what is known of it. `given` is long, with a column
+    `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
+    them and each rubric. An empty cell of a wide table is a rating without a label, or none where
+    `blanks` do not count.
     """
     table, kinds = _as_in_a_file(given), options.kinds
     if "rater_id" in table or not (kinds or options.wide):

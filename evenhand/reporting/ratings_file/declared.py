@@ -40,9 +40,7 @@ EVERYBODY = "*"
 
 @runtime_checkable
 class ArrowTable(Protocol):
-    """A table of any library that speaks Arrow: polars, pyarrow, DuckDB and others (the Arrow
-    PyCapsule interface).
-    """
+    """A table of any library with the Arrow PyCapsule interface: polars, pyarrow, DuckDB..."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -140,9 +138,7 @@ class ScaleOptions(FileOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemOptions:
-    """Options of an items file, on the command line or in Python: its columns by what they are, and
-    what is asked.
-    """
+    """Options of an items file, by command line or in Python: roles of columns, the question."""
 
     show: Sequence[str] = ()
     subject: Sequence[str] = ()
@@ -195,9 +191,7 @@ _MOST_RESAMPLES = 100_000
 
 
 class TunedThreshold(Section):
-    """A tuned threshold among `thresholds`, with what it was tuned on
-    (`analysis.labels.scale.Tuning`).
-    """
+    """A tuned threshold with what it was tuned on (`analysis.labels.scale.Tuning`)."""
 
     grader: Line
     objective: Line
@@ -328,10 +322,9 @@ class WordingTrial(Section):
 
 
 class Sidecar(Section):
-    """The whole file; without any of it the labels are analysed by themselves.
-
-    `units` and `attacked` (the answers of the injection audit) name files next to this one,
-    `strata` the columns that the sample was stratified by.
+    """The whole file; without any of it the labels are analysed by themselves. `units` and
+    `attacked` (the answers of the injection audit) name files next to this one, `strata` the
+    columns that the sample was stratified by.
     """
 
     format: Literal[1] = 1
@@ -427,9 +420,8 @@ def sidecar_path(ratings: Path) -> Path:
 
 
 def read_sidecar(ratings: Path) -> Sidecar | None:
-    """The sidecar of a ratings file, or None where it has none.
-
-    Raises InputError, one sentence, where it is damaged.
+    """The sidecar of a ratings file, or None where it has none. Raises InputError, one sentence,
+    where it is damaged.
     """
     path = sidecar_path(ratings)
     return _checked(path, lambda: _toml(path)) if path.exists() else None
@@ -485,9 +477,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
 
 
 def named_file(ratings: Path, what: str, name: str, advice: str) -> Path | None:
-    """Return the path of a file that a sidecar names, or None if it names none. Raises InputError
-    where the file is missing.
-    """
+    """Return the path of a file that a sidecar names, or None. Raises InputError if missing."""
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name

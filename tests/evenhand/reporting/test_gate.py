@@ -17,7 +17,7 @@ from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.gate import (
     Baseline,
     baseline_of,
-    compared,
+    drifts_from,
     junit_xml,
     parse_rule,
     read_baseline,
@@ -183,7 +183,7 @@ def now(file: Path, table: pd.DataFrame, grader: str = "g", **how: object) -> Dr
     table.to_csv(file.with_name("now.csv"), index=False)
     baseline = read_baseline(file.with_name("b.json"))
     present = load(file.with_name("now.csv"), ScaleOptions(), scales=baseline.known_scales())
-    (found,) = compared(baseline, present, grader, **how)
+    (found,) = drifts_from(baseline, present, grader, **how)
     return found
 
 
@@ -334,9 +334,9 @@ def test_a_study_is_frozen_with_its_pairs_and_the_hash_of_its_rubric(make_study)
     assert baseline.scales["refusal"].unit == rubric.unit
     assert baseline.decision.drift_margin == 0.3
     assert baseline.units[1].split(",")[1] == "p0001"
-    (same,) = compared(baseline, found, "g")
-    (other,) = compared(baseline, found, "n")
+    (same,) = drifts_from(baseline, found, "g")
+    (other,) = drifts_from(baseline, found, "n")
     assert (same.verdict, other.verdict) == ("unchanged", "changed")
     assert "in 40 pairs" in same.sentence
     with pytest.raises(InputError, match="the baseline has no rubric 'hedging'; it has refusal"):
-        compared(baseline, found, "g", rubric="hedging")
+        drifts_from(baseline, found, "g", rubric="hedging")

@@ -21,9 +21,9 @@ from evenhand.graders.providers import parse_spec
 from evenhand.reporting.workers import (
     MOST_MEMORY,
     StandBy,
-    apart,
-    libraries_beside,
+    library_process,
     one_at_a_time,
+    run_apart,
     workers,
 )
 from harness.served import holds
@@ -40,9 +40,9 @@ with workers() as pool:
 """
 _APART = """
 import multiprocessing, sys, threading, time
-from evenhand.reporting.workers import apart
+from evenhand.reporting.workers import run_apart
 
-threading.Thread(target=apart, args=(time.sleep, 600), daemon=True).start()
+threading.Thread(target=run_apart, args=(time.sleep, 600), daemon=True).start()
 while not (children := multiprocessing.active_children()):
     time.sleep(0.01)
 print(children[0].pid, flush=True)
@@ -50,9 +50,9 @@ time.sleep(float(sys.argv[1]))
 """
 _BESIDE = """
 import multiprocessing, time
-from evenhand.reporting.workers import libraries_beside
+from evenhand.reporting.workers import library_process
 
-with libraries_beside():
+with library_process():
     print(multiprocessing.active_children()[0].pid, flush=True)
     time.sleep(600)
 """
@@ -106,14 +106,14 @@ def test_after_an_error_nobody_waits_for_the_rest(work, told):
 
 
 def test_a_single_core_works_alone_and_loads_the_libraries_itself():
-    with workers() as pool, libraries_beside() as libraries:
+    with workers() as pool, library_process() as libraries:
         assert pool is None
         assert libraries is True
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_libraries_beside_say_what_they_say_here_even_if_their_process_is_killed(monkeypatch):
+def test_library_process_say_what_they_say_here_even_if_their_process_is_killed(monkeypatch):
     before = multiprocessing.active_children()
 
     def started() -> list[multiprocessing.process.BaseProcess]:
@@ -125,7 +125,7 @@ def test_libraries_beside_say_what_they_say_here_even_if_their_process_is_killed
             process.kill()
 
     def fail() -> None:
-        with libraries_beside():
+        with library_process():
             raise ValueError("of the analysis")
 
     here = analyse(RATINGS, None, SCALES, resamples=50, verify=True).verification
@@ -133,7 +133,7 @@ def test_libraries_beside_say_what_they_say_here_even_if_their_process_is_killed
     assert here.compared > 20
     for meanwhile in (lambda: None, kill):
         monkeypatch.setattr(report, "prepare_report", meanwhile)
-        with libraries_beside() as libraries:
+        with library_process() as libraries:
             found = analyse(RATINGS, None, SCALES, resamples=50, verify=libraries)
         assert found.verification == here
     with pytest.raises(ValueError, match="of the analysis"):
@@ -181,15 +181,15 @@ def test_apart_is_another_process_of_lower_priority(here, monkeypatch):
     for name in ("analysis", "signal", "statistics", "study"):
         (here / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    assert apart(os.getcwd) == str(here)
-    assert apart(os.nice, 0) == min(os.nice(0) + 10, 19)
+    assert run_apart(os.getcwd) == str(here)
+    assert run_apart(os.nice, 0) == min(os.nice(0) + 10, 19)
     assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
 
 
 @pytest.mark.slow
 def test_what_is_told_apart_is_told_here_in_its_order():
     told: list[str] = []
-    assert apart(_tell, 3, on_stage=told.append) != os.getpid()
+    assert run_apart(_tell, 3, on_stage=told.append) != os.getpid()
     assert told == ["stage 0", "stage 1", "stage 2"]
 
 
@@ -205,7 +205,7 @@ def test_what_is_told_apart_is_told_here_in_its_order():
 )
 def test_an_error_comes_back_as_it_was_or_with_its_traceback(error, told, work):
     with pytest.raises(error, match=told):
-        apart(*work)
+        run_apart(*work)
 
 
 def test_who_stands_by_stays_gives_way_and_is_replaced():
@@ -235,7 +235,7 @@ def _takes_time():
 @pytest.mark.parametrize("function", [_takes_memory, _takes_time])
 def test_a_process_for_a_page_ends_at_its_limits(function):
     with pytest.raises(InputError, match="make the file smaller"):
-        apart(function, is_limited=True)
+        run_apart(function, is_limited=True)
 
 
 def test_each_lead_has_one_process_and_one_that_waits():
