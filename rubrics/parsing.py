@@ -580,7 +580,7 @@ class RubricParser:
         """Return True if a value, or one within it, is an option and nothing else."""
         if isinstance(value, Mapping):
             return any(self._holds_option(part) for part in [*value, *value.values()])
-        if isinstance(value, list):
+        if isinstance(value, (list, tuple, set)):
             return any(map(self._holds_option, value))
         return self._option(value) is not None
 
