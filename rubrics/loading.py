@@ -32,7 +32,7 @@ from evenhand.rubrics.options import (
     Number,
     Option,
     Strict,
-    in_a_row,
+    ordered_scale,
 )
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import (
@@ -270,7 +270,7 @@ def asked_rubric(
         raise InputError(f"--options: {len(keys)} options, more than {MOST_SEVERAL}; group them")
     if several and NONE in keys:
         raise InputError(f"--options: leave {NONE} out; raters can always say that none applies")
-    ordered = () if several or level else in_a_row(keys)
+    ordered = () if several or level else ordered_scale(keys)
     if ordered:
         names = [names[keys.index(key)] for key in ordered]
         keys = list(ordered)

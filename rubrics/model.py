@@ -447,7 +447,7 @@ class Rubric(Texts):
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
-        seen = self.kind.hashed(seen)
+        seen = self.kind.hash_fields(seen)
         if self.blocks:
             seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:

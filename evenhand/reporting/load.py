@@ -52,7 +52,7 @@ from evenhand.reporting.ratings_file.declared import (
 )
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.loading import own_prompt_of
-from evenhand.rubrics.options import in_a_row, span_of
+from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.tables.columns import listed, names_items
@@ -507,7 +507,7 @@ def _read_as(
         labels = f"rubrics {listed([*scales, *several])}"
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
-    elif in_a_row(scale.categories):
+    elif ordered_scale(scale.categories):
         labels = f"labels {span_of(scale.categories)}, {_ORDER[scale.level]}"
     else:
         labels = f"labels {listed(scale.categories)}, {_ORDER[scale.level]}"

@@ -31,8 +31,8 @@ from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
     SEPARATORS,
-    in_a_row,
     options_in,
+    ordered_scale,
     plain_number,
     separators_in,
     span_of,
@@ -661,7 +661,7 @@ def _scale(
         is_open = True
     if options.level:
         scale = replace(scale, level=options.level)
-    elif is_open and (ordered := in_a_row(scale.categories)):
+    elif is_open and (ordered := ordered_scale(scale.categories)):
         scale = replace(scale, categories=ordered, level="ordinal")
         notes = [read_as_ordered(ordered, options, name), *notes]
     given.notes.extend(notes)
