@@ -51,7 +51,7 @@ from evenhand.reporting.ratings_file.declared import (
     sidecar_path,
 )
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
-from evenhand.rubrics.loading import own_prompt_of
+from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
@@ -246,7 +246,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
         of_rubric: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
-            seen = chosen.get(rater, set()) | texts.get(own_prompt_of(rater), set())
+            seen = chosen.get(rater, set()) | texts.get(own_prompt_hash(rater), set())
             away = {unit for unit, cluster in clusters.items() if cluster in seen}
             if rater in is_first and parts.keys() >= {clusters.get(unit) for unit in units}:
                 away |= {unit for unit, cluster in clusters.items() if cluster in parts} - units

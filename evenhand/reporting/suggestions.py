@@ -320,7 +320,7 @@ class _Adapter:
         remarks = [written("improve.written_by", **who, parent=self._start.grader, **about)]
         if (price := answer.provenance.get("cost_usd")) is not None:
             remarks.append(written("improve.written_for", price=price))
-        instructions = Instructions.written(words, (), remarks)
+        instructions = Instructions.make(words, (), remarks)
         self.made[text] = instructions, written("improve.proposed", **who)
 
 
@@ -372,7 +372,7 @@ def forecast_gepa(
     forecast = forecast_proposals(study, start.rubric.name, proposer, asked)
     words = [
         (
-            Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x")),
+            Instructions.make(f"{nth} ".ljust(MOST_WORDS, "x")),
             written("improve.proposed", nth=nth, proposer=proposer),
         )
         for nth in numbers
