@@ -20,22 +20,22 @@ from evenhand.exchange.readers.rows import (
     ItemRows,
     Reader,
     Rows,
-    claimed,
     has_fields,
     plain_kind,
+    rating_columns,
 )
 from evenhand.exchange.readers.source import (
     TOOLS,
     Record,
     Source,
     fields_in,
-    inside,
-    mapped,
+    first_text,
+    from_json,
+    get_in,
+    map_leaves,
     messages_in,
-    name_of,
     objects,
-    opened,
-    parsed,
+    parse_json,
     snake_case,
     text_of,
     texts_of,
@@ -96,7 +96,7 @@ def _is_inspect(source: Source) -> bool:
     if source.archive:
         return any(name in source.archive.names for name in _INSPECT["headers"])
     document = source.document
-    return isinstance(inside(document, "eval"), dict) and inside(document, "samples") is not None
+    return isinstance(get_in(document, "eval"), dict) and get_in(document, "samples") is not None
 
 
 def _read_inspect(rows: Rows, source: Source) -> Export:
@@ -127,22 +127,22 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     samples = []
     for sample in _all_of_it(source):  # whose events, which fill a log, are let go
         scored = fields_in(sample.get("scores"))
-        codes = {by: inside(scored[by], "value") for by in scored if by in _INSPECT["by_code"]}
+        codes = {by: get_in(scored[by], "value") for by in scored if by in _INSPECT["by_code"]}
         about = fields_in(sample.get("metadata")) | codes
         kept = {name: sample.get(name) for name in ("id", "epoch")}
-        model = text_of(inside(sample, "output", "model"))
+        model = text_of(get_in(sample, "output", "model"))
         samples.append((kept, model, about, _inspect_texts(sample)))
     several = _several_epochs(sample for sample, *_ in samples)
     header: object = source.document
     if archive := source.archive:
         name = next(value for value in _INSPECT["headers"] if value in archive.names)
-        header = parsed(archive.read(name), f"{source.name}, {name}")
+        header = parse_json(archive.read(name), f"{source.name}, {name}")
     for sample, model, about, texts in samples:
         name, epoch = text_of(sample["id"]), text_of(sample["epoch"])
         unit, ids = name, {"sample_id": name}
         if several:
             unit, ids = f"{name}/{epoch}", {"sample_id": name, "epoch": epoch}
-        subject = model or inside(header, "eval", "model")
+        subject = model or get_in(header, "eval", "model")
         rows.add(unit, texts, subject=subject, cluster=name, ids=ids, about=about)
 
 
@@ -153,7 +153,7 @@ def _inspect_texts(sample: Record) -> Record:
         return held.get(leaf.removeprefix("attachment://"), leaf) if isinstance(leaf, str) else leaf
 
     given, target, talk, output = (
-        mapped(sample.get(name), whole) for name in ("input", "target", "messages", "output")
+        map_leaves(sample.get(name), whole) for name in ("input", "target", "messages", "output")
     )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(talk) or []
@@ -169,25 +169,25 @@ def _several_epochs(samples: Iterable[Record]) -> bool:
 def _all_of_it(source: Source) -> Iterator[Record]:
     archive = source.archive
     if archive is None:
-        yield from objects(inside(source.document, "samples"))
+        yield from objects(get_in(source.document, "samples"))
         return
     for name in archive.names:
         if name.startswith("samples/"):
-            sample = parsed(archive.read(name), f"{source.name}, {name}")
+            sample = parse_json(archive.read(name), f"{source.name}, {name}")
             if isinstance(sample, dict):
                 yield sample
 
 
 def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited: bool) -> None:
     metadata = score.get("metadata")
-    claims = {text_of(record.get("name")): record for record in objects(inside(metadata, "raters"))}
+    claims = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
     history = objects(score.get("history"))
     first = history[0].get("value") if history else score.get("value")
     if claims and isinstance(first, dict):  # evenhand's writer: a value for each rater
         for name, value in first.items():
-            _add_one(rows, unit, name, value, claimed(claims.get(name)), more, "")
+            _add_one(rows, unit, name, value, rating_columns(claims.get(name)), more, "")
         return
-    claim = claimed(metadata)
+    claim = rating_columns(metadata)
     if scorer in _INSPECT["by_code"] and "rater_kind" not in claim:
         rows.leave_out(written("left_out.by_code"))
         return
@@ -195,10 +195,10 @@ def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited
     reason = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
     _add_one(rows, unit, scorer, first, {**reason, **claim}, more, rubric)
     for before, edit in pairwise(history):
-        author = text_of(inside(edit, "provenance", "author"))
+        author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
             edit["value"] = before.get("value")
-        more_fields = {**more, "created_at": inside(edit, "provenance", "timestamp")}
+        more_fields = {**more, "created_at": get_in(edit, "provenance", "timestamp")}
         _add_one(
             rows,
             unit,
@@ -244,7 +244,7 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     fields = TOOLS["lm_eval"]["own"]
     for sample in source.records():
         about = {name: sample[name] for name in sample if name not in fields}
-        doc, prompt = text_of(sample.get("doc_id")), opened(_prompt(sample))
+        doc, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
         _add_texts(rows, doc, _generated(sample), prompt, sample.get("target"), about)
 
 
@@ -289,7 +289,7 @@ def _prompt(sample: Record) -> object:
     """The model's input; newer versions name the arguments of each request."""
     arguments = sample.get("arguments")
     if isinstance(arguments, dict):
-        return inside(next(iter(arguments.values()), None), "arg_0")
+        return get_in(next(iter(arguments.values()), None), "arg_0")
     first = _first(arguments)
     return _first(first) if first and isinstance(first, list) else first
 
@@ -310,7 +310,7 @@ def _read_lighteval(rows: Rows, source: Source) -> None:
     """Read a model's choice as its label and the gold option as that of an adjudicator, by task."""
     answers = []
     for unit, record in _records(source):
-        task = text_of(inside(record, "doc", "task_name"))
+        task = text_of(get_in(record, "doc", "task_name"))
         answers.append((unit, task, *_lighteval_choice(record)))
         _add_metrics(rows, unit, fields_in(record.get("metric")))
     _add_answers(rows, answers)
@@ -319,7 +319,7 @@ def _read_lighteval(rows: Rows, source: Source) -> None:
 def _lighteval_items(rows: ItemRows, source: Source) -> None:
     """A generated text is an item; the metrics are columns."""
     for unit, record in _records(source):
-        given = inside(record, "model_response", "input") or inside(record, "doc", "query")
+        given = get_in(record, "model_response", "input") or get_in(record, "doc", "query")
         _, true = _lighteval_choice(record)
         _add_texts(rows, unit, _lighteval_texts(record), given, true, record.get("metric"))
 
@@ -327,23 +327,23 @@ def _lighteval_items(rows: ItemRows, source: Source) -> None:
 def _records(source: Source) -> list[tuple[str, Record]]:
     """The details of each document, by its id, or by its place where it has none."""
     records = enumerate(source.records(_COLUMNS if source.columns else ()))
-    return [(text_of(inside(row, "doc", "id")) or str(place), row) for place, row in records]
+    return [(text_of(get_in(row, "doc", "id")) or str(place), row) for place, row in records]
 
 
 def _lighteval_texts(record: Record) -> list[str]:
-    answers = inside(record, "model_response", "text_post_processed")
-    answers = answers or inside(record, "model_response", "text")
+    answers = get_in(record, "model_response", "text_post_processed")
+    answers = answers or get_in(record, "model_response", "text")
     return [text for text in map(text_of, answers if isinstance(answers, list) else ()) if text]
 
 
 def _lighteval_choice(record: Record) -> tuple[object, object]:
     """The likeliest of the options, or the generated text; and the gold option, or all of them."""
-    options = inside(record, "doc", "choices")
+    options = get_in(record, "doc", "choices")
     options = [text_of(option).strip() for option in options] if isinstance(options, list) else []
-    gold = inside(record, "doc", "gold_index")
+    gold = get_in(record, "doc", "gold_index")
     places = [text_of(option) for option in (gold if isinstance(gold, list) else [gold])]
     true = [options[int(at)] for at in places if at.isdecimal() and int(at) < len(options)]
-    chances = inside(record, "model_response", "logprobs")
+    chances = get_in(record, "model_response", "logprobs")
     numbers = [float(text_of(chance) or "-inf") for chance in chances or ()]
     texts = _lighteval_texts(record)
     answer: object = texts[0].strip() if texts else None
@@ -363,7 +363,7 @@ def _read_openai_evals(rows: Rows, source: Source) -> None:
     records = source.records()
     models, arguments = _evals_run(records)
     graded = text_of(arguments.get("modelgraded_spec")) or "graded"
-    grader = name_of(arguments.get("eval_completion_fn"), *models[1:][-1:]) or graded
+    grader = first_text(arguments.get("eval_completion_fn"), *models[1:][-1:]) or graded
     answers = []
     for event in records:
         unit, data = text_of(event.get("sample_id")), event.get("data")
@@ -374,15 +374,15 @@ def _read_openai_evals(rows: Rows, source: Source) -> None:
                 rows.add(unit, grader, "model", data["choice"], graded)
             else:
                 rows.leave_out(written("left_out.by_code"), len(data))
-    _add_answers(rows, answers, name_of(*models[:1]) or MODEL)
+    _add_answers(rows, answers, first_text(*models[:1]) or MODEL)
 
 
 def _openai_evals_items(rows: ItemRows, source: Source) -> None:
     """The first sampled text of a sample is an item: later ones are a grader's."""
     records = source.records()
     expected = {
-        text_of(event.get("sample_id")): inside(event, "data", "expected")
-        or inside(event, "data", "ideal")
+        text_of(event.get("sample_id")): get_in(event, "data", "expected")
+        or get_in(event, "data", "ideal")
         for event in records
         if event.get("type") in ("match", "metrics")
     }
@@ -392,16 +392,19 @@ def _openai_evals_items(rows: ItemRows, source: Source) -> None:
         unit = text_of(event.get("sample_id"))
         if event.get("type") == "sampling" and unit not in seen:
             seen.add(unit)
-            given, made = opened(inside(event, "data", "prompt")), inside(event, "data", "sampled")
+            given, made = (
+                from_json(get_in(event, "data", "prompt")),
+                get_in(event, "data", "sampled"),
+            )
             texts = texts_of(given, made, expected=expected.get(unit))
-            rows.add(unit, texts, subject=name_of(*models[:1]))
+            rows.add(unit, texts, subject=first_text(*models[:1]))
 
 
 def _evals_run(records: list[Record]) -> tuple[list[object], Record]:
     """The models of a run, of which one that grades comes last, and the arguments of the eval."""
     spec = next((record["spec"] for record in records if "spec" in record), None)
-    models = inside(spec, "completion_fns")
-    arguments = inside(spec, "run_config", "eval_spec", "args")
+    models = get_in(spec, "completion_fns")
+    arguments = get_in(spec, "run_config", "eval_spec", "args")
     return models if isinstance(models, list) else [], fields_in(arguments)
 
 
@@ -417,20 +420,20 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
     """
     results = _results(source)
     # The variables and the output differ where a test was repeated.
-    outputs = [[result.get("vars"), inside(result, "response", "output")] for result in results]
+    outputs = [[result.get("vars"), get_in(result, "response", "output")] for result in results]
     units = rows.units(list(zip(map(_output_unit, results), outputs, strict=True)))
     for result, unit in zip(results, units, strict=True):
         rows.describe(unit, result.get("vars"))
         graded: dict[str, list[Record]] = {}
-        for part in objects(inside(result, "gradingResult", "componentResults")):
-            form = text_of(inside(part, "assertion", "type")).removeprefix("not-")
+        for part in objects(get_in(result, "gradingResult", "componentResults")):
+            form = text_of(get_in(part, "assertion", "type")).removeprefix("not-")
             if form == "human":
-                author = text_of(inside(part, "assertion", "author"))  # promptfoo names nobody
+                author = text_of(get_in(part, "assertion", "author"))  # promptfoo names nobody
                 rows.add(unit, author or "human", "human", part.get("pass"))
             elif form in _PROMPTFOO["by_model"]:
                 # The model by its provider's id; promptfoo's default one by the assertion.
-                provider = inside(part, "assertion", "provider")
-                grader = name_of(provider, inside(provider, "id"), form)
+                provider = get_in(part, "assertion", "provider")
+                grader = first_text(provider, get_in(provider, "id"), form)
                 graded.setdefault(grader, []).append(part)
             else:
                 rows.leave_out(written("left_out.by_code"))
@@ -442,11 +445,11 @@ def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     """An output is an item; those of one test belong together."""
     for result in _results(source):
         values = result.get("vars")
-        given = opened(inside(result, "prompt", "raw"))
+        given = from_json(get_in(result, "prompt", "raw"))
         texts = texts_of({"prompt": given or values} | fields_in(values), None)
-        made = texts_of(given or values, inside(result, "response", "output"))
+        made = texts_of(given or values, get_in(result, "response", "output"))
         provider, test = result.get("provider"), result.get("testIdx")
-        subject = text_of(inside(provider, "label")) or inside(provider, "id") or provider
+        subject = text_of(get_in(provider, "label")) or get_in(provider, "id") or provider
         further = {name: texts[name] for name in ("context", "reference") if name in texts}
         rows.add(_output_unit(result), further | made, subject=subject, cluster=test, about=values)
 
@@ -459,7 +462,7 @@ def _output_unit(result: Record) -> str:
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
     """Add whether all assertions passed: unknown if the grader failed on one and none failed."""
     failed = [
-        inside(part, "metadata", "graderError") is True
+        get_in(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)  # in older versions
         for part in parts
     ]
@@ -468,7 +471,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     lacks = any(failed) and passed
     rows.add(unit, grader, "model", None if lacks else passed, unscored_reason="error" * lacks)
     for part, error in graded if len(parts) > 1 else ():
-        metric = text_of(inside(part, "assertion", "metric") or inside(part, "assertion", "value"))
+        metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
         value = None if error else part.get("pass")
         rows.add(unit, grader, "model", value, metric[:80], unscored_reason="error" * error)
 
@@ -476,7 +479,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
 def _results(source: Source) -> list[Record]:
     document: Any = source.document
     for path in (("results", "results"), ("results",)):
-        if results := objects(inside(document, *path)):
+        if results := objects(get_in(document, *path)):
             return results
     return source.records() if "gradingResult" in source.first else []
 
@@ -486,7 +489,7 @@ def _results(source: Source) -> list[Record]:
 def _cases(source: Source) -> list[Record]:
     document: Any = source.document
     paths = TOOLS["deepeval"]["cases"]
-    return [case for path in paths for case in objects(inside(document, *path.split(".")))]
+    return [case for path in paths for case in objects(get_in(document, *path.split(".")))]
 
 
 def _read_deepeval(rows: Rows, source: Source) -> None:
@@ -540,7 +543,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
     kinds = _scorers(records)
     for record in filter(_is_root, records):
         log = objects(record.get("audit_data"))  # what comes from the page is a person's
-        paths = [inside(part, "audit_data", "path") for part in log if part.get("source") == "app"]
+        paths = [get_in(part, "audit_data", "path") for part in log if part.get("source") == "app"]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
         for name, value in fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
@@ -548,7 +551,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
                 rows.leave_out(written("left_out.by_code"))
             else:
                 rows.add(_row_id(record), name, kind, value, created_at=record.get("created"))
-        rows.describe(_row_id(record), opened(record.get("metadata")))
+        rows.describe(_row_id(record), from_json(record.get("metadata")))
     return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
@@ -556,10 +559,10 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
     """A row with an output is an item."""
     for record in filter(_is_root, _rows(source.records())):
         given, made, expected, metadata = (
-            opened(record.get(name)) for name in ("input", "output", "expected", "metadata")
+            from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
         texts, ids = texts_of(given, made, expected=expected), {"span_id": record.get("span_id")}
-        subject = name_of(inside(metadata, "model"))
+        subject = first_text(get_in(metadata, "model"))
         rows.add(_row_id(record), texts, subject=subject, ids=ids, about=metadata)
 
 
@@ -568,7 +571,7 @@ def _rows(records: list[Record]) -> list[Record]:
 
 
 def _row_id(record: Record) -> str:
-    return name_of(record.get("id"), record.get("span_id"))
+    return first_text(record.get("id"), record.get("span_id"))
 
 
 def _is_root(record: Record) -> bool:
@@ -586,7 +589,7 @@ def _scorers(records: list[Record]) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for record in records:
         scores = record.get("scores")
-        if inside(record, "span_attributes", "type") != "score" or not isinstance(scores, dict):
+        if get_in(record, "span_attributes", "type") != "score" or not isinstance(scores, dict):
             continue
         asks = _asks(text_of(record.get("span_id")), below)
         for name in scores:
@@ -599,7 +602,7 @@ def _asks(span: str, below: dict[str, list[Record]]) -> bool:
     spans, seen = [span], {span}
     for parent in spans:
         for child in below.get(parent, ()):
-            if inside(child, "span_attributes", "type") == "llm":
+            if get_in(child, "span_attributes", "type") == "llm":
                 return True
             name = text_of(child.get("span_id"))
             spans += [name] if name not in seen else []
@@ -614,7 +617,7 @@ READERS = {
     "openai_evals": Reader(
         lambda source: (
             has_fields("openai_evals")(source)
-            or isinstance(inside(source.first, "spec", "completion_fns"), list)
+            or isinstance(get_in(source.first, "spec", "completion_fns"), list)
         ),
         _read_openai_evals,
         _openai_evals_items,

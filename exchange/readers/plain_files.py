@@ -35,7 +35,7 @@ from evenhand.exchange.readers.source import (
     Record,
     Source,
     fields_in,
-    inside,
+    get_in,
     label_cell,
     messages_in,
     objects,
@@ -77,7 +77,7 @@ def _read_excel(_: Rows, source: Source) -> Export:
     """Read units, raters and labels by the same rules as in a CSV file."""
     formulas = False
     if source.archive:
-        source.archive.keep_within(_MOST_UNPACKED)
+        source.archive.limit_bytes(_MOST_UNPACKED)
         for name in source.archive.names:  # bounded here, before another reader unpacks it
             content = source.archive.read(name)
             formulas = formulas or (name.startswith("xl/worksheets/") and b"<f" in content)
@@ -253,7 +253,7 @@ def _chat_items(rows: ItemRows, source: Source) -> None:
             texts |= texts_of(given, made)
         if whole and not made:
             texts = {"conversation": whole}
-        named = (inside(reply, "model"), inside(reply, "modelVersion"), inside(request, "model"))
+        named = (get_in(reply, "model"), get_in(reply, "modelVersion"), get_in(request, "model"))
         subject = next(filter(None, named), record.get("model"))
         about = {name: text for name, text in others.items() if name not in texts_given}
         rows.add(key or record.get("id"), texts, subject=subject, about=about)
@@ -269,7 +269,7 @@ def _request(record: Record) -> Record | None:
     places = [("request", "body"), ("request",)] if "response" in record else []
     places += [("body",), ("params",)] if "custom_id" in record else []
     for place in places:
-        held = inside(record, *place)
+        held = get_in(record, *place)
         if isinstance(held, dict) and _given(held):
             return held
     return None
@@ -278,8 +278,8 @@ def _request(record: Record) -> Record | None:
 def _given(request: Record | None) -> object:
     """The messages of a request, with the system prompt that some APIs take apart."""
     names = ("messages", "input", "contents")
-    messages = next((held for name in names if (held := inside(request, name))), None)
-    system = inside(request, "system") or inside(request, "instructions")
+    messages = next((held for name in names if (held := get_in(request, name))), None)
+    system = get_in(request, "system") or get_in(request, "instructions")
     if isinstance(messages, list) and system:
         return [{"role": "system", "content": system}, *messages]
     return messages
@@ -287,8 +287,8 @@ def _given(request: Record | None) -> object:
 
 def _reply(record: Record) -> Record | None:
     """The reply of a record: a completion, or a message of Anthropic."""
-    for held in (inside(record, "response", "body"), record.get("response"), record,
-                 inside(record, "result", "message")):  # fmt: skip
+    for held in (get_in(record, "response", "body"), record.get("response"), record,
+                 get_in(record, "result", "message")):  # fmt: skip
         if isinstance(held, dict) and (
             isinstance(held.get("choices"), list)
             or isinstance(held.get("candidates"), list)

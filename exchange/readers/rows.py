@@ -230,10 +230,10 @@ def label_of(value: object) -> str | None:
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
-def claimed(metadata: object) -> Record:
+def rating_columns(metadata: object) -> Record:
     """The columns of a rating in it, and `rater_id`, `rubric` and a known `rater_kind`.
 
-    >>> claimed({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
+    >>> rating_columns({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
     {'rater_id': 'ann'}
     """
     metadata = fields_in(metadata)

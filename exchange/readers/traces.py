@@ -12,27 +12,27 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
+from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
 from evenhand.exchange.readers.source import (
     EXPECTED,
     TOOLS,
     Record,
     Source,
-    at,
     documents,
     fields_in,
     first_at,
-    inside,
+    first_text,
+    from_json,
+    get_in,
     messages_in,
     name_at,
-    name_of,
     objects,
-    only,
-    opened,
     snake_case,
     text_of,
     texts_of,
     unpaged,
+    unwrap,
+    value_at,
 )
 from evenhand.texts import written
 
@@ -77,8 +77,12 @@ class Span:
         parts: Record = {
             "ids": {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()},
             "about": fields_in(record.get(form.get("about"))),
-            "expected": at(record, form.get("expected", "")),
-            **({name: opened(text) for name, text in texts.items()} if form.get("json") else texts),
+            "expected": value_at(record, form.get("expected", "")),
+            **(
+                {name: from_json(text) for name, text in texts.items()}
+                if form.get("json")
+                else texts
+            ),
         }
         return cls(**step | parts | more)
 
@@ -140,7 +144,7 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **mo
     """
     form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
     origin = name_at(record, [form["origin"]])
-    claim = claimed(opened(at(record, form["claim"]))) | more
+    claim = rating_columns(from_json(value_at(record, form["claim"]))) | more
     claim.pop("rubric", None)
     rows.add(
         unit or name_at(record, form.get("unit", ())),
@@ -193,8 +197,8 @@ def _langfuse_items(rows: ItemRows, source: Source) -> None:
     for record, parent, ids in _langfuse_parts(source.records())[1]:
         # The page exports a score as a list of one.
         no_facts = _LANGFUSE["no_facts"]
-        about = {name: only(value) for name, value in record.items() if name not in no_facts}
-        about |= fields_in(opened(record.get("metadata")))
+        about = {name: unwrap(value) for name, value in record.items() if name not in no_facts}
+        about |= fields_in(from_json(record.get("metadata")))
         about_step = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
         span = Span.of(record, "langfuse", about=about, parent=parent, **about_step)
         spans.setdefault(f"{span.trace}/{span.id}", span)
@@ -247,11 +251,11 @@ def _read_langsmith(rows: Rows, source: Source) -> None:
 
 def _key_values(run: Record) -> Record:
     """The values of feedback keys that were given once; those of others are summed up."""
-    feedback = fields_in(opened(run.get("feedback_stats")))
+    feedback = fields_in(from_json(run.get("feedback_stats")))
     about = {
-        name: next(iter(fields_in(inside(stats, "values"))), inside(stats, "avg"))
+        name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
         for name, stats in feedback.items()
-        if text_of(inside(stats, "n")) == "1"
+        if text_of(get_in(stats, "n")) == "1"
     }
     return {"about": about}
 
@@ -281,15 +285,15 @@ def _read_opik(rows: Rows, source: Source) -> None:
             by = score.get("value_by_author")
             given = by if isinstance(by, dict) and by else {text_of(score.get("created_by")): score}
             for author, entry in given.items():
-                origin = name_of(inside(entry, "source"), score.get("source"))
+                origin = first_text(get_in(entry, "source"), score.get("source"))
                 scores.append((unit, author, origin, text_of(score.get("name")), entry))
     kinds = _OPIK["kinds"]
     people = {author for _, author, origin, _, _ in scores if kinds.get(origin) == "human"}
     for unit, author, origin, name, entry in scores:
         is_person = kinds.get(origin) == "human"
         rater = "" if origin == "sdk" or (author in people and not is_person) else author
-        value = inside(entry, "category_name") or inside(entry, "value")
-        when = name_of(inside(entry, "last_updated_at"))
+        value = get_in(entry, "category_name") or get_in(entry, "value")
+        when = first_text(get_in(entry, "last_updated_at"))
         rows.add(unit, rater or origin, kinds.get(origin, ""), value, name, created_at=when)
 
 
@@ -321,16 +325,16 @@ def _read_weave(rows: Rows, source: Source) -> None:
     for feedback in _feedback(source.records()):
         kind, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
         unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]
-        person = name_of(feedback.get("creator"), feedback.get("wb_user_id"))
+        person = first_text(feedback.get("creator"), feedback.get("wb_user_id"))
         when = feedback.get("created_at")
         if kind.startswith(_NOTE):
             rows.leave_out(written("left_out.free_text"))
         elif kind.startswith(_REACTION):
-            value = inside(payload, "alias") or inside(payload, "emoji")
+            value = get_in(payload, "alias") or get_in(payload, "emoji")
             rows.add(unit, person, "human", value, "reaction", created_at=when)
         elif kind.startswith(_RUNNABLE):
             scorer = kind.removeprefix(_RUNNABLE)
-            output = inside(payload, "output")
+            output = get_in(payload, "output")
             given = output if isinstance(output, dict) else {scorer: output}
             for name, value in given.items():
                 if name in _WEAVE["reasons"]:
@@ -340,7 +344,7 @@ def _read_weave(rows: Rows, source: Source) -> None:
         else:
             annotated = kind.startswith(_ANNOTATION)
             rubric, who = kind.removeprefix(_ANNOTATION), "human" if annotated else ""
-            rows.add(unit, person, who, inside(payload, "value"), rubric, created_at=when)
+            rows.add(unit, person, who, get_in(payload, "value"), rubric, created_at=when)
 
 
 def _feedback(records: list[Record]) -> Iterator[Record]:
@@ -348,7 +352,7 @@ def _feedback(records: list[Record]) -> Iterator[Record]:
     for record in records:
         if record.keys() >= {*_WEAVE["ratings"]}:
             yield record
-        for given in objects(inside(record, "summary", "weave", "feedback")):
+        for given in objects(get_in(record, "summary", "weave", "feedback")):
             yield {"weave_ref": record.get("id")} | given
 
 
@@ -366,7 +370,7 @@ def _is_mlflow(source: Source) -> bool:
         return True
     first = unpaged([source.first], ["traces"])
     return bool(first) and any(
-        isinstance(inside(value, "assessments"), list)
+        isinstance(get_in(value, "assessments"), list)
         for trace in first
         for value in (trace.get("info"), trace)
     )
@@ -390,7 +394,7 @@ def _has_mlflow_items(source: Source) -> bool:
     first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
     return any(
         isinstance(trace.get("info"), dict)
-        if isinstance(inside(trace, "data", "spans"), list)
+        if isinstance(get_in(trace, "data", "spans"), list)
         else not _IDS.isdisjoint(trace) and {"request", "response", "spans"} <= trace.keys()
         for trace in first
     )
@@ -408,36 +412,36 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
     info = trace["info"] if isinstance(trace.get("info"), dict) else trace
     unit = name_at(info, ("trace_id", "request_id"))
     expected = [
-        inside(record, "expectation", "value")
+        get_in(record, "expectation", "value")
         for record in objects(info.get("assessments"))
         if text_of(record.get("assessment_name") or record.get("name")) in EXPECTED
     ]
-    session = inside(info, "trace_metadata", "mlflow.trace.session")
+    session = get_in(info, "trace_metadata", "mlflow.trace.session")
     tags = fields_in(info.get("tags"))
     read = (*_MLFLOW["used"], *_MLFLOW["unused"])
     facts = {name: step for name, step in trace.items() if name not in read}
     facts |= {name: tag for name, tag in tags.items() if "." not in name}
-    spans = objects(inside(trace, "data", "spans") or opened(trace.get("spans")))
+    spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
     whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
     for span in spans or [whole | {"outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
         given, made, kind, model = (
-            opened(attributes.get(f"mlflow.{name}"))
+            from_json(attributes.get(f"mlflow.{name}"))
             for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
         )
-        parent = name_of(span.get("parent_span_id"), span.get("parent_id"))
+        parent = first_text(span.get("parent_span_id"), span.get("parent_id"))
         yield Span(
-            id=name_of(span.get("span_id")),
+            id=first_text(span.get("span_id")),
             trace=unit,
             parent=parent,
             inner=bool(parent),
             kind=text_of(kind),
-            given=given if given is not None else opened(span.get("inputs")),
-            made=made if made is not None else opened(span.get("outputs")),
+            given=given if given is not None else from_json(span.get("inputs")),
+            made=made if made is not None else from_json(span.get("outputs")),
             unit=unit,
             item_id=unit,
             ids={"trace_id": unit},
-            model=name_of(model, inside(made, "model"), inside(given, "model")),
+            model=first_text(model, get_in(made, "model"), get_in(given, "model")),
             expected=next(filter(None, expected), None),
             cluster=text_of(session),
             about=facts,
@@ -448,14 +452,14 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
     metadata = fields_in(assessment.get("metadata"))
     if assessment.get("valid") is False:
         rows.leave_out(written("left_out.invalid"))
-    elif inside(assessment, "source", "source_type") == "CODE" and not claimed(metadata):
+    elif get_in(assessment, "source", "source_type") == "CODE" and not rating_columns(metadata):
         rows.leave_out(written("left_out.by_code"))
     elif not isinstance(assessment.get("feedback"), dict):
         rows.leave_out(written("left_out.expectations"))
     else:
         others = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
         span, error = text_of(assessment.get("span_id")), assessment["feedback"].get("error")
-        error = inside(error, "error_code") if isinstance(error, dict) else error
+        error = get_in(error, "error_code") if isinstance(error, dict) else error
         unit = f"{trace}/{span}" if span else trace
         feedback = assessment | {"metadata": others}
         _add_feedback(rows, feedback, "mlflow", unit, unscored_reason=error)
@@ -475,8 +479,10 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
     by the annotation's identifier, a model by its name in the metadata or the identifier.
     """
     for record in _records(source):
-        given = [record] if _is_annotation(record) else objects(opened(record.get("annotations")))
-        span = text_of(at(record, "context.span_id"))
+        given = (
+            [record] if _is_annotation(record) else objects(from_json(record.get("annotations")))
+        )
+        span = text_of(value_at(record, "context.span_id"))
         for annotation in given:
             kind = text_of(annotation.get("annotator_kind")).upper()
             if kind == "CODE":
@@ -502,7 +508,7 @@ def _is_annotation(record: Record) -> bool:
 
 
 def _is_span(record: Record) -> bool:
-    return at(record, "context.span_id") is not None and any(
+    return value_at(record, "context.span_id") is not None and any(
         name == "attributes" or name.startswith(_PREFIX) for name in record
     )
 
@@ -511,12 +517,14 @@ def _phoenix_span(record: Record) -> Span:
     """A span, of which the uppermost of a trace that has an output is an item; those of one
     session, or else of one trace, belong together. An evaluation that is no person's is a fact.
     """
-    facts = fields_in(opened(record.get("attributes")))
+    facts = fields_in(from_json(record.get("attributes")))
     facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
     given, made = _value(facts, "input"), _value(facts, "output")
     asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
-    retrieved = _numbered(at(facts, "retrieval.documents"))
-    trace, span = (_hexadecimal(at(record, f"context.{name}_id")) for name in ("trace", "span"))
+    retrieved = _numbered(value_at(facts, "retrieval.documents"))
+    trace, span = (
+        _hexadecimal(value_at(record, f"context.{name}_id")) for name in ("trace", "span")
+    )
     columns, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
     names = [name for name in record if name not in columns and not name.startswith(frames)]
     others = {name: record[name] for name in names}
@@ -524,46 +532,46 @@ def _phoenix_span(record: Record) -> Span:
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=name_of(at(facts, "openinference.span.kind"), record.get("span_kind")),
+        kind=first_text(value_at(facts, "openinference.span.kind"), record.get("span_kind")),
         given=asked or given,
         made=replied or made,
-        documents=[at(document, "document.content") for document in retrieved],
+        documents=[value_at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
-        model=name_of(at(facts, "llm.model_name")),
-        cluster=name_of(at(facts, "session.id"), trace),
+        model=first_text(value_at(facts, "llm.model_name")),
+        cluster=first_text(value_at(facts, "session.id"), trace),
         expected=next((record[name] for name in EXPECTED if record.get(name)), None),
-        about=others | fields_in(opened(at(facts, "metadata"))) | _evaluations(record),
+        about=others | fields_in(from_json(value_at(facts, "metadata"))) | _evaluations(record),
     )
 
 
 def _numbered(value: object) -> list[Record]:
     """A list, or the parts whose keys begin with their number."""
-    value = opened(value)
+    value = from_json(value)
     if not isinstance(value, dict):
         return objects(value)
     numbers = {name.partition(".")[0] for name in value}
     ordered = sorted((name for name in numbers if name.isdecimal()), key=lambda name: name.zfill(9))
-    return [part for name in ordered if isinstance(part := at(value, name), dict)]
+    return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
 
 
 def _messages(facts: Record, path: str) -> list[Record] | None:
     messages = []
-    for value in _numbered(at(facts, path)):
-        contents = _numbered(at(value, "message.contents"))
-        parts = filter(None, (text_of(at(part, "message_content.text")) for part in contents))
-        message = {name: at(value, f"message.{name}") for name in ("role", "content", "name")}
+    for value in _numbered(value_at(facts, path)):
+        contents = _numbered(value_at(value, "message.contents"))
+        parts = filter(None, (text_of(value_at(part, "message_content.text")) for part in contents))
+        message = {name: value_at(value, f"message.{name}") for name in ("role", "content", "name")}
         message["content"] = message["content"] or "\n".join(parts)
         message["tool_calls"] = [
-            {name: at(call, f"tool_call.function.{name}") for name in ("name", "arguments")}
-            for call in _numbered(at(value, "message.tool_calls"))
+            {name: value_at(call, f"tool_call.function.{name}") for name in ("name", "arguments")}
+            for call in _numbered(value_at(value, "message.tool_calls"))
         ]
         messages.append({name: part for name, part in message.items() if part or name == "content"})
     return messages_in(messages)
 
 
 def _value(facts: Record, name: str) -> object:
-    value = at(facts, f"{name}.value")
-    return opened(value) if "json" in text_of(at(facts, f"{name}.mime_type")) else value
+    value = value_at(facts, f"{name}.value")
+    return from_json(value) if "json" in text_of(value_at(facts, f"{name}.mime_type")) else value
 
 
 def _hexadecimal(value: object) -> str:
@@ -576,7 +584,7 @@ def _evaluations(record: Record) -> Record:
     labels: Record = {}
     for given in objects(record.get("annotations")):
         if text_of(given.get("annotator_kind")) not in ("", "HUMAN"):
-            label, score = inside(given, "result", "label"), inside(given, "result", "score")
+            label, score = get_in(given, "result", "label"), get_in(given, "result", "score")
             labels[text_of(given.get("name"))] = label if label not in (None, "") else score
     return labels
 
@@ -601,7 +609,7 @@ READERS = {
         partial(
             _add_steps,
             "weave",
-            lambda call: {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")},
+            lambda call: {"model": next(iter(fields_in(get_in(call, "summary", "usage"))), "")},
         ),
         has_fields("weave", "items"),
     ),
