@@ -487,7 +487,7 @@ def cell_text(value: object) -> str:
 
 _HEAD = 4096
 _LONGEST_LINE = 1024**2
-_AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
 DELIMITED = (".csv", ".tsv", ".tab", ".txt")
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -519,10 +519,10 @@ def _fault_of(head: bytes, suffix: str) -> str:
     """Return what is wrong with the first bytes of a file, or its extension; "" if nothing is."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
-            return f" is a workbook of Excel or another spreadsheet; {_AS_CSV}"
+            return f" is a workbook of Excel or another spreadsheet; {AS_CSV}"
         return " is a ZIP archive; unpack it first"
     if head.startswith(b"\xd0\xcf\x11\xe0"):
-        return f" is a workbook of an old Excel; {_AS_CSV}"
+        return f" is a workbook of an old Excel; {AS_CSV}"
     if head.startswith(b"\x1f\x8b"):
         return " is compressed; unpack it with gunzip first"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -535,7 +535,7 @@ def _fault_of(head: bytes, suffix: str) -> str:
     if suffix in DELIMITED and first == b"[" and b"{" in head:
         return " holds one JSON list; give it the extension .json"
     if suffix in (".xlsx", ".xls", ".ods"):
-        return f": {SUFFIXES}; {_AS_CSV}"
+        return f": {SUFFIXES}; {AS_CSV}"
     return "" if suffix in (*DELIMITED, *_JSON, ".parquet", ".pq") else f": {SUFFIXES}"
 
 
