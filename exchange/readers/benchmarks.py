@@ -162,9 +162,9 @@ def _inspect_texts(sample: Record) -> Record:
     """
     attachments = fields_in(sample.get("attachments"))
 
-    def resolved(leaf: object) -> object:
-        key = leaf.removeprefix("attachment://") if isinstance(leaf, str) else None
-        return attachments.get(key, leaf)
+    def resolved(leaf: Any) -> Any:
+        is_text = isinstance(leaf, str)
+        return attachments.get(leaf.removeprefix("attachment://"), leaf) if is_text else leaf
 
     prompt, target, conversation, output = (
         map_leaves(sample.get(name), resolved) for name in ("input", "target", "messages", "output")
