@@ -104,7 +104,7 @@ def not_carried(material: Material, tool: str, carried: Collection[str]) -> list
 
 
 def combined_note(material: Material) -> list[str]:
-    """Return a sentence for a tool that has one label for each rater and unit, if there are more."""
+    """Return a sentence for a tool with one label for each rater and unit, if there are more."""
     rows, count = len(material.ratings), len(material.combined)
     return [written("writers.combined", rows=rows, count=count)] if rows > count else []
 
@@ -315,9 +315,7 @@ _TABLES = ("ratings", "units")
 
 
 def hugging_face(material: Material) -> Made:
-    """Make `README.md`, `ratings.parquet` and `units.parquet` with all columns of both tables, for
-    `datasets.load_dataset(FOLDER, "ratings")`.
-    """
+    """Make a dataset of both tables in full, as Parquet files with a `README.md`."""
     files = {
         "README.md": _card(material).encode(),
         "ratings.parquet": parquet_bytes(material.ratings),
@@ -551,9 +549,7 @@ def wide(material: Material) -> Made:
 
 
 class Format(NamedTuple):
-    """A format to write: `tool` and `rows` are the words for the tool and its records in sentences;
-    a format without a `suffix` is a folder.
-    """
+    """A format: words for the tool and its records, and a writer; without a suffix, a folder."""
 
     tool: str
     rows: str

@@ -17,7 +17,7 @@ from evenhand.rubrics.loading import (
     shipped_rubrics,
 )
 from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
-from evenhand.rubrics.options import Block, Number, Option
+from evenhand.rubrics.options import Block
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
@@ -27,8 +27,6 @@ __all__ = [
     "JudgePrompt",
     "JudgedRubric",
     "LexicalCues",
-    "Number",
-    "Option",
     "PeopleText",
     "PolarityWords",
     "PromptText",

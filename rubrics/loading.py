@@ -53,17 +53,13 @@ if TYPE_CHECKING:
 
 @cache
 def shipped_rubrics() -> dict[str, str]:
-    """Return the names and file texts of the rubrics that come with evenhand for pairs and
-    propositions, in alphabetical order.
-    """
+    """Return the file texts by name of the rubrics for pairs and propositions, sorted by name."""
     return _texts_in(files("evenhand.rubrics"))
 
 
 @cache
 def library_rubrics() -> dict[str, str]:
-    """Return the names and file texts of the rubrics that come with evenhand for items, in
-    alphabetical order. They are used only by name, never by default.
-    """
+    """Return the file texts by name of the rubrics for items, sorted; none is a default."""
     return _texts_in(files("evenhand.rubrics") / "library")
 
 
@@ -112,9 +108,7 @@ def rubric_text(source: str | Path) -> str:
 
 @lru_cache(maxsize=64)  # every opening of a study reads its rubrics
 def parse_rubric(text: str, file: str) -> Rubric:
-    """Return the rubric of a file's text. Raises InputError for its first fault, with the name of
-    the `file`.
-    """
+    """Return the rubric of a file's text. Raises InputError, naming `file`, for its first fault."""
     rubric, faults = read_rubric(text)
     if rubric is None:
         raise InputError(f"{file}: {faults[0]}")
@@ -414,9 +408,7 @@ class Example(Strict):
 
 
 class Instructions(OwnWords):
-    """Instructions in place of the rubric's ("" keeps those), and examples. Question, options and
-    the frame of the prompt stay the rubric's.
-    """
+    """A user's instructions ("" keeps the rubric's) and examples, in the rubric's own frame."""
 
     instructions: str = ""
     examples: tuple[Example, ...] = ()
@@ -431,9 +423,7 @@ class Instructions(OwnWords):
     def make(
         cls, instructions: str = "", examples: Sequence[Example] = (), remarks: Sequence[str] = ()
     ) -> Instructions:
-        """Return instructions with the source of a file, in which `remarks` are comments at the
-        top, and no part of the words.
-        """
+        """Return instructions with the source of a file, at whose top `remarks` are comments."""
         import tomlkit
 
         document = tomlkit.document()
@@ -499,9 +489,7 @@ _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*"
 def raters_with_own_prompt(
     raters: Iterable[str], ids: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the raters that read a user's own prompt, sorted. Their ids tell; `ids` has those of
-    raters that have display names.
-    """
+    """Return the raters that read a user's own prompt; `ids` has those of display names."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 
 

@@ -177,9 +177,7 @@ class PolarityWords(Strict):
 
 
 class Rubric(Texts):
-    """A rubric as defined in its file. The level of measurement and the affirmative options are
-    declared, never inferred from labels.
-    """
+    """A rubric as in its file; level and affirmative options are declared, never inferred."""
 
     name: str
     title: str = Field(min_length=1)
@@ -584,9 +582,7 @@ class Rubric(Texts):
 def coarser_faults(
     categories: Collection[str], unclear: Iterable[str], coarser: Iterable[Iterable[str]]
 ) -> Iterator[str]:
-    """Yield a sentence for each category that is not in exactly one coarser category or `unclear`,
-    and for each key in them that is no category.
-    """
+    """Yield a sentence for each key that is no category, or is named twice or never."""
     groups = [tuple(keys) for keys in coarser]
     keys = [*unclear, *(key for group in groups for key in group)]
     for key in keys:

@@ -220,9 +220,7 @@ class Block(Texts):
 
 
 class Golden(Texts):
-    """A golden answer: a unit's `texts` by variable, and its correct `label`. Graders are tested
-    on these; annotators never see them.
-    """
+    """A unit's `texts` by variable with the correct `label`, to test graders on."""
 
     label: str
     texts: dict[str, str] = Field(min_length=1)
@@ -281,9 +279,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
 
 
 def listed_texts(text: str) -> list[str] | None:
-    """Return the texts and numbers of a list or set, as JSON, Python or NumPy write it; None for
-    any other text.
-    """
+    """Return the texts and numbers of a list as JSON, Python or NumPy write it, else None."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -401,9 +397,7 @@ class LabelKind:
         return self.listed
 
     def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
-        """Return the settings of the annotation panel besides the choices; `sentence` gives a text
-        of the page's language by key.
-        """
+        """Return the panel's settings besides the choices; `sentence` gives its texts by key."""
         return {}
 
     # Words for annotators and graders.
@@ -452,9 +446,7 @@ class LabelKind:
         return self.label_of(label) == label
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
-        """Return the label of a cell in another tool's file, "" if it is none; spellings are in
-        lower case.
-        """
+        """Return the label of another tool's cell, "" for none; spellings are in lower case."""
         folded = text.casefold()
         return key_by_spelling.get(folded) or key_by_spelling.get(folded.removesuffix(".0"), "")
 
@@ -478,9 +470,7 @@ class LabelKind:
         return tuple(key for key in self.keys if key in labels)
 
     def have_majority(self, labels: Sequence[str]) -> bool:
-        """Return True if more than half of the annotators' labels on an item, one or more, are the
-        same.
-        """
+        """Return True if more than half of the labels on an item, one or more, are the same."""
         return max(map(labels.count, labels)) * 2 > len(labels)
 
     # The rubric with labels of the kind.

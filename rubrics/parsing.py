@@ -210,9 +210,7 @@ class RubricParser:
         return ""
 
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with other words after its colon, which leave it an answer or decide
-        nothing; return the text for its place.
-        """
+        """Read an option with other words after its colon: a reason, or nothing that decides."""
         if match["word"].casefold() in self._field_words:
             is_answer = self._is_reason(match)
         else:
@@ -324,9 +322,7 @@ class RubricParser:
         return key if self._is_uncontested(key, text, end, is_strict=not explicit) else None
 
     def _without_quantities(self, text: str) -> str:
-        """Blank out other quantities next to the answer, the scale's ends, and the numbers of a
-        list.
-        """
+        """Blank out other quantities near the answer, the scale's ends, and numbers of a list."""
 
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
@@ -652,9 +648,7 @@ def answer_of(text: str) -> str | None:
 
 
 def _plain_answer(reply: str) -> str | None:
-    """Return the answer of a reply in plain words and usual characters, without the marks of
-    Markdown and of formulas around words; None as `answer_of` gives it.
-    """
+    """Return the answer of a reply in plain words, without Markdown, or None as `answer_of`."""
     answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))
     if answer is None:
         return None

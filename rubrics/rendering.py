@@ -33,9 +33,7 @@ MOST_TURNS = 2_000
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn: who speaks (`ROLES`, or "call" for a request to a tool), the tool's name, and the
-    text.
-    """
+    """A turn: its role (`ROLES`, or "call" for a request to a tool), text, and the tool's name."""
 
     role: str
     text: str
@@ -242,9 +240,7 @@ class Image:
 
     @property
     def is_bare(self) -> bool:
-        """True for the form in which a study keeps images: a PNG or JPEG with pixels, and without
-        text, profile, preview or other metadata.
-        """
+        """True for a PNG or JPEG without metadata, the form in which a study keeps images."""
         try:
             content = base64.b64decode(self.data, validate=True)
         except binascii.Error:
@@ -363,9 +359,7 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class PeopleText:
-    """The text for people: the rubric's words, the kind of label that is asked for, and the unit in
-    plain text blocks.
-    """
+    """The text for annotators: the rubric's words, the kind of label, and the unit's texts."""
 
     title: str
     question: str
@@ -427,9 +421,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 def text_blocks(
     variables: Sequence[str], rubric_blocks: Sequence[Block], values: Mapping[str, str]
 ) -> tuple[TextBlock, ...]:
-    """Return the texts among a rubric's variables, in their order: the rubric's blocks, and prompts
-    and responses.
-    """
+    """Return the texts among a rubric's variables in order: blocks, prompts and responses."""
     declared = {block.column: block for block in rubric_blocks}
     if both_answers := declared.get("response"):
         for name in ANSWERS:

@@ -123,9 +123,7 @@ def _add_argilla_record(rows: Rows, record: Record) -> None:
 
 
 def _argilla_responses(record: Record) -> list[tuple[str, Record]]:
-    """Return each response of a record with its question. Argilla 1 has a list of responses to all
-    questions, Argilla 2 an object of lists by question.
-    """
+    """Return each response of a record with its question, for Argilla 1 and 2."""
     responses = record.get("responses")
     if isinstance(responses, dict):
         return [(question, part) for question in responses for part in objects(responses[question])]
@@ -284,9 +282,7 @@ def _read_potato(rows: Rows, source: Source) -> None:
 
 
 def _add_flat_table(rows: Rows, source: Source) -> None:
-    """Add the ratings of a table with a column for each question. Raises InputError if there is no
-    such column.
-    """
+    """Add a table with columns for questions. Raises InputError if there is none."""
     records = source.records()
     texts, questions = _text_and_question_columns(records)
     if not questions:
@@ -362,9 +358,7 @@ def _add_answer_file(rows: Rows, file: Path) -> None:
 
 
 def _add_user_state(rows: Rows, state: Record) -> None:
-    """Add a user's labels by instance: by scheme, or in newer files a list of pairs of scheme and
-    label name with a value.
-    """
+    """Add a user's labels by instance and scheme; newer files have lists of them."""
     user = state.get("user_id")
     for unit, recorded in fields_in(state.get("instance_id_to_label_to_value")).items():
         labels = fields_in(recorded)
@@ -743,9 +737,7 @@ def _arrow_table(file: Path) -> Any:
 
 
 def _records(table: Any, file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a table, with numbers as texts and class labels by name; names come from
-    the table's metadata or `dataset_info.json`.
-    """
+    """Return a table's rows, with numbers as texts and class labels by name."""
     metadata = (table.schema.metadata or {}).get(b"huggingface", b"{}")
     features = get_in(json.loads(metadata), "info", "features")
     info = file.parent / "dataset_info.json"

@@ -74,9 +74,7 @@ def _add_answers(rows: Rows, answers: Sequence[_Answer], model: str = MODEL) -> 
 
 
 def _add_metrics(rows: Rows, unit: str, metrics: Mapping[str, object], suffix: str = "") -> None:
-    """Add the metrics that a model gave, each as a rubric of its name and the suffix; metrics by
-    code are left out.
-    """
+    """Add a model's metrics, each as a rubric of its name and the suffix; none by code."""
     for name, value in metrics.items():
         if _JUDGE.search(name):
             rows.add(unit, name, "model", value, f"{name}, {suffix}" if suffix else name)
@@ -157,9 +155,7 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
 
 
 def _inspect_texts(sample: Record) -> Record:
-    """Return the texts of a sample, with its attachments, where Inspect stores long texts, in
-    place.
-    """
+    """Return the texts of a sample; Inspect stores long ones apart, as attachments."""
     attachments = fields_in(sample.get("attachments"))
 
     def resolved(leaf: Any) -> Any:
@@ -468,9 +464,7 @@ def _output_unit(result: Record) -> str:
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
-    """Add a label that is true if all assertions passed, and unscored if a grader's error leaves
-    that open; and with several assertions one for each.
-    """
+    """Add a label, true if all assertions passed, and with several one for each of them."""
     has_error = [
         get_in(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)  # in older versions

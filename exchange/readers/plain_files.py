@@ -215,9 +215,7 @@ def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
 
 
 def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
-    """Return rows as a table. Raises InputError where a column has no name of its own, or a cell
-    is beyond the named columns.
-    """
+    """Return rows as a table. Raises InputError where a cell has no named column."""
     header, body = list(rows[0].cells), rows[1:]
     while header and not header[-1]:
         header.pop()
@@ -449,9 +447,7 @@ def _notes(where: str) -> list[str]:
 
 
 def _items_in(source: Source) -> tuple[str, list[Record]]:
-    """Return words for the place of the items in a file, and the items. Raises InputError where
-    there is no list of items, or several may be it.
-    """
+    """Return words for the items' place in a file, and the items, or raise InputError."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
         return "one list", source.records()
     return _items_below(source.document, source.name, "")
@@ -515,9 +511,7 @@ def _items_by_rater(answers_of: Mapping[str, Record]) -> list[Record]:
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[Record]:
-    """Return the objects of several lists, each with the name of its list: of a rater, if another
-    list has the same items, else of a part of the data.
-    """
+    """Return the objects of several lists with the name of theirs, a rater or a part."""
     merged = [(name, record) for name, items in lists.items() for record in objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
     first, *others = (
@@ -528,9 +522,7 @@ def _merged_lists(lists: Mapping[str, Any]) -> list[Record]:
 
 
 def _rated_parts_key(record: Record) -> str:
-    """Return the key of the parts of an item that are rated, such as the sentences of a summary; ""
-    where the item is rated itself.
-    """
+    """Return the key of an item's parts, such as sentences, if these are rated, else ""."""
     if _answer_keys(record):
         return ""
     keys = [
@@ -540,9 +532,7 @@ def _rated_parts_key(record: Record) -> str:
 
 
 def _rated_parts(record: Record) -> list[Record]:
-    """Return the parts of an item that are rated, as items with the item as their cluster; the item
-    alone where it is rated itself.
-    """
+    """Return an item, or its rated parts as items with the item as their cluster."""
     if not (parts_key := _rated_parts_key(record)):
         return [record]
     item = {name: value for name, value in record.items() if name != parts_key}

@@ -89,9 +89,7 @@ class _Collected:
 
 
 class Rows(_Collected):
-    """The ratings of a file, one for each unit, rubric, rater, order and draw, and `notes` on how
-    it was read.
-    """
+    """The ratings of a file, one for each `RATING_KEY`, and `notes` on how it was read."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -188,9 +186,7 @@ class Rows(_Collected):
                     facts[column] = label
 
     def export(self, how_read: str) -> Export:
-        """Return the ratings as a table, with a first note on how the file was read. Raises
-        NoRatingError where there is none.
-        """
+        """Return the ratings as a table, `how_read` as its first note, or raise NoRatingError."""
         left_out = self._left_out_notes()
         if unnamed := self._left_out[written("left_out.no_rater")]:
             left_out.append(written("exchange.no_rater", count=unnamed, file=self._name))
@@ -294,9 +290,7 @@ class ItemTable:
 
 
 class ItemRows(_Collected):
-    """The items of a file, one for each id. With `fields` their texts have the names that a user of
-    the tool chose, else those of `ROLES`.
-    """
+    """The items of a file by id, with texts named by `ROLES`, or with `fields` by the user."""
 
     def __init__(self, source: Source, *, fields: bool = False) -> None:
         super().__init__(source)
@@ -407,9 +401,7 @@ class Reader(NamedTuple):
 def has_fields(
     tool: str, kind: str = "ratings", *, in_tables: bool = False
 ) -> Callable[[Source], bool]:
-    """Return a function that recognises a tool's files by the fields of their first record, with
-    `in_tables` also by the columns of a Parquet file.
-    """
+    """Return a function that recognises files by the fields of their first record."""
     names = {*TOOLS[tool][kind]}
     return lambda source: names <= {*((in_tables and source.columns) or source.first)}
 

@@ -147,9 +147,7 @@ class Source:
 
     @property
     def first(self) -> Record:
-        """The first object of a JSON list or of a JSONL file, or the one that the file is; for a
-        CSV file its columns, without values.
-        """
+        """The first object of a JSON or JSONL file, or the columns of a CSV file without values."""
         if self.header:
             return dict.fromkeys(self.header, "")
         value, _ = self._first_value
@@ -203,9 +201,7 @@ class Source:
 
 @contextmanager
 def readable(subject: str, advice: str = "") -> Iterator[None]:
-    """Turn the many kinds of errors that libraries raise for a damaged file into an InputError,
-    whose sentence begins with its `subject` and ends with `advice`.
-    """
+    """Raise InputError for a library's error on a damaged file, from `subject` to `advice`."""
     try:
         yield
     except InputError:
@@ -233,9 +229,7 @@ def parse_json(content: bytes, name: str) -> object:
 
 
 def from_json(value: object) -> object:
-    """Return the value of a text that is JSON, as some tools keep values; other values as they
-    are.
-    """
+    """Return the value of a text that is JSON, as some tools keep values; others as they are."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
     try:
@@ -501,9 +495,7 @@ def documents(value: object) -> str:
 
 
 def messages_in(value: object) -> list[Record] | None:
-    """Return the messages of a value, in one form whichever library wrote them; None if it is not
-    messages.
-    """
+    """Return the messages of a value, in one form for all libraries; None if it has none."""
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list) or not value:
@@ -596,9 +588,7 @@ def reply_text(cell: str) -> str:
 
 
 def _reply_in(value: object) -> object:
-    """Return the first reply of a chat completion, of a response or message, or of LangChain's
-    result; other values as they are.
-    """
+    """Return the first reply in a provider's or LangChain's result; other values as they are."""
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
@@ -636,9 +626,7 @@ def _response_part(part: Record) -> Record:
 
 
 def _key_of(value: Record, names: Collection[str]) -> str:
-    """Return the key of the text in an object, one of these names or the only key; "" where other
-    keys may hold a part of the text.
-    """
+    """Return the key of the text in an object, or "" where several keys may hold it."""
     filled = [
         name
         for name, part in value.items()
@@ -654,9 +642,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
 
 
 def _under(value: object, names: Collection[str]) -> object:
-    """Return the first filled value under one of these keys, also in objects wrapped around them;
-    None if there is none.
-    """
+    """Return the first filled value under one of these keys, also in wrapping objects, or None."""
     for _ in range(_DEEPEST):
         inner = [part for part in value.values() if part] if isinstance(value, dict) else []
         if len(inner) != 1 or not isinstance(inner[0], dict):
@@ -668,9 +654,7 @@ def _under(value: object, names: Collection[str]) -> object:
 
 
 def cell_of(value: object) -> str:
-    """Return a value as a cell of a table: a text without characters that no study can hold, JSON
-    for messages and other values, "" for an empty one.
-    """
+    """Return a value as a cell: text that a study can hold, JSON for other values."""
     if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):

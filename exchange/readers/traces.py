@@ -517,9 +517,7 @@ def _is_span(record: Record) -> bool:
 
 
 def _phoenix_span(record: Record) -> Span:
-    """Return a record as a span, in the cluster of its session or trace. Evaluations by a model or
-    code are facts about it.
-    """
+    """Return a record as a span, with evaluations by a model or code as facts about it."""
     facts = fields_in(from_json(record.get("attributes")))
     facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
     given, made = _value(facts, "input"), _value(facts, "output")

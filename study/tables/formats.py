@@ -36,9 +36,7 @@ MOST_CELLS = 40_000_000
 
 
 def check_table(columns: Sized | int, rows: int, name: str) -> None:
-    """Raise InputError where a table of this width, or with these columns, has too many columns or
-    cells to be read.
-    """
+    """Raise InputError where a table has more columns, or more cells, than can be read."""
     n_columns = columns if isinstance(columns, int) else len(columns)
     if n_columns > MOST_COLUMNS:
         raise InputError(written("too_large.columns", name=name, most=MOST_COLUMNS))
@@ -355,9 +353,7 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
 
 
 def _looks_like(first: str, cells: list[str]) -> bool | None:
-    """Return True if a cell looks like those below it, False if it does not, None if these have no
-    common form.
-    """
+    """Return True if a cell has the form of those below it, None if these have none in common."""
     filled = [cell for cell in cells if cell]
     if not first or not filled:
         return None
@@ -400,9 +396,7 @@ def _read_json(path: Path) -> pd.DataFrame:
 
 
 def _list_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each object of a JSON list, with its number from 1, as cells by column. Raises
-    InputError naming an element that is no object.
-    """
+    """Yield the number and cells of each object in a JSON list, or raise InputError."""
     place = name
     try:
         for number, record in enumerate(_parse_json(text), start=1):
@@ -441,9 +435,7 @@ def _parse_json(text: str, advice: str = "") -> Any:
 
 
 def _cells_of(record: object, noun: str) -> dict[str, str]:
-    """Return an object as cells by column. Raises InputError where it is no object or has a
-    character that no table can hold.
-    """
+    """Return an object as cells by column. Raises InputError where a table cannot hold it."""
     if not isinstance(record, dict):
         raise InputError(f"each {noun} must be a JSON object")
     cells = {key: cell_text(value) for key, value in record.items()}
@@ -488,9 +480,7 @@ def _read_utf8(path: Path) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Return a value as a cell: "" for a missing one, whole numbers without a decimal point, JSON
-    for lists and objects.
-    """
+    """Return a value as a cell: "" for a missing one, JSON for lists and objects, 2 for 2.0."""
     if isinstance(value, str):
         return value
     if hasattr(value, "tolist"):  # numpy's scalars and arrays, as Parquet gives them
@@ -536,9 +526,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def _fault_of(head: bytes, suffix: str) -> str:
-    """Return the end of a sentence on a file with these first bytes and extension that cannot be
-    read as a table; "" for one that may.
-    """
+    """Return why a file with these first bytes and extension is no table, or ""."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
             return f" is a workbook of Excel or another spreadsheet; {AS_CSV}"
@@ -584,9 +572,7 @@ def guarded(text: str) -> str:
 
 
 def unguarded_frame(frame: pd.DataFrame, content: bytes) -> pd.DataFrame:
-    """Return a table with the texts of guarded cells; `content` is its file, searched first as most
-    files have none.
-    """
+    """Return a table with the texts of guarded cells, if `content`, its file, has any."""
     if not _GUARDED_BYTES.search(content):
         return frame
     return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
@@ -672,9 +658,7 @@ def pieces_of(source: str, columns: Sequence[str], theirs: Mapping[str, str]) ->
 
 
 def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
-    """Yield a piece's rows in tables of bounded size: its `columns` as text, and `row`. Raises
-    InputError where it cannot be read.
-    """
+    """Yield a piece's rows, as text, in tables of bounded size, or raise InputError."""
     first = piece.first + (0 if piece.kind == "CSV" else 1 - FIRST_ROW)
     names = [theirs.get(column, column) for column in piece.columns]
     read = {"CSV": _csv_tables, "JSONL": _jsonl_tables, "Parquet": _parquet_tables}[piece.kind]
