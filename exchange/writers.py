@@ -92,9 +92,7 @@ def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def not_carried(material: Material, tool: str, carried: Collection[str]) -> list[str]:
-    """Return a sentence on the filled columns of ratings that a tool's format does not have, if
-    any; `carried` are those that it has besides the main ones.
-    """
+    """Return a sentence on filled columns that are not `carried` into a tool's format, if any."""
     names = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED, *carried}
     rows = material.ratings
     others = [name for name in rows if name not in names]
@@ -402,9 +400,7 @@ def inspect_scores(material: Material) -> Made:
 def _lines(
     record: Callable[[dict[Any, Any], dict[str, Any]], dict[str, Any]], *, labelled: bool = True
 ) -> Callable[[Material], Made]:
-    """Return a writer of JSON lines, a `record` of each row and its unit; if `labelled`, only of
-    rows with a label.
-    """
+    """Return a writer of JSON lines: a `record` of each row, or of each with a label, and unit."""
 
     def make(material: Material) -> Made:
         rows, left_out = with_label(material.ratings) if labelled else (material.ratings, [])
@@ -425,9 +421,7 @@ item's id, or the unit's.
 
 
 def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Return a categorical score, named by the rubric, with the rater in the metadata. A rating
-    always has the same score id: sent twice, it is one score.
-    """
+    """Return a categorical score named by the rubric, whose id is always that of the rating."""
     ids = {theirs: str(unit[ours]) for ours, theirs in _IDS.items() if ours in unit}
     score = {
         "id": always_same_id(row),
@@ -592,9 +586,7 @@ def check_out(out: Path, target: Format) -> None:
 
 
 def save(made: Made, out: Path, target: Format) -> list[Path]:
-    """Write the files of a writer, readable by the owner only, and return their paths, or that of
-    the folder. A folder is written whole or not at all.
-    """
+    """Write a writer's files for the owner alone, a folder at once, and return their paths."""
     if target.suffix:
         paths = []
         for ending, content in made.files.items():

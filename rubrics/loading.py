@@ -362,9 +362,7 @@ class OwnWords(Strict):
 
     @classmethod
     def of(cls, content: bytes, fields: Mapping[str, Any], name: str) -> Self:
-        """Return the words in a file's `fields`; errors have its `name`. Raises InputError where
-        they are not valid.
-        """
+        """Return the words in a file's `fields`. Raises InputError, with its name, if not valid."""
         try:
             words = cls.model_validate(fields)
         except ValidationError as error:
@@ -595,9 +593,7 @@ class JudgedRubric(Reworded):
 
 
 def read_own_words(path: Path) -> JudgePrompt | Instructions:
-    """Read a user's own words for graders from a file: a whole prompt, or only instructions or
-    examples. Raises InputError where it is missing or not valid.
-    """
+    """Read a file of a prompt, or instructions or examples. Raises InputError if not valid."""
     if not path.is_file():
         raise InputError(written("judge_prompt.no_file", file=path))
     content = path.read_bytes()

@@ -363,9 +363,7 @@ MOST_LISTED = 250
 
 @dataclass(frozen=True)
 class LabelKind:
-    """Labels that are one option of a closed list, in an order if the scale has one. Other kinds
-    override what differs.
-    """
+    """Labels that are one option of a closed list; other kinds override what differs."""
 
     options: tuple[Option, ...] = ()
     """All labels that may be given, or the options that they are made of."""
@@ -455,9 +453,7 @@ class LabelKind:
         return [label] if label else []
 
     def name_of(self, label: str, none: str = NONE) -> str:
-        """Return the names of the options in a label, with commas between them: `none` for the
-        label of no option, "" for a text that is no label.
-        """
+        """Return a label's option names: `none` for that of no option, "" for no label."""
         return ", ".join(filter(None, (self.names.get(key, "") for key in self.parts(label))))
 
     def title_of(self, label: str) -> str:

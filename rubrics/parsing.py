@@ -90,9 +90,7 @@ class _FieldsRead:
 
 
 class _Answer(NamedTuple):
-    """An option given as the answer, up to the position `end` of the text. It is explicit if it is
-    announced, chosen or alone on its line, and not just the first or last words of the reply.
-    """
+    """An option given up to `end`: announced, chosen or alone on its line if explicit."""
 
     key: str
     end: int
@@ -344,9 +342,7 @@ class RubricParser:
         return re.sub(r"[^\n]", _MASKED, text)
 
     def _answers_in(self, text: str) -> Iterator[_Answer]:
-        """Yield the options that a text, with its quotations masked, gives as the answer: alone on
-        the first or the last line, announced or chosen, or as the first or the last words.
-        """
+        """Yield the options that a text, its quotations masked, gives as the answer."""
         lines = [line for line in re.finditer(r"[^\n]+", text) if line[0].strip()]
         for line in {*lines[:1], *lines[-1:]}:
             if self._is_attributed(text, line.start(), is_own=False):
@@ -397,9 +393,7 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer at this position suppose it, or ascribe it to
-        somebody else; an answer `is_own` if its own words say that the grader gives it.
-        """
+        """Return True if the words before an answer suppose it or make it somebody else's."""
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True

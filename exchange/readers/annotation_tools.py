@@ -31,7 +31,7 @@ from evenhand.exchange.readers.rows import (
 from evenhand.exchange.readers.source import (
     MOST_BYTES,
     TOOLS,
-    NumberText,
+    Numeral,
     Record,
     Source,
     Text,
@@ -111,10 +111,7 @@ def _add_argilla_record(rows: Rows, record: Record) -> None:
             rows.leave_out(written(f"left_out.{reason}"))
     suggestions = record.get("suggestions")
     if isinstance(suggestions, dict):
-        suggestions = [
-            fields_in(suggestion) | {"question_name": question}
-            for question, suggestion in suggestions.items()
-        ]
+        suggestions = [fields_in(suggestions[n]) | {"question_name": n} for n in suggestions]
     for suggestion in objects(suggestions):
         if (value := suggestion.get("value")) is not None:
             agent = text_of(suggestion.get("agent")) or _UNNAMED_AGENT
@@ -320,9 +317,7 @@ def _is_dotted(header: Sequence[str]) -> bool:
 
 
 def _text_and_question_columns(records: Sequence[Record]) -> tuple[list[str], list[str]]:
-    """Return the columns with one value for each instance, which are its texts, and those with
-    different short values for instances and users, which are answers to questions.
-    """
+    """Return columns that are constant by instance, and short ones that are not."""
     names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
 
     def is_constant(name: str, key: str) -> bool:
@@ -394,7 +389,7 @@ def _label(name: str, value: object) -> object:
     ('yes', '3', 'positive')
     """
     is_value = name in _POTATO["values"] or name.startswith("scale_") or not name
-    return NumberText(value) if is_value and isinstance(value, str) else name
+    return Numeral(value) if is_value and isinstance(value, str) else name
 
 
 # ---- Prodigy ------------------------------------------------------------------------------------
@@ -450,9 +445,7 @@ def _is_doccano(source: Source) -> bool:
 
 
 def _read_doccano(rows: Rows, source: Source) -> Export:
-    """Read an example as a unit and an annotator's file as a rater. Raises InputError for a set of
-    labels that annotators share, as it names no rater.
-    """
+    """Read an example as a unit and an annotator's file, unless shared, as a rater."""
     for rater, record in _doccano_records(source):
         unit = record.get("id")
         rows.describe(unit, {name: record[name] for name in record if name not in ("id", "label")})
@@ -753,7 +746,7 @@ def _records(table: Any, file: Path) -> list[dict[str, Any]]:
         if column not in classes or not isinstance(value, int):
             return number_as_text(value)
         names = classes[column]
-        return NumberText(names[value]) if 0 <= value < len(names) else None
+        return Numeral(names[value]) if 0 <= value < len(names) else None
 
     return [{name: cell(name, value) for name, value in row.items()} for row in table.to_pylist()]
 

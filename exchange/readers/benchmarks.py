@@ -257,9 +257,7 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
 
 
 def _lm_eval_choice(sample: Record) -> tuple[object, object]:
-    """Return the likeliest option and the gold one, or the filtered answer and the target. The
-    target may be the number of an option, which only the accuracy tells from its text.
-    """
+    """Return the likeliest option, or the filtered answer, and the gold one, if known."""
     responses, target = sample.get("filtered_resps"), sample.get("target")
     first = _first(responses)
     if _generated(sample) or not isinstance(first, list):
@@ -419,9 +417,7 @@ _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
-    """Read an output as a unit. A person's rating is on the whole output, and so is a model's, true
-    if all of its assertions passed; if it has several, each is a rubric too.
-    """
+    """Read a rating as on a whole output; a model's several assertions are rubrics too."""
     results = _results(source)
     # The variables and the output differ where a test was repeated.
     outputs = [[result.get("vars"), get_in(result, "response", "output")] for result in results]

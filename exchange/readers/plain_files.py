@@ -36,7 +36,7 @@ from evenhand.exchange.readers.source import (
     CONTEXT,
     EXPECTED,
     TOOLS,
-    NumberText,
+    Numeral,
     Record,
     Source,
     fields_in,
@@ -118,9 +118,7 @@ def _excel_items(_: ItemRows, source: Source) -> ItemTable:
 
 
 def _sheets(source: Source) -> list[_Sheet]:
-    """Return the sheets that hold a cell, first the one that is named, or else the only one with a
-    table. Raises InputError where several hold a table, or none holds a cell.
-    """
+    """Return the sheets with cells, that to be read first, or raise InputError if none is clear."""
     book = _book(source)
     filled = []
     for worksheet in book.worksheets:
@@ -684,7 +682,7 @@ def _answers_of_rater(node: _Node) -> Iterator[_Node]:
         yield from _answers_in(node.child(label_key, value[label_key]))
         return
     for name, label in value.items():
-        is_number = isinstance(label, (bool, NumberText))
+        is_number = isinstance(label, (bool, Numeral))
         is_other = name in (rater_key, question_key, *_TIME_KEYS) or names_items(name)
         if is_number and not is_other:
             yield replace(node.on(name), value=label)

@@ -145,9 +145,7 @@ def _labels_of_judges(name: str, items: ItemTable, source: Source) -> dict[str, 
 
 
 def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> ItemTable:
-    """Return items with the labels of a judge as a column, or with a note on the judges if none is
-    named. Raises InputError where the file has no labels of the judge on the items.
-    """
+    """Return items with a judge's labels as a column, or a note on the judges in the file."""
     by_judge, name = _labels_of_judges(reader, items, source), source.name
     on_items = [other for other in by_judge if not by_judge[other].keys().isdisjoint(items.units)]
     if judge in on_items:

@@ -48,7 +48,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """The header of a member: its signature, and the lengths of its name and its extra field."""
 
 
-class NumberText(str):
+class Numeral(str):
     """A number of a JSON file, exactly as it is written there."""
 
     __slots__ = ()
@@ -251,9 +251,7 @@ def objects(value: object) -> list[Record]:
 
 
 def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
-    """Return the records of a file with pages replaced by the records that they hold under one of
-    these names. A record with the field `whole` is no page.
-    """
+    """Return records, with those in pages under one of `names`; one with `whole` is no page."""
     unpaged_records = []
     for record in records:
         inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
@@ -287,7 +285,7 @@ def snake_case(record: Record) -> Record:
 def text_of(value: object) -> str:
     """Return a text or a number as text; "" for anything else.
 
-    >>> text_of(NumberText("01")), text_of("ann"), text_of(1), text_of(True), text_of(["ann"])
+    >>> text_of(Numeral("01")), text_of("ann"), text_of(1), text_of(True), text_of(["ann"])
     ('01', 'ann', '1', '', '')
     """
     is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool)
@@ -304,15 +302,11 @@ def label_cell(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else cell_text(value)
 
 
-_DECODER = json.JSONDecoder(
-    parse_float=NumberText, parse_int=NumberText, parse_constant=lambda _: None
-)
+_DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
 
 
 class Archive:
-    """A ZIP archive whose members, called `names`, are read one at a time. Zstandard (method 93),
-    which Python's own reader knows from 3.14 on, is unpacked here.
-    """
+    """A ZIP archive with member `names`, read one at a time, also of Zstandard (method 93)."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._content = content
@@ -375,7 +369,7 @@ def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
 def number_as_text(value: Any) -> Any:
     """Return a number or a date of a typed table as text; other values as they are."""
     is_other = isinstance(value, (list, dict, bool, str)) or value is None
-    return value if is_other else NumberText(cell_text(value))
+    return value if is_other else Numeral(cell_text(value))
 
 
 # ---- texts that raters read ---------------------------------------------------------------------
@@ -423,11 +417,11 @@ def text_in(value: object, names: Collection[str]) -> Text:
     """Return the text of an input or output without what a tool wraps around it, under one of these
     names; messages where they are more than one text; JSON for any other form.
 
-    >>> text_in({"question": "Why?", "top_k": NumberText("3")}, ASKED)
+    >>> text_in({"question": "Why?", "top_k": Numeral("3")}, ASKED)
     'Why?'
     >>> text_in([{"role": "user", "content": "Why?"}], ASKED)
     'Why?'
-    >>> text_in({"a": "x", "b": NumberText("1")}, ASKED)
+    >>> text_in({"a": "x", "b": Numeral("1")}, ASKED)
     '{"a": "x", "b": 1}'
     """
     for _ in range(_DEEPEST):
@@ -630,7 +624,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
     filled = [
         name
         for name, part in value.items()
-        if part not in (None, "", [], {}) and not isinstance(part, (bool, NumberText))
+        if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))
     ]
     candidates = [name for name in filled if name in names]
     without_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
@@ -665,6 +659,6 @@ def cell_of(value: object) -> str:
 def _number(value: Any) -> Any:
     """Return a number that was kept as text as a number; other values as they are."""
     try:
-        return json.loads(value) if isinstance(value, NumberText) else value
+        return json.loads(value) if isinstance(value, Numeral) else value
     except ValueError:  # more digits than Python reads, or a date of a typed table
         return str(value)

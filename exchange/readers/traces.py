@@ -215,9 +215,7 @@ def _is_step(record: Record, kind: str) -> bool:
 
 
 def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Record, str, Record]]]:
-    """Return the scores in a file, its pages and its traces; and the traces and observations, each
-    with the id of the step above it and its own ids. Names are in snake case.
-    """
+    """Return scores, and steps with the id of their parent and their ids, in snake case."""
     scores, steps = [], []
     for record in records:
         inner = [record]

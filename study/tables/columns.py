@@ -44,9 +44,7 @@ def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
 
 
 def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of the first row whose cells in these columns repeat an earlier row's,
-    and of that earlier row; None where all differ.
-    """
+    """Return the positions of the first row that repeats an earlier one, and of that, or None."""
     keys = frame[list(columns)]
     again = keys.duplicated().to_numpy()
     if not again.any():
@@ -94,9 +92,7 @@ _ITEMS = {*_ELSEWHERE["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"ta
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
-    """The table with the columns `{ours: theirs}` under our names. Raises InputError where one of
-    theirs is not there, or ours is there already.
-    """
+    """Return the table with columns `{ours: theirs}` under our names, or raise InputError."""
     for ours, theirs in columns.items():
         if theirs not in frame:
             listed = ", ".join(map(str, frame.columns))

@@ -42,9 +42,7 @@ def tighten(folder: Path) -> int:
 
 
 def give_to_owner_of(folder: Path, *files: Path) -> None:
-    """Give files to the owner of the folder: what root copies, the service must be able to read.
-    For any user but root this does nothing, as they cannot give files away.
-    """
+    """Give files that root copied to the folder's owner; other users cannot give any."""
     if not is_root():
         return
     owner = folder.stat()

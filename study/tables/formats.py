@@ -293,9 +293,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large CSV file without quotes and blank lines, many times as fast as `_read_csv`; None
-    for any other file, and for one with a broken row, for which `_read_csv` has the message.
-    """
+    """Read a large file without quotes or blank lines fast; None for any other, or bad one."""
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string
@@ -407,9 +405,7 @@ def _list_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def jsonl_cells(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each line of JSON, with its number from 1, as cells by column; blank lines are skipped.
-    Raises InputError naming the file `name` and a line that is no object.
-    """
+    """Yield the number and cells of each line of JSON, or raise InputError naming it."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
