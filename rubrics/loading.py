@@ -465,10 +465,7 @@ class InstructedRubric(Reworded):
             return {name: neutralised(text) for name, text in texts.items()}
 
         values = neutral(values)
-        examples = [
-            (self.for_people(neutral(example.texts)), example.label)
-            for example in self.words.examples
-        ]
+        examples = [(self.for_people(neutral(e.texts)), e.label) for e in self.words.examples]
         return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 

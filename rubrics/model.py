@@ -238,9 +238,7 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _variables_of_blocks(cls, values: Any) -> Any:
-        """List the columns of the blocks and the fields of the texts as variables, where none are
-        listed. Drop the published figures of earlier versions' files; study.toml names them.
-        """
+        """List blocks and fields as variables, where none are; drop earlier versions' figures."""
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name != "published"}

@@ -426,9 +426,7 @@ class LabelKind:
         return f"Answer with {self.answer_form} and nothing else: {', '.join(others)} or {last}."
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of a label: an enumeration, or a number where there are very many
-        keys. The parser checks its bounds, as some providers take none.
-        """
+        """Return a label's JSON schema; very many keys are a number, whose bounds are parsed."""
         if len(self.keys) > MOST_LISTED:
             return {"type": "number"}
         return {"type": "string", "enum": list(self.keys)}

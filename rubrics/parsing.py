@@ -78,10 +78,7 @@ _ANSWER_FORMS = [name for name in _TEXTS if name.startswith("answer_")]
 
 @dataclass(slots=True)
 class _FieldsRead:
-    """A reply whose fields ("Pass: yes") are read: the `text` without them, in which an option that
-    a field affirms may be left as a word; the keys that fields affirm and deny; and `is_unclear` if
-    a field decides nothing.
-    """
+    """A reply's `text` without its fields, and the keys that these affirm and deny."""
 
     text: str
     affirmed: set[str] = field(default_factory=set)

@@ -260,12 +260,6 @@ def image_of(cell: str) -> Image | None:
     return Image(match[1], match[3], unquote(match[2] or "")) if match else None
 
 
-def shown_image(cell: str) -> Image | None:
-    """Return the image that a text holds in the form in which a study keeps images, or None."""
-    image = image_of(cell)
-    return image if image and image.is_bare else None
-
-
 def in_words(cell: str) -> str:
     """Return a unit's text, in words where it is an image.
 
@@ -442,7 +436,8 @@ def text_blocks(
                 turns = turns_of(values[name])
                 text = transcript(turns)
         elif block and block.kind == "image":
-            image = shown_image(values[name])
+            image = image_of(values[name])
+            image = image if image and image.is_bare else None  # as a study keeps images
             text = image.words if image else text and MISSING
         blocks.append(TextBlock(label, name, kind, side, text, block, turns, image))
     return tuple(blocks)

@@ -397,9 +397,7 @@ def _label(name: str, value: object) -> object:
 
 
 def _read_prodigy(rows: Rows, source: Source) -> None:
-    """Read an input as a unit and an annotator's session as a person. The label is the option of a
-    choice; of a label to accept or reject it is the answer, with that label as the rubric.
-    """
+    """Read a choice's option as the label, or the answer on a label, then the rubric."""
     for record in source.records():
         if (answer := text_of(record.get("answer"))) not in ("accept", "reject"):
             rows.leave_out(written("left_out.ignored"))

@@ -106,18 +106,14 @@ def _is_inspect(source: Source) -> bool:
 
 
 def _read_inspect(rows: Rows, source: Source) -> Export:
-    """Read a sample as a unit (of several epochs each) and a scorer as a rater. Where scores were
-    edited, the scorer is a rubric, and its first value the model's; an edit is its author's.
-    """
+    """Read a scorer as a rater; if scores were edited it is a rubric, and editors are raters."""
     samples = []
     for sample in _inspect_samples(source):  # without its events, which fill a log
         all_scores = fields_in(sample.get("scores"))
         scores = {by: score for by, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
     has_epochs = _have_several_epochs(sample for sample, _ in samples)
-    is_edited = any(
-        objects(score.get("history"))[1:] for _, scores in samples for score in scores.values()
-    )
+    is_edited = any(objects(s.get("history"))[1:] for _, scores in samples for s in scores.values())
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
@@ -190,7 +186,7 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
 
 
 def _add_score(
-    rows: Rows, unit: str, scorer: str, score: Record, columns: Record, is_edited: bool
+    rows: Rows, unit: str, scorer: str, score: Record, cells: Record, is_edited: bool
 ) -> None:
     """Add a score, its first value as the scorer's and each edit as its author's."""
     metadata = score.get("metadata")
@@ -199,7 +195,7 @@ def _add_score(
     first = history[0].get("value") if history else score.get("value")
     if raters and isinstance(first, dict):  # evenhand's writer: a value for each rater
         for name, value in first.items():
-            _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | columns)
+            _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
         return
     known = rating_columns(metadata)
     if scorer in _INSPECT["by_code"] and "rater_kind" not in known:
@@ -207,24 +203,22 @@ def _add_score(
         return
     rubric = scorer if is_edited else ""
     reason = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, scorer, first, rubric, {**reason, **known, **columns})
+    _add_values(rows, unit, scorer, first, rubric, {**reason, **known, **cells})
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
             edit["value"] = before.get("value")
         time = get_in(edit, "provenance", "timestamp")
-        of_edit = {**columns, "rater_kind": plain_kind(author), "created_at": time}
+        of_edit = {**cells, "rater_kind": plain_kind(author), "created_at": time}
         _add_values(rows, unit, author, edit["value"], rubric, of_edit)
 
 
-def _add_values(
-    rows: Rows, unit: str, rater: str, value: object, rubric: str, columns: Record
-) -> None:
+def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cells: Record) -> None:
     """Add a rater's value with these columns of its rating; an object has values by rubric."""
-    kind = columns.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
-    rater, rubric = columns.pop("rater_id", rater), columns.pop("rubric", rubric)
+    kind = cells.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
+    rater, rubric = cells.pop("rater_id", rater), cells.pop("rubric", rubric)
     for name, label in value.items() if isinstance(value, dict) else ((rubric, value),):
-        rows.add(unit, rater, kind, label, name, **columns)
+        rows.add(unit, rater, kind, label, name, **cells)
 
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
@@ -364,9 +358,7 @@ def _lighteval_choice(record: Record) -> tuple[object, object]:
 
 
 def _read_openai_evals(rows: Rows, source: Source) -> None:
-    """Read a sample as a unit. The model's pick is its label and the expected one the gold label;
-    the choice of a model-graded eval is the grader's label, with its specification as rubric.
-    """
+    """Read a pick as a label and the expected one as gold; a graded choice is a grader's."""
     records = source.records()
     models, arguments = _evals_run(records)
     rubric = text_of(arguments.get("modelgraded_spec")) or "graded"

@@ -324,7 +324,7 @@ def _reply(record: Record) -> Record | None:
 # Items in a list, by their ids, or in a wrapper, each with the answers of several raters; or raters
 # with their answers by item. Answers are a list of objects that name the rater, an object of labels
 # by rater or by question, or a list of labels. Anything else is refused with the path of its key.
-_MOST_LOOKED_AT = 50
+_SAMPLED = 50
 _DEEPEST_WRAPPER = 4
 _DEEPEST_KEY, _QUOTED = 12, 60
 """Keys below one another in an item, and characters of them in a message."""
@@ -376,10 +376,7 @@ def _is_json(source: Source) -> bool:
     if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
         return any(map(_is_container, document.values()))
     records = objects(document) if isinstance(document, list) else [source.first]
-    return any(
-        _answer_keys(record) or _rated_parts_key(record)
-        for record in islice(records, _MOST_LOOKED_AT)
-    )
+    return any(_answer_keys(item) or _rated_parts_key(item) for item in islice(records, _SAMPLED))
 
 
 def _read_json(rows: Rows, source: Source) -> Export | None:
@@ -390,10 +387,8 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
         return Export(_item_table(records, source.name), _notes(where))
     rows.notes.append(written("exchange.json_where", where=where))
     id_key = _id_key(records)
-    ids = [
-        one_line(record.get(id_key)) if id_key else str(number)
-        for number, record in enumerate(records, start=1)
-    ]
+    numbered = enumerate(records, start=1)
+    ids = [one_line(item.get(id_key)) if id_key else str(number) for number, item in numbered]
     contents = []
     for record in records:
         answer_keys = _answer_keys(record)
@@ -512,9 +507,7 @@ def _merged_lists(lists: Mapping[str, Any]) -> list[Record]:
     """Return the objects of several lists with the name of theirs, a rater or a part."""
     merged = [(name, record) for name, items in lists.items() for record in objects(items)]
     key = next((name for name in merged[0][1] if names_items(name)), "")
-    first, *others = (
-        {text_of(record.get(key)) for record in objects(items)} for items in lists.values()
-    )
+    first, *others = ({text_of(part.get(key)) for part in objects(x)} for x in lists.values())
     column = "annotator" if key and first & set().union(*others) else "part"
     return [{column: name, **record} for name, record in merged]
 
@@ -523,9 +516,7 @@ def _rated_parts_key(record: Record) -> str:
     """Return the key of an item's parts, such as sentences, if these are rated, else ""."""
     if _answer_keys(record):
         return ""
-    keys = [
-        key for key, value in record.items() if (parts := objects(value)) and _answer_keys(parts[0])
-    ]
+    keys = [key for key in record if (parts := objects(record[key])) and _answer_keys(parts[0])]
     return keys[0] if len(keys) == 1 else ""
 
 

@@ -36,9 +36,7 @@ def _ratings(name: str, source: Source) -> Export:
 
 
 def _items(name: str, source: Source) -> ItemTable | None:
-    """Return the items in a file of this format; None where its content is of another. Raises
-    InputError for a file of the format that has ratings alone.
-    """
+    """Return the items in a file of this format, None for others, or raise InputError if none."""
     tool = name.replace("-", "_")
     reader, fields = _BY_TOOL[tool], TOOLS.get(tool, {})
     if not (reader.has_items or reader.recognises)(source):

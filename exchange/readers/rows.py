@@ -125,9 +125,7 @@ class Rows(_Collected):
         self._rows[key], self._times[key] = row, time
 
     def _replaces(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
-        """Return True if an answer replaces the one of this key; the other is counted as left out.
-        Raises InputError where they differ and neither is known to be later.
-        """
+        """Return True if an answer replaces an earlier one; InputError if neither is later."""
         before = self._rows[key]
         later = is_later(time, self._times[key])
         if row["label"] == before["label"] and later is None:

@@ -596,9 +596,8 @@ def _reply_in(value: object) -> object:
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        if isinstance(first, dict) and (
-            is_of_replies or {"outputText", "stop_reason"} & first.keys()
-        ):
+        is_reply = is_of_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
+        if isinstance(first, dict) and is_reply:
             return first.get("message") or first.get("text") or first.get("outputText")
         if isinstance(first, list) and is_of_replies:
             return None

@@ -521,9 +521,7 @@ def _phoenix_span(record: Record) -> Span:
     given, made = _value(facts, "input"), _value(facts, "output")
     asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
     retrieved = _numbered(value_at(facts, "retrieval.documents"))
-    trace, span = (
-        _hexadecimal(value_at(record, f"context.{name}_id")) for name in ("trace", "span")
-    )
+    trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
     columns, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
     names = [name for name in record if name not in columns and not name.startswith(frames)]
     others = {name: record[name] for name in names}

@@ -299,9 +299,7 @@ MOST_MARKS = 50
 
 @dataclass(frozen=True, order=True)
 class Mark:
-    """A range of Unicode code points, from 0 and without its end, in the stored text of this
-    variable of the rubric: response, response_a or response_b.
-    """
+    """A range of code points, from 0, without its end, of a text: response, response_a or _b."""
 
     text: str
     start: int
