@@ -68,7 +68,7 @@ from evenhand.analysis.verification import (
 )
 from evenhand.analysis.writer import Draw, RatedView, RubricView, View
 from evenhand.errors import InputError
-from evenhand.rubrics.loading import raters_with_own_prompt
+from evenhand.rubrics.loading import own_prompt_raters
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
@@ -699,7 +699,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     for name, graders in audit.by_orders(result.orders).items():
         both, who = name == "both_orders", listed(graders)
         result.note(written("note.both_orders" if both else "note.one_order", graders=who))
-    if prompted := raters_with_own_prompt(counted["rater_id"].unique(), request.facts.ids):
+    if prompted := own_prompt_raters(counted["rater_id"].unique(), request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(prompted)))
     request = replace(request, units=with_weights(request.units, counted))
     readings = encoding.combine_readings(counted, scale, request.facts.source)

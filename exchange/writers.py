@@ -231,7 +231,6 @@ def argilla(material: Material) -> Made:
 def _by_unit(
     material: Material, rows: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield the cells of each unit with its rows of ratings."""
     units = unit_rows(material.units)
     for unit, unit_ratings in rows.groupby("unit_id", sort=True):
         yield units.get(str(unit), {"unit_id": unit}), unit_ratings
@@ -288,7 +287,6 @@ def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a prediction for each grader of one unit's rows."""
     predictions = []
     for rater, labels in rows.groupby("rater_id", sort=True):
         first = labels.iloc[0]

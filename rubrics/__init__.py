@@ -16,7 +16,7 @@ from evenhand.rubrics.loading import (
     read_own_words,
     shipped_rubrics,
 )
-from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
+from evenhand.rubrics.model import Rubric
 from evenhand.rubrics.options import Block
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
@@ -26,9 +26,7 @@ __all__ = [
     "Instructions",
     "JudgePrompt",
     "JudgedRubric",
-    "LexicalCues",
     "PeopleText",
-    "PolarityWords",
     "PromptText",
     "Reworded",
     "Rubric",

@@ -69,7 +69,6 @@ def named_rubrics() -> dict[str, str]:
 
 
 def _texts_in(folder: Traversable) -> dict[str, str]:
-    """Return the texts of the rubric files in a folder by name, in alphabetical order."""
     texts = {
         entry.name.removesuffix(".toml"): entry.read_text("utf-8")
         for entry in folder.iterdir()
@@ -179,7 +178,6 @@ def dump_rubric(rubric: Rubric) -> str:
 
 
 def _toml_item(value: Any) -> Any:
-    """Return a value for a TOML document, texts of several lines as multiline strings."""
     import tomlkit
 
     if isinstance(value, str) and "\n" in value:
@@ -201,8 +199,7 @@ MOST_POINTS = 11
 """Points of a scale that are options; of a longer one a number is typed."""
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
 _AFFIRMATIVE = ("yes", "true", "pass")
-_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-"""Option keys of a comparison by its number of steps; below, the text and side of each key."""
+_KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
 _PREFERENCES = {
     **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
     **{"B": "b", "B1": "b_little", "B2": "b_much"},
@@ -312,9 +309,9 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
     >>> asked_comparison("Which is kinder?", blocks, 5).categories
     ('A2', 'A1', 'tie', 'B1', 'B2')
     """
-    if steps not in _STEPS:
+    if steps not in _KEYS_BY_STEPS:
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
-    keys = _STEPS[steps]
+    keys = _KEYS_BY_STEPS[steps]
     sides = [_SIDES.get(key[0], "") for key in keys]
     names = [written(f"items.prefers_{_PREFERENCES[key]}") for key in keys]
     return Rubric(
@@ -481,9 +478,7 @@ _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
 
 
-def raters_with_own_prompt(
-    raters: Iterable[str], ids: Mapping[str, str] | None = None
-) -> list[str]:
+def own_prompt_raters(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
     """Return the raters that read a user's own prompt; `ids` has those of display names."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 

@@ -471,8 +471,7 @@ class Rubric(Texts):
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        """Return a copy with other values of these fields, and the field `without` left out."""
-        # `model_copy` would keep a hash that was computed before.
+        """Return a copy with these fields and not `without`; `model_copy` keeps a cached hash."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 

@@ -112,11 +112,9 @@ class RubricParser:
         self._keys = {key.casefold(): key for key in names}  # found in lower case, as names are
         self._key_by_name = {name.casefold(): key for key, name in names.items()}
         self._key_by_word = self._key_by_name | self._keys
-        self._field_words = {  # a letter, "yes" or "no" before a colon names no field
-            word
-            for word in self._key_by_word
-            if re.search(r"[^\W\d_]{2}", word) and not _COMMON["polar"].fullmatch(word)
-        }
+        # A letter, "yes" or "no" before a colon names no field.
+        words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
+        self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
         self._titles = tuple(title.casefold() for title in titles if title)
         self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))
 
@@ -164,8 +162,7 @@ class RubricParser:
             ("field_open", self._read_open),
         ):
             fields.text = self._forms[form].sub(partial(read, fields), fields.text)
-        is_decided = bool(fields.affirmed) or fields.is_unclear
-        if fields.denied and not is_decided and len(self._keys) == 2:
+        if fields.denied and len(self._keys) == 2 and not (fields.affirmed or fields.is_unclear):
             fields.affirmed = {*self._keys.values()} - fields.denied
         return fields
 
@@ -191,8 +188,7 @@ class RubricParser:
             return ""
         if (is_yes and not separator.startswith('"')) or (is_negative and is_marked):
             return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
-        is_at_start = match["first"] is not None
-        if not is_at_start or not is_separated or (is_negative and not is_yes):
+        if match["first"] is None or not is_separated or (is_negative and not is_yes):
             fields.is_unclear = True
         (fields.affirmed if is_yes else fields.denied).add(key)
         return ""
@@ -206,12 +202,9 @@ class RubricParser:
 
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
         """Read an option with other words after its colon: a reason, or nothing that decides."""
-        if match["word"].casefold() in self._field_words:
-            is_answer = self._is_reason(match)
-        else:
-            is_figure = bool(_COMMON["figure_alone"].fullmatch(match["rest"]))
-            is_answer = not (is_figure and match["sep"] in ":=→")
-        if match["first"] is None or is_answer:
+        is_word = match["word"].casefold() in self._field_words
+        is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
+        if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
             return match[0]
         fields.is_unclear = True
         return ""
@@ -266,7 +259,6 @@ class RubricParser:
         return self._key(match) if match and not self._has_other_name(match) else None
 
     def _key(self, match: re.Match[str]) -> str:
-        """Return the key that a form has found."""
         return self._keys[match["key"].casefold()]
 
     def _has_other_name(self, match: re.Match[str]) -> bool:
@@ -414,8 +406,8 @@ class RubricParser:
             return True
         if key.isdigit():
             if mark.startswith((".", ")")) and not mark.startswith(".)"):
-                before = match.string[: match.start("key")]
-                is_bracketed = before.rstrip().endswith("(") and mark[0] == ")"
+                before = match.string[: match.start("key")].rstrip()
+                is_bracketed = before.endswith("(") and mark[0] == ")"
                 has_reason = bool(_COMMON["because_next"].match(rest))
                 return is_bracketed or not rest.strip() or rest.startswith("\n") or has_reason
             if mark == "(":
@@ -428,8 +420,7 @@ class RubricParser:
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
         """Return True if nothing from `start` on takes the answer back or puts forward another. The
-        strict check, for answers that are not explicit, looks at the whole text, in which the key
-        of another option may be a word of one letter and nothing else.
+        strict check, for answers that are not explicit, looks at the whole text for any other key.
         """
         if _COMMON["BACK"].search(text[start:]):
             return False
@@ -450,11 +441,11 @@ class RubricParser:
                 or self._is_in_passing(match, start)
             ):
                 return False
-        return not any(
-            self._key_by_name[(match["name"] or match["one_word"]).casefold()] != key
-            and not _denial_before(match)
-            for match in self._forms["option_name"].finditer(text, start)
-        )
+        for match in self._forms["option_name"].finditer(text, start):
+            name = match["name"] or match["one_word"]
+            if self._key_by_name[name.casefold()] != key and not _denial_before(match):
+                return False
+        return True
 
     def _is_word(self, match: re.Match[str]) -> bool:
         """Return True if a key is used as an ordinary word of the language: "a", "agree", "no"."""

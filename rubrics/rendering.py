@@ -1,9 +1,8 @@
 """A rubric and a unit as texts for annotators (`PeopleText`) and for a prompt (`PromptText`), with
 the same words in both.
 
-Before that come the forms of a unit's text other than plain text: a conversation, as a list of
-messages in the form of OpenAI, Anthropic, Inspect or Langfuse; a list of passages; and an image
-with its description, as a data URI.
+Before that come the other forms of a unit's text: a conversation, as messages in the form of
+OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, with a description, as a data URI.
 """
 
 from __future__ import annotations
@@ -499,7 +498,6 @@ def images_of(people: PeopleText) -> tuple[tuple[str, Image], ...]:
 
 
 def _option_text(option: Option) -> str:
-    """Return an option's key, name, description and examples as text."""
     lines = [f"({option.key}) {option.name}"]
     if option.description:
         lines[0] += f": {option.description}"

@@ -59,9 +59,7 @@ _RECORDS = "records.json"
 
 
 def _is_argilla(source: Source) -> bool:
-    if source.path.is_dir():
-        return (source.path / _RECORDS).is_file()
-    return has_fields("argilla")(source)
+    return (source.path / _RECORDS).is_file() or has_fields("argilla")(source)
 
 
 def _read_argilla(rows: Rows, source: Source) -> Export:
@@ -69,11 +67,11 @@ def _read_argilla(rows: Rows, source: Source) -> Export:
     records = _argilla_records(source)
     for record in records:
         _add_argilla_record(rows, record)
-    notes = [written("exchange.argilla")]
+    how_read = written("exchange.argilla")
     responses = [response for record in records for _, response in _argilla_responses(record)]
     if not all("status" in response for response in responses):
-        notes.append(written("exchange.argilla_drafts"))
-    return rows.export(" ".join(notes))
+        how_read += f" {written('exchange.argilla_drafts')}"
+    return rows.export(how_read)
 
 
 def _argilla_items(rows: ItemRows, source: Source) -> ItemTable:
@@ -98,7 +96,6 @@ def _argilla_id(record: Record) -> object:
 
 
 def _add_argilla_record(rows: Rows, record: Record) -> None:
-    """Add the responses and suggestions of a record."""
     unit = _argilla_id(record)
     rows.describe(unit, record.get("metadata"))
     for question, response in _argilla_responses(record):
@@ -186,13 +183,11 @@ def _label_studio_items(rows: ItemRows, source: Source) -> None:
 
 
 def _is_task(record: Record) -> bool:
-    return isinstance(record.get("data"), dict) and (
-        "annotations" in record or "completions" in record or "predictions" in record
-    )
+    has_answers = not record.keys().isdisjoint(("annotations", "completions", "predictions"))
+    return isinstance(record.get("data"), dict) and has_answers
 
 
 def _add_task(rows: Rows, unit: str, task: Record, email_by_id: Mapping[str, object]) -> None:
-    """Add the annotations and predictions of a task."""
     rows.describe(unit, task["data"])
     for annotation in objects(task.get("annotations") or task.get("completions")):
         if annotation.get("was_cancelled") is True:
@@ -219,7 +214,6 @@ def _add_task(rows: Rows, unit: str, task: Record, email_by_id: Mapping[str, obj
 def _add_results(
     rows: Rows, unit: object, rater: object, kind: str, annotation: Record, columns: Record
 ) -> None:
-    """Add the results of an annotation or prediction, each control as a rubric."""
     answers_by_control: dict[str, list[object]] = {}
     if annotation.get("result") == []:
         rows.leave_out(written("left_out.empty"))
@@ -238,9 +232,8 @@ def _add_results(
 
 
 # ---- Potato -------------------------------------------------------------------------------------
-# Its export (JSONL, CSV, TSV), and the folder with a folder of answers for each annotator. Labels
-# are recorded by scheme, in the columns `SCHEME.LABEL` of a CSV export; studies with Potato also
-# publish flat tables, with a column for each question.
+# Its export (JSONL, CSV, TSV), by scheme, as in the columns `SCHEME.LABEL`; flat tables, as studies
+# publish them, with a column for each question; and the folder with a folder for each annotator.
 _STATE_FILE, _OLD_ANSWERS_FILE = "user_state.json", "annotated_instances.jsonl"
 _POTATO = TOOLS["potato"]
 _UNCHOSEN = (False, None, "", "false")
@@ -590,11 +583,8 @@ def _comparisons(records: list[Record]) -> Iterator[_Comparison]:
         }
         one, two = min(conversations), max(conversations)
         question = text_in(conversations[one][:1], ())
-        answers = {
-            model: text_in(conversations[model][1 : 2 * n_turns], ())
-            for model in (one, two)
-            if conversations[model][1:]
-        }
+        replies = {m: conversations[m][1 : 2 * n_turns] for m in (one, two) if conversations[m][1:]}
+        answers = {model: text_in(messages, ()) for model, messages in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
             yield _Comparison(f"{question_id}/{turn}/{one}/{two}", question, answers)
 
@@ -676,7 +666,6 @@ def _hugging_face_items(rows: ItemRows, source: Source) -> ItemTable:
 
 
 def _frame(columns: list[str], records: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return records as a table of texts."""
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)
     cells = {name: [label_cell(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
@@ -716,7 +705,6 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def _arrow_table(file: Path) -> Any:
-    """Return a Parquet or Arrow file as an Arrow table, once its size is checked."""
     if file.suffix.casefold() != ".arrow":
         check_parquet(file)
         return pq.read_table(file)

@@ -2,8 +2,7 @@
 lm-evaluation-harness, lighteval and OpenAI's evals, and promptfoo, DeepEval and Braintrust, which
 evaluate applications. Each has a section; `READERS`, at the end, has them by name.
 
-A model under test that chooses among few options is read as a rater, and the gold answers as those
-of an adjudicator.
+A model under test that chooses among few options is a rater, and gold answers an adjudicator's.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
             rows.leave_out(written("left_out.no_score"))
         columns = {"cluster_id": name} if has_epochs else {}
         for scorer, score in scores.items():
-            _add_score(rows, unit, scorer, score, columns, is_edited)
+            _add_score(rows, unit, scorer, score, columns, scorer if is_edited else "")
     return rows.export(written("exchange.inspect_edited" if is_edited else "exchange.inspect"))
 
 
@@ -173,7 +172,6 @@ def _have_several_epochs(samples: Iterable[Record]) -> bool:
 
 
 def _inspect_samples(source: Source) -> Iterator[Record]:
-    """Yield the samples of a log, one at a time."""
     archive = source.archive
     if archive is None:
         yield from objects(get_in(source.document, "samples"))
@@ -185,9 +183,7 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
                 yield sample
 
 
-def _add_score(
-    rows: Rows, unit: str, scorer: str, score: Record, cells: Record, is_edited: bool
-) -> None:
+def _add_score(rows: Rows, unit: str, by: str, score: Record, cells: Record, rubric: str) -> None:
     """Add a score, its first value as the scorer's and each edit as its author's."""
     metadata = score.get("metadata")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
@@ -198,12 +194,11 @@ def _add_score(
             _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
         return
     known = rating_columns(metadata)
-    if scorer in _INSPECT["by_code"] and "rater_kind" not in known:
+    if by in _INSPECT["by_code"] and "rater_kind" not in known:
         rows.leave_out(written("left_out.by_code"))
         return
-    rubric = scorer if is_edited else ""
     reason = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, scorer, first, rubric, {**reason, **known, **cells})
+    _add_values(rows, unit, by, first, rubric, {**reason, **known, **cells})
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":

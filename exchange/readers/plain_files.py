@@ -1,9 +1,8 @@
 """Readers of files that belong to no one tool: a workbook of Excel (.xlsx), of which one sheet is
 read; JSON logs of chat completions; and JSON data in a few general shapes.
 
-Each kind has a section of functions that recognise it, read its ratings, and read its items;
-`READERS`, at the end, has them by name. The general shapes come last: first the search for the list
-of items, then for the answers in an item.
+Each kind has a section of functions that recognise it, read its ratings, and read its items; for
+the general shapes these find the list of items, then the answers in it. `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -222,9 +221,8 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
             hint = " (cell A1; to_excel(index=False) leaves pandas' index out)"
             fault = f"a column has no name{'' if any(header[:1]) else hint}"
             fault = f"two columns are called {column!r}" if column else fault
-            raise InputError(
-                f"{name}: {fault}; give each column a name of its own in its first row"
-            )
+            advice = "give each column a name of its own in its first row"
+            raise InputError(f"{name}: {fault}; {advice}")
     width = len(header)
     for row in body:
         if any(row.cells[width:]):
@@ -251,7 +249,6 @@ def _is_chat(source: Source) -> bool:
 
 
 def _conversation(record: Record) -> list[Record] | None:
-    """Return the messages of a record that is a conversation, else None."""
     conversations = (messages_in(record.get(name)) for name in _CHAT["lists"])
     return next(filter(None, conversations), None)
 
@@ -432,7 +429,6 @@ def _json_items(_: ItemRows, source: Source) -> ItemTable:
 
 
 def _notes(where: str) -> list[str]:
-    """Return the notes on a file that was read as a table of items."""
     return [written("exchange.json_items"), written("exchange.json_where", where=where)]
 
 
@@ -584,7 +580,6 @@ def _labels_by_rater(key: str, value: object, record: Record) -> dict[str, str]:
 
 
 def _split(value: object) -> list[str]:
-    """Return the parts of a list, or of a text with commas between them."""
     if isinstance(value, list):
         return [one_line(part) for part in value]
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else []

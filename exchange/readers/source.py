@@ -2,8 +2,7 @@
 that the members of a ZIP archive declare are not trusted.
 
 Then come the values in such files (JSON, records in lists and pages, archives), and last the texts
-that raters read, out of what a tool kept of an answer (`texts_of`): prompt, context, reference and
-response, or the messages of a conversation.
+that raters read, such as prompt and response, in a tool's record of an answer (`texts_of`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Readers of exports of tools that record an application's steps: Langfuse, LangSmith, Opik, Weave,
 MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
-item; documents that steps below it retrieved are its context, and the model that they called its
-subject.
+item; its context is the documents that steps below it retrieved, its subject their model.
 
 `Span` and `add_traces` are shared; each tool then has a section, and `READERS` is at the end.
 """
@@ -498,7 +497,6 @@ def _first(source: Source) -> Record:
 
 
 def _records(source: Source) -> list[Record]:
-    """Return all spans or annotations."""
     return unpaged(source.records(source.columns), _PAGES)
 
 

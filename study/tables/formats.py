@@ -2,9 +2,9 @@
 
 A label "01" stays "01". The index of a table that was read holds each row's place in the file, so
 that a message can name it: `row_number` counts as a person does, in CSV with the header as row 1,
-elsewhere by lines or records. The sections: limits, whole tables (`read_table`, `write_table`),
-checks that a file is what its extension says, cells that look like formulas, and ratings that are
-read in pieces (`pieces_of`, `batches_of`).
+elsewhere by lines or records. Sections: limits, whole tables (`read_table`, `write_table`), files
+with a wrong extension, cells that look like formulas, ratings in pieces (`pieces_of`,
+`batches_of`).
 """
 
 from __future__ import annotations
@@ -250,7 +250,6 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
-    """Read a CSV file with a message for each fault."""
     import csv
 
     large = _read_large_csv(path) if headed else None
@@ -367,7 +366,6 @@ def _looks_like(first: str, cells: list[str]) -> bool | None:
 
 
 def _check_header(header: list[str], name: str) -> None:
-    """Raise InputError where two columns have one name."""
     if again := [column for column, count in Counter(header).items() if count > 1]:
         raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
 
@@ -460,7 +458,6 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _read_utf8(path: Path) -> str:
-    """Read a file as UTF-8 text. Raises InputError naming the line where it is not."""
     content = path.read_bytes()
     if (at := content.find(b"\0")) >= 0:
         line = content.count(b"\n", 0, at) + 1
@@ -646,7 +643,7 @@ def pieces_of(source: str, columns: Sequence[str], theirs: Mapping[str, str]) ->
         file = PurePosixPath(place)
         kind = _KINDS.get(file.suffix[1:].casefold())
         if kind and not file.name.startswith((".", "_")):
-            pieces += _pieces_in_file(Piece(system, place, kind), columns, theirs)
+            pieces += _pieces_in(Piece(system, place, kind), columns, theirs)
     if not pieces:
         name = source_name(source)
         raise InputError(f"{name} holds no .csv, .jsonl or .parquet file with ratings")
@@ -674,9 +671,7 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
         raise InputError(f"{piece.name}: not UTF-8; save the file as UTF-8") from None
 
 
-def _pieces_in_file(
-    piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]
-) -> Iterator[Piece]:
+def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
     """Yield the pieces of a file: all of it, or groups of a Parquet file's rows."""
     with piece.system.open(piece.path, "rb") as file:
         try:
@@ -762,12 +757,10 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[p
 
 def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column as texts, as `cell_text` makes them."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
-    is_plain = (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
-    )
+    is_plain = types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)
     if not is_plain:
         encoded = column.combine_chunks().dictionary_encode()
         texts = [cell_text(value) for value in encoded.dictionary.to_pylist()]

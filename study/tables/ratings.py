@@ -177,7 +177,6 @@ def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, rule: s
 
 
 def _check_rows(table: pd.DataFrame, source: str) -> None:
-    """Raise InputError for the first row that breaks a rule of the table."""
     for column in ("unit_id", "rater_id"):
         _refuse(table[column] == "", table[column], column, source, "filled in")
         has_nul = table[column].str.contains("\0", regex=False)

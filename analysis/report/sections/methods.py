@@ -34,7 +34,7 @@ from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.rubrics.loading import raters_with_own_prompt
+from evenhand.rubrics.loading import own_prompt_raters
 from evenhand.texts import number_of, written
 
 
@@ -212,7 +212,7 @@ def _grading(source: Source) -> Iterator[str]:
             yield _on(source, rubric, written(f"methods_text.{key}", graders=listed(ordered)))
     for figures in source.rubrics:
         # Another text than the annotators'.
-        if prompted := raters_with_own_prompt(figures.graders(), source.analysis.ids):
+        if prompted := own_prompt_raters(figures.graders(), source.analysis.ids):
             read = written("methods_text.own_prompt", graders=listed(prompted))
             yield _on(source, figures.rubric, read)
     for grader, models in source.context.answered.items():
