@@ -117,7 +117,7 @@ def _excel_items(_: ItemRows, source: Source) -> ItemTable:
 
 
 def _sheets(source: Source) -> list[_Sheet]:
-    """Return the sheets with cells, that to be read first, or raise InputError if none is clear."""
+    """Return the sheets with cells, the one to read first. Raises InputError if none is clear."""
     book = _book(source)
     filled = []
     for worksheet in book.worksheets:
@@ -353,7 +353,7 @@ class _Node:
         """Return the node of the value under a name in this one."""
         return replace(self, path=f"{self.path}.{name}", value=value)
 
-    def on(self, question: str) -> _Node:
+    def for_question(self, question: str) -> _Node:
         """Return this node as an answer to a part of the question."""
         return replace(self, rubric=f"{self.rubric}.{question}".strip("."))
 
@@ -377,7 +377,7 @@ def _is_json(source: Source) -> bool:
 
 
 def _read_json(rows: Rows, source: Source) -> Export | None:
-    """An item is a unit, by an id of its own; who labels it a rater. Flat items are a table."""
+    """Read an item as a unit and the names or keys of its answers as raters, or flat items."""
     where, records = _items_in(source)
     records = [part for record in records for part in _rated_parts(record)]
     if not any(_answer_keys(record) for record in records):
@@ -604,12 +604,12 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
         for name, inner in value.items():
             child = node.child(name, inner)
             if node.rater:
-                yield from _answers_in(child.on(name))
+                yield from _answers_in(child.for_question(name))
             elif _names_rater(name, inner):
                 yield from _answers_in(replace(child, rater=one_line(name)))
             else:
                 # A question: with the answers of raters there may be their mean or majority.
-                question = child.on(name)
+                question = child.for_question(name)
                 of_raters = [
                     replace(question.child(key, answers), key=key)
                     for key, answers in fields_in(inner).items()
@@ -671,7 +671,7 @@ def _answers_of_rater(node: _Node) -> Iterator[_Node]:
         is_number = isinstance(label, (bool, Numeral))
         is_other = name in (rater_key, question_key, *_TIME_KEYS) or names_items(name)
         if is_number and not is_other:
-            yield replace(node.on(name), value=label)
+            yield replace(node.for_question(name), value=label)
 
 
 def _rater_name(value: object) -> str:

@@ -36,7 +36,7 @@ def _ratings(name: str, source: Source) -> Export:
 
 
 def _items(name: str, source: Source) -> ItemTable | None:
-    """Return the items in a file of this format, None for others, or raise InputError if none."""
+    """Return the items of a file in this format, else None; ratings alone raise InputError."""
     tool = name.replace("-", "_")
     reader, fields = _BY_TOOL[tool], TOOLS.get(tool, {})
     if not (reader.has_items or reader.recognises)(source):
