@@ -61,7 +61,7 @@ from evenhand.analysis.verification import (
 )
 from evenhand.analysis.writer import Draw, RatedView, RubricView, View
 from evenhand.errors import InputError
-from evenhand.rubrics.loading import with_own_prompt
+from evenhand.rubrics.loading import own_prompt_raters
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
@@ -697,7 +697,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     for name, graders in audit.by_orders(result.orders).items():
         note = "note.both_orders" if name == "both_orders" else "note.one_order"
         result.note(written(note, graders=listed(graders)))
-    if with_prompt := with_own_prompt(counted["rater_id"].unique(), request.facts.ids):
+    if with_prompt := own_prompt_raters(counted["rater_id"].unique(), request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
     request = replace(request, units=matrix.with_weights(request.units, counted))
     readings = encoding.combine_readings(counted, scale, request.facts.source)

@@ -1,4 +1,8 @@
-"""Ratings in the formats of other tools: a function for each."""
+"""Writers of ratings in the formats of other tools: each makes the files (`Made`) of a `Material`.
+
+First what writers share, then a section for each tool; `FORMATS`, near the end, has the writers by
+name, and `save` writes their files.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ TEXTS = {
 }  # fmt: skip
 """Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED = ("draw", "order")
-_FACTS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
+_METADATA = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
 _NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
 
 
@@ -62,11 +66,11 @@ class Material:
 
 @dataclass(frozen=True)
 class Made:
-    """Output of a writer: `files` by name, `count` of the records that the tool will see, and
-    sentences on what could not be carried.
+    """Output of a writer: contents of `files` by name, the `count` of records that the tool will
+    see, and sentences on what was left out.
 
-    The files of a format that is a folder have their names in it. Elsewhere "" is the file asked
-    for, and any other name is the end of the name of a file next to it.
+    For a format that is a folder, names are those in the folder. For others "" is the file itself,
+    and any other name is the ending of the name of a file next to it.
     """
 
     files: Mapping[str, bytes]
@@ -80,36 +84,37 @@ def rubric_name(rubric: str) -> str:
 
 
 def with_label(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The rows that have a label, and the number without."""
-    has = rows["label"] != ""
-    left = int((~has).sum())
-    return rows[has], [written("writers.unscored", count=left)] if left else []
+    """Return the rows that have a label, and a sentence on the number of others, if any."""
+    has_label = rows["label"] != ""
+    n_unscored = int((~has_label).sum())
+    notes = [written("writers.unscored", count=n_unscored)] if n_unscored else []
+    return rows[has_label], notes
 
 
 def not_carried(material: Material, tool: str, carried: Collection[str]) -> list[str]:
-    """A sentence on the filled columns of ratings for which the tool has no place."""
-    held = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED, *carried}
+    """Return a sentence on filled columns that are not `carried` into a tool's format, if any."""
+    names = {"unit_id", "rubric", "rater_id", "rater_kind", "label", *_COMBINED, *carried}
     rows = material.ratings
-    others = [name for name in rows if name not in held]
+    others = [name for name in rows if name not in names]
     lost = [name for name in others if (rows[name].notna() & (rows[name] != "")).any()]
     columns = ", ".join(map(str, lost))
     return [written("writers.columns", tool=tool, columns=columns)] if lost else []
 
 
-def combined(material: Material) -> list[str]:
-    """A sentence for a tool that holds one label for each rater and unit, if there were more."""
+def combined_note(material: Material) -> list[str]:
+    """Return a sentence for a tool with one label for each rater and unit, if there are more."""
     rows, count = len(material.ratings), len(material.combined)
     return [written("writers.combined", rows=rows, count=count)] if rows > count else []
 
 
 def facts_of(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The filled cells among these of a row of ratings."""
+    """Return the filled cells of a row of ratings among these names."""
     return {name: row[name] for name in names if row[name] == row[name] and row[name] != ""}
 
 
 def tool_id(row: Mapping[Any, Any], unit: Mapping[str, Any], column: str) -> str:
-    """Return the id by which a tool knows what was rated: its column of the units, the item's own
-    id, or the unit's.
+    """Return the id of a unit in a tool: the cell of its `column` of the units, the item's own id,
+    or the unit's.
 
     >>> tool_id({"unit_id": "p1|m|a"}, {"item_id": "tr-1"}, "trace_id")
     'tr-1'
@@ -118,21 +123,21 @@ def tool_id(row: Mapping[Any, Any], unit: Mapping[str, Any], column: str) -> str
 
 
 def about_rating(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return who gave a rating, and the facts about it that a tool keeps as metadata."""
-    facts = facts_of(row, ("rater_id", "rater_kind", *_FACTS))
+    """Return the rater of a rating, and other columns that a tool keeps as metadata."""
+    facts = facts_of(row, ("rater_id", "rater_kind", *_METADATA))
     if row["probabilities"]:
         facts["probabilities"] = json.loads(row["probabilities"])
     return facts
 
 
 def always_same_id(row: Mapping[Any, Any]) -> str:
-    """Return an id that a rating has however often it is written."""
+    """Return an id of a rating, the same each time it is written."""
     key = [row[name] for name in ("unit_id", "rubric", "rater_id", "order", "draw")]
     return str(uuid.uuid5(_NAMESPACE, json.dumps(key)))
 
 
 def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Map each unit id to its filled cells, as texts and numbers that JSON knows."""
+    """Return the filled cells of each unit by id, as texts and numbers that JSON has."""
     return {
         str(row["unit_id"]): {
             str(name): cell.item() if hasattr(cell, "item") else cell
@@ -144,29 +149,29 @@ def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def unit_text(cells: Mapping[str, Any]) -> str:
-    """Return the rated material as one text; the unit's id where nothing else is known.
+    """Return the rated texts of a unit as one text; the unit's id if they are not known.
 
     >>> unit_text({"unit_id": "p1", "prompt": "Why?", "response": "So."})
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
     """
     # A response unit also carries the prompts of its pair.
     is_pair = "response" not in cells
-    ours = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
-    if not any(name.startswith("response") for name in ours):
+    names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
+    if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])
-    return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in ours)
+    return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in names)
 
 
-def moment(created_at: str) -> str:
-    """A time as other tools read it, in UTC; now, where it is not known or cannot be read.
+def utc_time(created_at: str) -> str:
+    """Return a time in UTC, as other tools read it; the current time if it is none.
 
-    >>> moment("2026-11-22T13:24:39.123456+01:00")
+    >>> utc_time("2026-11-22T13:24:39.123456+01:00")
     '2026-11-22T12:24:39.123Z'
     """
-    at = instant_of(created_at) or datetime.now(UTC)
-    at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
-    how = "milliseconds" if at.microsecond >= 1000 else "seconds"
-    return at.replace(tzinfo=None).isoformat(timespec=how) + "Z"
+    time = instant_of(created_at) or datetime.now(UTC)
+    time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    precision = "milliseconds" if time.microsecond >= 1000 else "seconds"
+    return time.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 # ---- Argilla ------------------------------------------------------------------------------------
@@ -176,8 +181,8 @@ _ARGILLA = files("evenhand.exchange").joinpath("argilla.json")
 
 
 def argilla(material: Material) -> Made:
-    """`records.json` with a record for each unit, its text and a suggestion for every rubric; the
-    settings in `.argilla` ask one label question a rubric.
+    """Make `records.json` with a record for each unit, its text and a suggestion for every rubric;
+    the settings in `.argilla` have a label question for each rubric.
 
     Raises InputError where there are several graders: Argilla holds one suggestion a question.
     """
@@ -202,7 +207,7 @@ def argilla(material: Material) -> Made:
         texts, about = {TEXT: unit_text(unit)}, {"unit_id": unit["unit_id"]}
         record = {"id": tool_id(unit, unit, "record_id"), "fields": texts, "metadata": about}
         records.append({**record, "suggestions": suggestions, "responses": {}, "vectors": {}})
-    settings = json.loads(_ARGILLA.read_text("utf-8"))  # those of every dataset
+    settings = json.loads(_ARGILLA.read_text("utf-8"))
     for rubric in sorted(grades["rubric"].unique()):
         labels, kind = material.scales[rubric].labels, "label_selection"
         options = [{"value": key, "text": name} for key, name in labels.items()]
@@ -226,10 +231,9 @@ def argilla(material: Material) -> Made:
 def _by_unit(
     material: Material, rows: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield what is known of each unit, with its rows."""
     units = unit_rows(material.units)
-    for unit, of_unit in rows.groupby("unit_id", sort=True):
-        yield units.get(str(unit), {"unit_id": unit}), of_unit
+    for unit, unit_ratings in rows.groupby("unit_id", sort=True):
+        yield units.get(str(unit), {"unit_id": unit}), unit_ratings
 
 
 # ---- Label Studio -------------------------------------------------------------------------------
@@ -237,11 +241,11 @@ def _by_unit(
 
 
 def label_studio(material: Material) -> Made:
-    """A JSON list of tasks to import, and `NAME.config.xml` for the project in the same folder.
+    """Make a JSON list of tasks to import, and `NAME.config.xml` for the project next to it.
 
-    A task's `text` is what was rated; an item that came from Label Studio keeps its task's `id`.
-    Each grader's prediction has its id as `model_version`, a choice for every rubric, and as score
-    the probability of its label, where there is one rubric.
+    A task's `text` is the rated text; an item that came from Label Studio keeps its task's `id`. A
+    grader's prediction has its id as `model_version`, a choice for every rubric and, with just one
+    rubric, the probability of its label as score.
     """
     grades, left_out = _grades(material, "Label Studio")
     tasks = []
@@ -275,18 +279,18 @@ def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
     models = rows["rater_kind"] == "model"
     if not models.any():
         raise InputError(f"{tool} is given what models said, and there are no grades yet")
-    left = int((~models).sum())
-    people = [written("writers.people", count=left, tool=tool)] if left else []
+    n_others = int((~models).sum())
+    people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
     grades, unscored = with_label(rows[models])
     lost = not_carried(material, tool, ("unscored_reason",))
-    return grades, [*combined(material), *people, *unscored, *lost]
+    return grades, [*combined_note(material), *people, *unscored, *lost]
 
 
 def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
     predictions = []
     for rater, labels in rows.groupby("rater_id", sort=True):
         first = labels.iloc[0]
-        stated = json.loads(first["probabilities"] or "{}") if len(labels) == 1 else {}
+        probabilities = json.loads(first["probabilities"] or "{}") if len(labels) == 1 else {}
         results = [
             {
                 "from_name": rubric_name(rubric),
@@ -296,7 +300,7 @@ def _predictions(rows: pd.DataFrame) -> list[dict[str, Any]]:
             }
             for rubric, label in zip(labels["rubric"], labels["label"], strict=True)
         ]
-        score = {"score": stated[first["label"]]} if stated else {}
+        score = {"score": probabilities[first["label"]]} if probabilities else {}
         predictions.append({"model_version": rater, **score, "result": results})
     return predictions
 
@@ -307,9 +311,7 @@ _TABLES = ("ratings", "units")
 
 
 def hugging_face(material: Material) -> Made:
-    """`README.md`, `ratings.parquet` and `units.parquet`: every column of both tables, read by
-    `datasets.load_dataset(FOLDER, "ratings")`.
-    """
+    """Make a dataset of both tables in full, as Parquet files with a `README.md`."""
     files = {
         "README.md": _card(material).encode(),
         "ratings.parquet": parquet_bytes(material.ratings),
@@ -319,7 +321,7 @@ def hugging_face(material: Material) -> Made:
 
 
 def _card(material: Material) -> str:
-    """The card; JSON texts and lists are YAML."""
+    """Return the dataset card, with JSON texts and lists in its YAML header."""
     ratings = material.ratings
     people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     models = sorted(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
@@ -354,7 +356,7 @@ def _card(material: Material) -> str:
 
 
 def _line(text: str) -> str:
-    """A text on one line, without characters that would end its field."""
+    """Return a text on one line, without backticks, which would end its field."""
     return " ".join(text.replace("`", "'").split())
 
 
@@ -364,39 +366,39 @@ _INSPECT_FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 
 def inspect_scores(material: Material) -> Made:
-    """A JSON list with a record for each unit: `value` maps every rater to the label, None where
-    there is none, and `metadata` describes each rater.
+    """Make a JSON list with a record for each unit: `value` has the label of every rater, or None,
+    and `metadata` describes each rater.
 
     Where there are several rubrics a rater is named RUBRIC/RATER. The sample's `id` and `epoch`
     are the units' columns `sample_id` and `epoch`, else the item's own id, or the unit's, and every
     epoch.
     """
     rows = material.combined
-    several = rows["rubric"].nunique() > 1
-    names = (rows["rubric"].map(rubric_name) + "/" if several else "") + rows["rater_id"]
-    everyone = dict.fromkeys(sorted(names.unique()))
+    has_rubrics = rows["rubric"].nunique() > 1
+    names = (rows["rubric"].map(rubric_name) + "/" if has_rubrics else "") + rows["rater_id"]
+    no_labels = dict.fromkeys(sorted(names.unique()))
     records = []
-    for unit, of_unit in _by_unit(material, rows.assign(name=names)):
-        given: list[dict[Any, Any]] = of_unit.to_dict("records")
+    for unit, unit_ratings in _by_unit(material, rows.assign(name=names)):
+        unit_labels: list[dict[Any, Any]] = unit_ratings.to_dict("records")
         raters = []
-        for row in given:
+        for row in unit_labels:
             rater = {"name": row["name"], "rubric": rubric_name(row["rubric"])}
             raters.append(rater | facts_of(row, _INSPECT_FACTS))
         record = {
             "id": tool_id(unit, unit, "sample_id"),
-            "value": everyone | {row["name"]: row["label"] or None for row in given},
+            "value": no_labels | {row["name"]: row["label"] or None for row in unit_labels},
             "metadata": {"unit_id": unit["unit_id"], "raters": raters},
         }
         records.append(record | ({"epoch": int(unit["epoch"])} if "epoch" in unit else {}))
     content = json.dumps(records, ensure_ascii=False, indent=1)
     lost = not_carried(material, "Inspect", _INSPECT_FACTS)
-    return Made({"": content.encode()}, len(records), [*combined(material), *lost])
+    return Made({"": content.encode()}, len(records), [*combined_note(material), *lost])
 
 
 def _lines(
     record: Callable[[dict[Any, Any], dict[str, Any]], dict[str, Any]], *, labelled: bool = True
 ) -> Callable[[Material], Made]:
-    """Return a writer of JSON lines: a `record` of each row that is `labelled` and of its unit."""
+    """Return a writer of JSON lines: a `record` of each row, or of each with a label, and unit."""
 
     def make(material: Material) -> Made:
         rows, left_out = with_label(material.ratings) if labelled else (material.ratings, [])
@@ -411,16 +413,13 @@ def _lines(
 # ---- Langfuse -----------------------------------------------------------------------------------
 # https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
 _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": "sessionId"}
-"""Columns of the units that say what is scored; without any the item's id, or the unit's, is the
-trace's.
+"""Columns of the units with the ids of the scored object; without any, it is the trace with the
+item's id, or the unit's.
 """
 
 
 def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """A categorical score named by the rubric. The rater is in the metadata.
-
-    A rating always has the same score id: sent twice, it is one score.
-    """
+    """Return a categorical score named by the rubric, whose id is always that of the rating."""
     ids = {theirs: str(unit[ours]) for ours, theirs in _IDS.items() if ours in unit}
     score = {
         "id": always_same_id(row),
@@ -430,7 +429,7 @@ def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
         "dataType": "CATEGORICAL",
         "metadata": about_rating(row),
     }
-    return score | ({"timestamp": moment(row["created_at"])} if row["created_at"] else {})
+    return score | ({"timestamp": utc_time(row["created_at"])} if row["created_at"] else {})
 
 
 # ---- LangSmith ----------------------------------------------------------------------------------
@@ -438,10 +437,9 @@ def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 
 
 def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Feedback whose key is the rubric, on the run that the column `run_id` of the units names,
-    else on the item's own id. The rater is in the source's metadata.
-
-    A rating always has the same feedback id: sent twice, it is one piece of feedback.
+    """Return feedback, with the rubric as its key and the rater in the source's metadata, on the
+    run in the column `run_id` of the units, else the item's own id. A rating always has the same
+    feedback id: sent twice, it is one piece of feedback.
     """
     metadata = {name: str(value) for name, value in about_rating(row).items()}
     kind = "model" if row["rater_kind"] == "model" else "api"
@@ -454,8 +452,8 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
         "value": row["label"],
         "feedback_source": {"type": kind, "metadata": metadata},
     }
-    at = moment(row["created_at"]) if row["created_at"] else ""
-    return feedback | ({"created_at": at, "modified_at": at} if at else {})
+    time = utc_time(row["created_at"]) if row["created_at"] else ""
+    return feedback | ({"created_at": time, "modified_at": time} if time else {})
 
 
 # ---- Phoenix ------------------------------------------------------------------------------------
@@ -463,19 +461,18 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 
 
 def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """An annotation named by the rubric, on the span that the column `span_id` of the units names,
-    else on the item's own id. The rater is in the metadata.
-
-    A rating always has the same identifier: sent twice, it is one annotation.
+    """Return an annotation, named by the rubric, with the rater in the metadata, on the span in the
+    column `span_id` of the units, else the item's own id. A rating always has the same identifier:
+    sent twice, it is one annotation.
     """
-    drawn = [str(row[name]) for name in ("order", "draw") if row[name]]
+    order_and_draw = [str(row[name]) for name in ("order", "draw") if row[name]]
     return {
         "span_id": tool_id(row, unit, "span_id"),
         "name": rubric_name(row["rubric"]),
         "annotator_kind": "LLM" if row["rater_kind"] == "model" else "HUMAN",
         "result": {"label": row["label"]},
         "metadata": about_rating(row),
-        "identifier": "/".join([row["rater_id"], *drawn]),
+        "identifier": "/".join([row["rater_id"], *order_and_draw]),
     }
 
 
@@ -488,10 +485,9 @@ _MLFLOW_FACTS = (
 
 
 def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
-    """Feedback named by the rubric, on the trace (and span) that the columns `trace_id` and
-    `span_id` of the units name, else on the item's own id, or the unit's.
-
-    A rating without a label is feedback with an error, whose code is the reason.
+    """Return feedback, named by the rubric, on the trace (and span) in the columns `trace_id` and
+    `span_id` of the units, else the item's own id, or the unit's. A rating without a label is
+    feedback with an error, whose code is the reason.
     """
     source = "HUMAN"
     if row["rater_kind"] == "model":
@@ -499,13 +495,13 @@ def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, An
     feedback: dict[str, Any] = {"value": row["label"] or None}
     if not row["label"]:
         feedback["error"] = {"error_code": row["unscored_reason"] or "no_label"}
-    at = moment(row["created_at"])
+    time = utc_time(row["created_at"])
     record = {
         "assessment_name": rubric_name(row["rubric"]),
         "trace_id": tool_id(row, unit, "trace_id"),
         "source": {"source_type": source, "source_id": row["rater_id"]},
-        "create_time": at,
-        "last_update_time": at,
+        "create_time": time,
+        "last_update_time": time,
         "feedback": feedback,
         "metadata": {name: str(value) for name, value in facts_of(row, _MLFLOW_FACTS).items()},
         "valid": True,
@@ -519,11 +515,9 @@ _ORDER = ("human", "adjudicator", "model")
 
 
 def wide(material: Material) -> Made:
-    """Make a CSV: `unit_id`, `rubric` where there are several, the units' columns, then the raters,
-    people first. Texts that were rated are left out; a cell that a spreadsheet would run is
-    guarded.
-
-    Read it in R with `read.csv(FILE, check.names = FALSE)`.
+    """Make a CSV file: `unit_id`, `rubric` if there are several, the units' columns without the
+    rated texts, then a column for each rater, people first. Cells that a spreadsheet would run are
+    guarded. In R it is read with `read.csv(FILE, check.names = FALSE)`.
     """
     rows = material.combined
     if (rows["label"] == MISSING).any():
@@ -532,24 +526,22 @@ def wide(material: Material) -> Made:
     kinds = rows.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"].to_dict()
     raters = sorted(map(str, kinds), key=lambda rater: (_ORDER.index(kinds[rater]), rater))
     about = material.units.drop(columns=[name for name in TEXTS if name in material.units])
-    if again := [name for name in (*about.columns, "rubric") if name in raters]:
-        raise InputError(f"a rater and a column of the units are both called {again[0]!r}")
+    if repeated := [name for name in (*about.columns, "rubric") if name in raters]:
+        raise InputError(f"a rater and a column of the units are both called {repeated[0]!r}")
     table = rows.pivot(index=keys, columns="rater_id", values="label")[raters].reset_index()
     table = about.merge(table, on="unit_id", how="right")
     table = table[[*keys, *(name for name in table if name not in keys)]]
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
     table.columns = pd.Index([guarded(str(name)) for name in table])
     lost = not_carried(material, "A wide table", ())
-    return Made({"": csv_bytes(table)}, len(table), [*combined(material), *lost])
+    return Made({"": csv_bytes(table)}, len(table), [*combined_note(material), *lost])
 
 
-# ---- all of them, and how their files are written -----------------------------------------------
+# ---- the formats by name, and writing their files -----------------------------------------------
 
 
 class Format(NamedTuple):
-    """A format to write: `tool` and `rows` are the words for the tool and its records in sentences;
-    a format without a `suffix` is a folder.
-    """
+    """A format: words for the tool and its records, and a writer; without a suffix, a folder."""
 
     tool: str
     rows: str
@@ -572,39 +564,40 @@ FORMATS = {
 
 
 def format_of(name: str) -> Format:
-    """The format of a name. Raises InputError that suggests the nearest where there is none."""
+    """Return the format of a name. Raises InputError, which suggests the nearest, if it is none."""
     plain = name.casefold().replace("_", "-")
-    for format_name, how in FORMATS.items():
+    for format_name, export_format in FORMATS.items():
         if plain.replace("-", "") == format_name.replace("-", ""):
-            return how
-    near = get_close_matches(plain, FORMATS, n=1, cutoff=0.5)
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    raise InputError(f"--format is {name!r}{meant}; write one of {', '.join(FORMATS)}")
+            return export_format
+    nearest = get_close_matches(plain, FORMATS, n=1, cutoff=0.5)
+    hint = f" (did you mean {nearest[0]}?)" if nearest else ""
+    raise InputError(f"--format is {name!r}{hint}; write one of {', '.join(FORMATS)}")
 
 
-def check_out(out: Path, how: Format) -> None:
-    """Raises InputError where a format cannot go to this path."""
-    if how.suffix:
-        if out.suffix.casefold() != how.suffix:
-            raise InputError(f"{out.name}: the extension must be {how.suffix} for {how.tool}")
+def check_out(out: Path, target: Format) -> None:
+    """Raise InputError where a format cannot be written to this path."""
+    if target.suffix:
+        if out.suffix.casefold() != target.suffix:
+            raise InputError(f"{out.name}: the extension must be {target.suffix} for {target.tool}")
     elif out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise InputError(f"{out} is there already; name a new folder for {how.tool}")
+        raise InputError(f"{out} is there already; name a new folder for {target.tool}")
 
 
-def save(made: Made, out: Path, how: Format) -> list[Path]:
-    """Write the files of a writer, readable by the owner only; a folder whole or not at all."""
-    if how.suffix:
-        paths = {out.with_name(out.stem + end) if end else out: c for end, c in made.files.items()}
-        for path, content in paths.items():
-            atomic_write(path, content)
-        return list(paths)
+def save(made: Made, out: Path, target: Format) -> list[Path]:
+    """Write a writer's files for the owner alone, a folder at once, and return their paths."""
+    if target.suffix:
+        paths = []
+        for ending, content in made.files.items():
+            paths.append(out.with_name(out.stem + ending) if ending else out)
+            atomic_write(paths[-1], content)
+        return paths
     if not out.parent.is_dir():
         raise InputError(f"there is no folder {out.parent}; make it first")
-    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as around:
-        whole = Path(around) / out.name
-        new_folder(whole)
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as temporary:
+        folder = Path(temporary) / out.name
+        new_folder(folder)
         for name, content in made.files.items():
-            new_folder((whole / name).parent)
-            atomic_write(whole / name, content)
-        os.replace(whole, out)  # an empty folder gives way
+            new_folder((folder / name).parent)
+            atomic_write(folder / name, content)
+        os.replace(folder, out)  # which may be an empty folder
     return [out]

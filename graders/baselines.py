@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter
 
 from evenhand.errors import InputError
 from evenhand.graders.replies import Outcome
-from evenhand.rubrics import LexicalCues, PolarityWords, Rubric
+from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
 
 _NORMAL = NormalDist()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")

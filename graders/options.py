@@ -425,7 +425,7 @@ def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], metho
     for rubric in rubrics:
         if not rubric.kind.is_choice and method == "verbalised":
             raise InputError(
-                f"rubric {rubric.name!r} asks for {rubric.kind.in_short}, and not for the "
+                f"rubric {rubric.name!r} asks for {rubric.kind.short_name}, and not for the "
                 "probability of an option; leave out --method verbalised"
             )
         if rubric.prompt and method in ("verbalised", REASON_FIRST):

@@ -725,7 +725,7 @@ def asked(prompt: PromptText, settings: GraderSettings) -> tuple[PromptText, dic
         fields = {key: {"type": "number"} for key in kind.keys}
     elif settings.reason:
         ask = (
-            f"First give your reason, in at most three sentences. Then give {kind.asked}, "
+            f"First give your reason, in at most three sentences. Then give {kind.answer_form}, "
             "alone on the last line." + (f" The keys are: {keys}." if kind.listed else "")
         )
         fields = {REASON: {"type": "string"}, **fields}

@@ -16,8 +16,8 @@ from evenhand.rubrics.loading import (
     read_own_words,
     shipped_rubrics,
 )
-from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
-from evenhand.rubrics.options import Block, Number, Option
+from evenhand.rubrics.model import Rubric
+from evenhand.rubrics.options import Block
 from evenhand.rubrics.parsing import RubricParser, answer_of
 from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
@@ -26,11 +26,7 @@ __all__ = [
     "Instructions",
     "JudgePrompt",
     "JudgedRubric",
-    "LexicalCues",
-    "Number",
-    "Option",
     "PeopleText",
-    "PolarityWords",
     "PromptText",
     "Reworded",
     "Rubric",

@@ -1,10 +1,10 @@
-"""Rubrics from files and from the command line. A file is TOML, one rubric each, unknown fields
-refused; the command line asks a question with its options or a scale.
+"""Rubrics from files, from the command line, and with a user's own words for graders.
 
-Also words of a user's own for graders, from a file: a whole prompt, which says where a reply has
-the answer, or other instructions and examples within the rubric's own frame. Annotators go on
-reading the rubric, so grades under such words keep the rubric's hash, and the grader's id ends in
-that of the words.
+A file is TOML with one rubric, in which unknown fields are refused. The command line gives a
+question with its options or a scale. A user's own words for graders come from a file too: a whole
+prompt, which says where a reply has the answer, or other instructions and examples within the
+rubric's frame. Annotators still read the rubric, so grades under such words keep the rubric's hash,
+and the grader's id ends in the hash of the words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from evenhand.rubrics.options import (
     Number,
     Option,
     Strict,
-    in_a_row,
+    ordered_scale,
 )
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import (
@@ -53,22 +53,18 @@ if TYPE_CHECKING:
 
 @cache
 def shipped_rubrics() -> dict[str, str]:
-    """Names and file texts of the rubrics that come with evenhand for pairs and propositions, in
-    alphabetical order.
-    """
+    """Return the file texts by name of the rubrics for pairs and propositions, sorted by name."""
     return _texts_in(files("evenhand.rubrics"))
 
 
 @cache
 def library_rubrics() -> dict[str, str]:
-    """Names and file texts of the rubrics that come with evenhand for items, in alphabetical order.
-    They are used where they are named, and never by default.
-    """
+    """Return the file texts by name of the rubrics for items, sorted; none is a default."""
     return _texts_in(files("evenhand.rubrics") / "library")
 
 
 def named_rubrics() -> dict[str, str]:
-    """Names and file texts of all rubrics that can be named: the shipped ones, then the library."""
+    """Return the names and file texts of all rubrics that come with evenhand, the library last."""
     return shipped_rubrics() | library_rubrics()
 
 
@@ -82,12 +78,12 @@ def _texts_in(folder: Traversable) -> dict[str, str]:
 
 
 def load_rubric(source: str | Path) -> Rubric:
-    """A rubric that comes with evenhand by name, or any rubric by the path of its file.
+    """Return a rubric that comes with evenhand, by name, or any rubric by the path of its file.
 
     >>> load_rubric("refusal").categories
     ('1', '2', '3', '4', '5')
 
-    Raises InputError where there is no such rubric or the file does not say what a rubric must say.
+    Raises InputError where there is no such rubric, or its file is not valid.
     """
     name = str(source).replace("_", "-")
     file = f"{name}.toml" if name in named_rubrics() else Path(source).name
@@ -95,13 +91,13 @@ def load_rubric(source: str | Path) -> Rubric:
 
 
 def rubric_text(source: str | Path) -> str:
-    """The text of a rubric's file, by name or path. Raises InputError where there is none."""
-    named, path = named_rubrics(), Path(source)
-    if text := named.get(str(source).replace("_", "-")):
+    """Return the text of a rubric's file by name or path. Raises InputError if there is none."""
+    texts, path = named_rubrics(), Path(source)
+    if text := texts.get(str(source).replace("_", "-")):
         return text
     if not path.is_file():
         raise InputError(
-            f"there is no rubric {str(path)!r}: name a file, or one of {', '.join(named)}"
+            f"there is no rubric {str(path)!r}: name a file, or one of {', '.join(texts)}"
         )
     try:
         return path.read_text("utf-8")
@@ -111,7 +107,7 @@ def rubric_text(source: str | Path) -> str:
 
 @lru_cache(maxsize=64)  # every opening of a study reads its rubrics
 def parse_rubric(text: str, file: str) -> Rubric:
-    """A rubric from the text of its file; `file` is the name used in messages."""
+    """Return the rubric of a file's text. Raises InputError, naming `file`, for its first fault."""
     rubric, faults = read_rubric(text)
     if rubric is None:
         raise InputError(f"{file}: {faults[0]}")
@@ -119,9 +115,7 @@ def parse_rubric(text: str, file: str) -> Rubric:
 
 
 def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
-    """The rubric of a file's text, or None with a sentence for each fault."""
-    from pydantic import ValidationError
-
+    """Return the rubric of a file's text, or None, and a sentence for each fault."""
     try:
         return Rubric.model_validate(tomllib.loads(text)), []
     except tomllib.TOMLDecodeError as error:
@@ -141,11 +135,8 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
 
 
 def draft_rubric(name: str, start: str | Path = "") -> str:
-    """The text of a new rubric file: a commented draft, or the rubric `start` under another name,
-    without the figures that others published on it.
-
-    Raises InputError where the name cannot be a rubric's, or belongs to one that comes with
-    evenhand.
+    """Return the text of a new rubric file: a commented draft, or the rubric `start` under another
+    name. Raises InputError where the name is not valid, or that of a rubric of evenhand.
     """
     if name.replace("_", "-") in named_rubrics():
         raise InputError(
@@ -154,55 +145,61 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
         )
     text = (files("evenhand.rubrics") / "templates" / "draft.toml").read_text("utf-8")
     if start:
-        begun = load_rubric(start).model_copy(update={"name": "draft"})
+        copy = load_rubric(start).model_copy(update={"name": "draft"})
         head, blank, _ = text.partition("\n\n")
-        text = head + blank + dump_rubric(begun)
+        text = head + blank + dump_rubric(copy)
     text = text.replace('"draft"', json.dumps(name), 1)
     parse_rubric(text, f"{name}.toml")
     return text
 
 
 def dump_rubric(rubric: Rubric) -> str:
-    """The rubric as the text of a rubric file; `parse_rubric` of it gives the rubric again."""
+    """Return the text of a rubric's file, from which `parse_rubric` makes the same rubric."""
     import tomlkit
 
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
-    if not rubric.kind.listed:  # its options are all numbers
+    if not rubric.kind.listed:  # its options follow from `number`
         del fields["options"], fields["level"]
-    # Tables come last: a key that followed one would be a part of it.
+    # Tables come last, as TOML takes a key after one for a part of it.
     tables = {
         name: fields.pop(name, None)
         for name in ("blocks", "number", "options", "golden", "lexical", "translations")
     }
     for key, value in (fields | tables).items():
         if value is not None:
-            document[key] = _item(value)
+            document[key] = _toml_item(value)
     if prompt is not None:
         document["prompt"] = tomlkit.table()
         for key, value in prompt.items():
-            # Every blank counts in it; a multiline string keeps no carriage return.
-            whole = "\n" in value and "\r" not in value
-            document["prompt"][key] = tomlkit.string(value, multiline=whole)
+            document["prompt"][key] = _exact_toml_string(value)
     return tomlkit.dumps(document)
 
 
-def _item(value: Any) -> Any:
+def _toml_item(value: Any) -> Any:
     import tomlkit
 
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(value + "\n", multiline=True)
     if isinstance(value, dict):
-        return tomlkit.item({key: _item(item) for key, item in value.items()})
-    return tomlkit.item([_item(item) for item in value] if isinstance(value, list) else value)
+        return tomlkit.item({key: _toml_item(item) for key, item in value.items()})
+    return tomlkit.item([_toml_item(item) for item in value] if isinstance(value, list) else value)
+
+
+def _exact_toml_string(text: str) -> Any:
+    """Return a text in which white space counts; a multiline string keeps no carriage return."""
+    import tomlkit
+
+    return tomlkit.string(text, multiline="\n" in text and "\r" not in text)
 
 
 # ---- a rubric asked on the command line ---------------------------------------------------------
 MOST_POINTS = 11
+"""Points of a scale that are options; of a longer one a number is typed."""
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")
-_YES = ("yes", "true", "pass")
-_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
+_AFFIRMATIVE = ("yes", "true", "pass")
+_KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
 _PREFERENCES = {
     **{"A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie"},
     **{"B": "b", "B1": "b_little", "B2": "b_much"},
@@ -220,13 +217,13 @@ def asked_rubric(
     level: Literal["nominal", "ordinal", ""] = "",
     descriptions: Mapping[str, str] | None = None,
 ) -> Rubric:
-    """Make a rubric called "rating" on these texts: with `options`, of which the first of two, or
-    one called yes, true or pass, is the affirmative one; or with the points of a `scale` such as
-    "1-5", of which more than 11 are a number to be typed, as 0-1 is. Options are ordered if their
-    `level` says so or, without it, if they are whole numbers in a row. With `several` any number of
-    the options may apply, and none is affirmative. `descriptions` say what options mean, by their
-    names. Raises InputError where it has neither options
-    nor a scale or both, or too many points.
+    """Return a rubric called "rating" on these texts, with options or a scale.
+
+    One of the `options` is affirmative: one called yes, true or pass, else the first of two. They
+    are ordered by their `level` or, without it, if they are whole numbers in a row; `descriptions`
+    are by option name. With `several` any number of them may apply, and none is affirmative. A
+    `scale` such as "1-5" has its points as options, or is a number if it is 0-1 or has more than 11
+    points. Raises InputError for options and a scale, for neither, and for too many points.
 
     >>> blocks = [Block(column="response", label="Response")]
     >>> rubric = asked_rubric("Is it polite?", blocks, options=["Yes", "Not at all"])
@@ -259,8 +256,7 @@ def asked_rubric(
     }
     if isinstance(points, Number):
         return Rubric.model_validate(texts | {"number": points})
-    names = points
-    keys = [_key(name) for name in names]
+    names, keys = points, [_key_of(name) for name in points]
     for key, name in zip(keys, names, strict=True):
         if keys.count(key) > 1:
             raise InputError(f"--options: two options are called like {name!r}; give each its own")
@@ -270,18 +266,19 @@ def asked_rubric(
         raise InputError(f"--options: {len(keys)} options, more than {MOST_SEVERAL}; group them")
     if several and NONE in keys:
         raise InputError(f"--options: leave {NONE} out; raters can always say that none applies")
-    ordered = () if several or level else in_a_row(keys)
+    ordered = () if several or level else ordered_scale(keys)
     if ordered:
         names = [names[keys.index(key)] for key in ordered]
         keys = list(ordered)
-    meanings = descriptions or {}
-    affirmative = [key for key in keys if key in _YES] or (keys[:1] if len(keys) == 2 else [])
+    description_of = descriptions or {}
+    default = keys[:1] if len(keys) == 2 else []
+    affirmative = [key for key in keys if key in _AFFIRMATIVE] or default
     return Rubric.model_validate(
         texts
         | {
             "level": level or ("ordinal" if scale or ordered else "nominal"),
             "options": [
-                Option(key=key, name=name, description=meanings.get(name, ""))
+                Option(key=key, name=name, description=description_of.get(name, ""))
                 for key, name in zip(keys, names, strict=True)
             ],
             "affirmative": () if scale or several else tuple(affirmative[:1]),
@@ -305,16 +302,16 @@ def _points(scale: str) -> list[str] | Number:
 
 
 def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> Rubric:
-    """Make a rubric called "preference" on two answers, with two, three or five `steps` from one to
-    the other. Raises InputError for another number.
+    """Return a rubric called "preference" on two answers, with two, three or five `steps` from one
+    to the other. Raises InputError for another number.
 
     >>> blocks = [Block(column="prompt", label="Prompt"), Block(column="response", label="Answer")]
     >>> asked_comparison("Which is kinder?", blocks, 5).categories
     ('A2', 'A1', 'tie', 'B1', 'B2')
     """
-    if steps not in _STEPS:
+    if steps not in _KEYS_BY_STEPS:
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
-    keys = _STEPS[steps]
+    keys = _KEYS_BY_STEPS[steps]
     sides = [_SIDES.get(key[0], "") for key in keys]
     names = [written(f"items.prefers_{_PREFERENCES[key]}") for key in keys]
     return Rubric(
@@ -327,24 +324,25 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
         blocks=tuple(blocks),
         variables=(*(block.column for block in blocks if block.column != "response"), *ANSWERS),
         options=tuple(
-            Option(key=key, name=name, swapped=other if other != key else "", favours=side)
-            for key, other, name, side in zip(keys, keys[::-1], names, sides, strict=True)
+            Option(key=key, name=name, swapped=swapped if swapped != key else "", favours=side)
+            for key, swapped, name, side in zip(keys, keys[::-1], names, sides, strict=True)
         ),
     )
 
 
-def _key(name: str) -> str:
+def _key_of(name: str) -> str:
+    """Return the key under which an option of this name is stored."""
     key = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]
     if not key:
         raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
     return key
 
 
-# A prompt in a user's own words
+# ---- a user's own words for graders -------------------------------------------------------------
 
 
 class OwnWords(Strict):
-    """The words of one file, and the file's text."""
+    """A user's words for graders, and the bytes of their file (`source`)."""
 
     _source: bytes = PrivateAttr(b"")
 
@@ -356,12 +354,12 @@ class OwnWords(Strict):
 
     @property
     def source(self) -> bytes:
-        """Text of its file, unchanged."""
+        """Content of the file, unchanged."""
         return self._source
 
     @classmethod
     def of(cls, content: bytes, fields: Mapping[str, Any], name: str) -> Self:
-        """Make them of a file's content and fields. Raises InputError where they are not valid."""
+        """Return the words in a file's `fields`. Raises InputError, with its name, if not valid."""
         try:
             words = cls.model_validate(fields)
         except ValidationError as error:
@@ -380,34 +378,32 @@ class OwnWords(Strict):
 
 
 class Reworded(Rubric):
-    """A rubric whose text annotators read (`of_people`), while graders read other `words`."""
+    """A rubric with other `words` for graders, while annotators read the rubric `of_people`."""
 
     of_people: Rubric
     words: OwnWords
 
     @classmethod
-    def of(cls, rubric: Rubric, words: OwnWords, **changed: Any) -> Self:
-        """Return a rubric with other words for its graders."""
-        fields = {name: getattr(rubric, name) for name in Rubric.model_fields}
-        return cls.model_construct(**fields | changed | {"of_people": rubric, "words": words})
+    def of(cls, rubric: Rubric, words: OwnWords, **fields: Any) -> Self:
+        """Return a rubric with other words, and other values of these fields, for its graders."""
+        original = {name: getattr(rubric, name) for name in Rubric.model_fields}
+        return cls.model_construct(**original | fields | {"of_people": rubric, "words": words})
 
     @cached_property
     def hash(self) -> str:
-        """Hash of the text that annotators read: grades belong to it."""
+        """Hash of the text that annotators read, with whose labels grades are compared."""
         return self.of_people.hash
 
 
 class Example(Strict):
-    """A unit as an example: its texts by the rubric's variables, and the label people gave it."""
+    """A unit as an example: its texts by the rubric's variables, and the annotators' label."""
 
     texts: dict[str, str]
     label: str
 
 
 class Instructions(OwnWords):
-    """Instructions in place of the rubric's ("": the rubric's own), and examples. Question, options
-    and the fences around texts stay the rubric's.
-    """
+    """A user's instructions ("" keeps the rubric's) and examples, in the rubric's own frame."""
 
     instructions: str = ""
     examples: tuple[Example, ...] = ()
@@ -419,20 +415,17 @@ class Instructions(OwnWords):
         return self
 
     @classmethod
-    def written(
+    def make(
         cls, instructions: str = "", examples: Sequence[Example] = (), remarks: Sequence[str] = ()
     ) -> Instructions:
-        """Make instructions, with their file: `remarks` stand at its top, and are not part of the
-        words.
-        """
+        """Return instructions with the source of a file, at whose top `remarks` are comments."""
         import tomlkit
 
         document = tomlkit.document()
         for line in remarks:
             document.add(tomlkit.comment(" ".join(line.split())))
         if instructions:
-            whole = "\n" in instructions and "\r" not in instructions
-            document["instructions"] = tomlkit.string(instructions, multiline=whole)
+            document["instructions"] = _exact_toml_string(instructions)
         if examples:
             tables = tomlkit.aot()
             for example in examples:
@@ -443,13 +436,13 @@ class Instructions(OwnWords):
 
     def for_rubric(self, rubric: Rubric) -> InstructedRubric:
         """Return the rubric with these words for its graders. Raises InputError where the rubric
-        has a prompt of its own, the instructions name a text that the rubric's do not, or an
+        has a prompt for graders, the instructions name a text that the rubric's do not, or an
         example is of another rubric.
         """
         if rubric.prompt:
             raise InputError(written("judge_prompt.has_prompt", rubric=rubric.name))
-        if more := placeholders(self.instructions) - placeholders(rubric.instructions):
-            raise InputError(written("judge_prompt.braces", name=min(more), rubric=rubric.name))
+        if unknown := placeholders(self.instructions) - placeholders(rubric.instructions):
+            raise InputError(written("judge_prompt.braces", name=min(unknown), rubric=rubric.name))
         for example in self.examples:
             if example.label not in rubric.categories or set(rubric.variables) - set(example.texts):
                 raise InputError(written("judge_prompt.example", rubric=rubric.name))
@@ -463,46 +456,41 @@ class InstructedRubric(Reworded):
     words: Instructions
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """Make a prompt of the words, as the rubric makes one of its own."""
-        units = (values, *(example.texts for example in self.words.examples))
-        plain = [{name: neutralised(text) for name, text in unit.items()} for unit in units]
-        people, *shown = map(self.for_people, plain)
-        labels = (example.label for example in self.words.examples)
-        examples = list(zip(shown, labels, strict=True))
-        return prompt_of(people, self.instructions, plain[0], examples)
+        """Return the prompt with these words, in the same frame as the rubric's."""
+
+        def neutral(texts: Mapping[str, str]) -> dict[str, str]:
+            return {name: neutralised(text) for name, text in texts.items()}
+
+        values = neutral(values)
+        examples = [(self.for_people(neutral(e.texts)), e.label) for e in self.words.examples]
+        return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 
 # ---- a whole prompt -----------------------------------------------------------------------------
 OWN_PROMPT = "#prompt-"
 """Part of the id of a grader that reads a user's own prompt; the prompt's hash follows."""
-
 PATTERN_SECONDS = 1.0
-"""The most seconds of computing that a pattern may take over one reply. Usual ones take less than a
-hundredth.
-"""
-
+"""Seconds of computing that a pattern may take over one reply; most take less than a hundredth."""
 MOST_REPEATED = 10_000
-"""The most that a pattern's least counts, as in `a{20}`, may multiply to: all are compiled."""
-_LEAST_COUNT = re.compile(r"\{(\d+)")
+"""Limit of the product of a pattern's repeat counts, as in `a{20}`: all copies are compiled."""
+_REPEAT_COUNT = re.compile(r"\{(\d+)")
 _STEP = re.compile(r"([A-Za-z_][\w-]*)|\[(\d{1,4})\]")
 _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*")
 
 
-def with_own_prompt(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
-    """Return the raters that read a judge prompt of their user's own, known by their ids: `ids`
-    has those of raters that go by other names.
-    """
+def own_prompt_raters(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
+    """Return the raters that read a user's own prompt; `ids` has those of display names."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 
 
-def own_prompt_of(rater: str) -> str:
-    """Return the first digits of the hash of a rater's own prompt; "" where it has none."""
+def own_prompt_hash(rater: str) -> str:
+    """Return the first digits of the hash of a rater's own prompt, or "" where it has none."""
     return rater.partition(OWN_PROMPT)[2]
 
 
 class JudgePrompt(PromptTemplate, OwnWords):
-    """The prompt, and one of three places where a reply has its answer: the group of a regular
-    expression, a value in a JSON object, or the last line.
+    """A user's own prompt, and the place where a reply has its answer, one of three: the group of a
+    regular expression, a value in a JSON object (a path such as "scores[0]"), or the last line.
     """
 
     answer_pattern: str = ""
@@ -511,10 +499,10 @@ class JudgePrompt(PromptTemplate, OwnWords):
 
     @field_validator("answer_pattern")
     @classmethod
-    def _one_group(cls, pattern: str) -> str:
+    def _has_one_group(cls, pattern: str) -> str:
         try:
             groups = re.compile(pattern).groups
-            _timed(pattern)
+            _compile_with_timeout(pattern)
         except (re.error, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(written("judge_prompt.no_pattern", why=error)) from None
         if pattern and groups != 1:
@@ -529,14 +517,14 @@ class JudgePrompt(PromptTemplate, OwnWords):
         return path
 
     @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    def _has_one_place(self) -> Self:
         if sum(map(bool, (self.answer_pattern, self.answer_json, self.answer_line))) != 1:
             raise ValueError(written("judge_prompt.one_place"))
         return self
 
     @cached_property
     def _pattern(self) -> regex.Pattern[str]:
-        return _timed(self.answer_pattern)
+        return _compile_with_timeout(self.answer_pattern)
 
     def for_rubric(self, rubric: Rubric) -> JudgedRubric:
         """Return the rubric with this prompt for its graders. Raises InputError where the prompt
@@ -549,8 +537,8 @@ class JudgePrompt(PromptTemplate, OwnWords):
         named, in_system = placeholders(self.template), placeholders(self.system)
         if unknown := (named | in_system).difference(offered):
             facts = {"name": min(unknown), "rubric": rubric.name}
-            offered = [f"{{{name}}}" for name in offered]
-            raise InputError(written("judge_prompt.unknown", **facts, offered=", ".join(offered)))
+            fields = ", ".join(f"{{{name}}}" for name in offered)
+            raise InputError(written("judge_prompt.unknown", **facts, offered=fields))
         if in_system:
             raise InputError(written("judge_prompt.in_system", name=min(in_system)))
         shown = rubric.variables if rubric.blocks else texts
@@ -564,8 +552,8 @@ class JudgePrompt(PromptTemplate, OwnWords):
         """Return the texts found in the place of the answer. Raises TimeoutError where the pattern
         takes longer than `PATTERN_SECONDS` over the reply.
 
-        >>> at = JudgePrompt(template="{response}", answer_json="verdict.scores[1]")
-        >>> list(at.pieces('Well: {"verdict": {"scores": [1, 4]}}'))
+        >>> prompt = JudgePrompt(template="{response}", answer_json="verdict.scores[1]")
+        >>> list(prompt.pieces('Well: {"verdict": {"scores": [1, 4]}}'))
         ['4']
         """
         if self.answer_line:
@@ -574,32 +562,30 @@ class JudgePrompt(PromptTemplate, OwnWords):
             answers = self._pattern.findall(reply, timeout=PATTERN_SECONDS)
             return [answer for answer in answers if answer]
         path = _STEP.findall(self.answer_json.removeprefix("$."))
-        first, *steps = [name or int(place) for name, place in path]
+        first, *steps = [name or int(index) for name, index in path]
         return [
-            value if isinstance(value, str) else json.dumps(value)
+            answer if isinstance(answer, str) else json.dumps(answer)
             for fields in json_fields(reply)
-            for name, held in fields
+            for name, value in fields
             if name == first
-            for value in _at(held, steps)
+            for answer in _values_at(value, steps)
         ]
 
 
 class JudgedRubric(Reworded):
-    """A rubric whose graders read a prompt of their user's own."""
+    """A rubric whose graders read a user's own prompt."""
 
     prompt: JudgePrompt
     words: JudgePrompt
 
     @cached_property
     def parser(self) -> RubricParser:
-        """The parser that reads the answer where the prompt says it is."""
+        """The parser that reads the answer in the place that the prompt names."""
         return PlacedParser(self.kind.names, prompt=self.prompt)
 
 
 def read_own_words(path: Path) -> JudgePrompt | Instructions:
-    """Read a file of a user's own words for graders: a whole prompt, or instructions or examples
-    alone. Raises InputError where it is missing or not valid.
-    """
+    """Read a file of a prompt, or instructions or examples. Raises InputError if not valid."""
     if not path.is_file():
         raise InputError(written("judge_prompt.no_file", file=path))
     content = path.read_bytes()
@@ -629,18 +615,19 @@ class PlacedParser(RubricParser):
 
     def label(self, text: str) -> str | None:
         """Return the key given in that place, or None. Raises TimeoutError as `pieces` does."""
-        answer, read = answer_of(text), super().label
-        given = {read(piece) for piece in self._prompt.pieces(answer or "")}
-        return given.pop() if len(given) == 1 else None
+        parse = super().label
+        labels = {parse(piece) for piece in self._prompt.pieces(answer_of(text) or "")}
+        return labels.pop() if len(labels) == 1 else None
 
 
-def _timed(pattern: str) -> regex.Pattern[str]:
-    """Compile a pattern with the package whose searches end in time: those of `re` cannot, and a
-    pattern such as `((a|aa)+)b` may take years over a reply of a few dozen characters.
+def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
+    """Compile a pattern with `regex`, whose searches take a timeout: with `re` a pattern such as
+    `((a|aa)+)b` may take years over a reply of a few dozen characters. Raises ValueError where it
+    is not valid or repeats its parts too often.
     """
-    import regex  # of all that reads rubrics, only such prompts need it
+    import regex  # slow to load, and needed for such prompts alone
 
-    times = math.prod(max(1, int(count)) for count in _LEAST_COUNT.findall(pattern))
+    times = math.prod(max(1, int(count)) for count in _REPEAT_COUNT.findall(pattern))
     if times > MOST_REPEATED:
         raise ValueError(f"its parts repeat {times:,} times; at most {MOST_REPEATED:,}")
     try:
@@ -649,13 +636,13 @@ def _timed(pattern: str) -> regex.Pattern[str]:
         raise ValueError(str(error)) from None
 
 
-def _at(value: Any, steps: list[str | int]) -> Iterator[Any]:
-    """Find the values at a path; a name that occurs twice in an object leads to both."""
+def _values_at(value: Any, steps: list[str | int]) -> Iterator[Any]:
+    """Yield the values at a path; a name that occurs twice in an object leads to both."""
     if not steps:
         yield value
     elif isinstance(value, Mapping):
-        for name, held in getattr(value, "pairs", value.items()):
+        for name, inner in getattr(value, "pairs", value.items()):
             if name == steps[0]:
-                yield from _at(held, steps[1:])
+                yield from _values_at(inner, steps[1:])
     elif isinstance(value, list) and isinstance(steps[0], int) and steps[0] < len(value):
-        yield from _at(value[steps[0]], steps[1:])
+        yield from _values_at(value[steps[0]], steps[1:])

@@ -1,6 +1,8 @@
-"""A rubric as its file says it: a closed list of options, and the text that people and graders both
-read; its translations, a prompt of its own, and the cues of the lexical grader, which raters never
-see.
+"""A rubric as its file defines it: a closed list of options, the text that annotators and graders
+read, its translations, a prompt for graders alone, and cues for the offline lexical grader.
+
+The parts come first, then `Rubric`: its fields, the checks that they are consistent, and the texts
+that it makes for an annotator (`for_people`) or a grader (`for_prompt`).
 """
 
 from __future__ import annotations
@@ -66,11 +68,11 @@ class PromptTemplate(Strict):
     system: str = ""
 
     def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
-        """Return the fault of the template with these variables, of which `blocks` are shown as
-        texts; empty where there is none.
+        """Return a sentence on the fault of the template, or "" if it has none. `blocks` are those
+        of the variables that are shown as texts.
         """
-        if named := fields_of(self.system, variables):
-            return f"`prompt.system` names {{{named[0]}}}; fields belong in `prompt.template`"
+        if in_system := fields_of(self.system, variables):
+            return f"`prompt.system` names {{{in_system[0]}}}; fields belong in `prompt.template`"
         used = fields_of(self.template, variables)
         for name in variables:
             if name in (*TEXT_VARIABLES, *blocks) and name not in used:
@@ -78,7 +80,7 @@ class PromptTemplate(Strict):
         return ""
 
     def filled(self, values: Mapping[str, str]) -> PromptText:
-        """Return the prompt of one unit. What is put in is never read for fields again.
+        """Return the prompt of one unit. Braces in its texts are not read as fields.
 
         >>> template = PromptTemplate(template="Rate {response} {like this}.")
         >>> template.filled({"response": "{response} </x>"}).user
@@ -86,11 +88,12 @@ class PromptTemplate(Strict):
         """
         # It may be cached up to two places: all units share the text before the first field, units
         # of the same group that before the first prompt or response.
-        places = {name: at for name in values if (at := self.template.find(f"{{{name}}}")) >= 0}
+        found = {name: self.template.find(f"{{{name}}}") for name in values}
+        places = {name: place for name, place in found.items() if place >= 0}
         first = min(places.values())
-        text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
-        starts = sorted({first, text} - {0})
-        cuts = tuple(len(filled(self.template[:start], values)) for start in starts)
+        first_text = min((places[name] for name in TEXT_VARIABLES if name in places), default=first)
+        shared = sorted({first, first_text} - {0})
+        cuts = tuple(len(filled(self.template[:place], values)) for place in shared)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
 
@@ -105,7 +108,7 @@ class TranslatedOption(Texts):
 
 
 class Translation(Texts):
-    """All texts of a rubric that people read; where a number is asked for there are no options."""
+    """All texts of a rubric that annotators read; a rubric with [number] has no options here."""
 
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)
@@ -130,8 +133,8 @@ class Cue(Strict):
 
 
 class LexicalCues(Strict):
-    """Cues by which the offline lexical grader reads a response under this rubric. Raters never see
-    it.
+    """Cues by which the offline lexical grader rates a response under this rubric; annotators and
+    other graders never see them.
 
     `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
     score levelling off at plus or minus `scale`, and compares them.
@@ -148,7 +151,7 @@ class LexicalCues(Strict):
     length_weight: float = 0.0
     """Amount that a doubling of the response's length adds to its score (contrast)."""
     tolerance: float = Field(default=0.0, ge=0)
-    """The difference of scores within which two responses count as alike (contrast)."""
+    """The difference of scores within which two responses count as equal (contrast)."""
 
 
 class PolarityWords(Strict):
@@ -174,9 +177,7 @@ class PolarityWords(Strict):
 
 
 class Rubric(Texts):
-    """A rubric as defined in its file. Level of measurement and affirmative options are declared,
-    never inferred from labels.
-    """
+    """A rubric as in its file; level and affirmative options are declared, never inferred."""
 
     name: str
     title: str = Field(min_length=1)
@@ -187,13 +188,13 @@ class Rubric(Texts):
     instructions: str = Field(min_length=1)
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
-    """Texts that raters read, with labels of their own; of a comparison the texts that its sides
-    share, and `response` for both answers. The variables are these, where they are not listed."""
+    """Texts that raters read, with a label for each; in a comparison the texts that its sides
+    share, and `response` for both answers. They are the variables where these are not listed."""
     options: tuple[Option, ...] = Field(min_length=2)
     number: Number | None = None
-    """A number is asked for; the options are all numbers that may be given."""
+    """The number that is asked for, if any; the options are then all permitted numbers."""
     several: bool = False
-    """None, one or several of the options apply: a label is a set of them."""
+    """True if none, one or several of the options may apply: a label is a set of them."""
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
@@ -201,60 +202,58 @@ class Rubric(Texts):
     collapse: tuple[Coarser, ...] = ()
     """Coarser categories of all options but the unclear ones."""
     variant_of: str = ""
-    """The rubric that this one words differently: grades under both show how stable a grader is."""
+    """Name of the rubric that this one rewords: grades under both show how stable a grader is."""
     prompt: PromptTemplate | None = None
-    """Sent to graders word for word, in place of the frame that people's text is put into."""
+    """Prompt sent to graders word for word, in place of the one made from the annotators' text."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
     language: str = "en"
     """Language of the rubric's own words."""
     translations: dict[str, Translation] = Field(default_factory=dict)
-    """The words for people who read another language, by its code. Graders never see them."""
+    """Texts for annotators in other languages, by language code. Graders never see them."""
     evidence: Literal["optional", "required", ""] = ""
     """Request to mark the words that decided: none, optional or required."""
     not_for: str = ""
-    """Where the rubric does not apply, for whoever chooses one. Raters never see it."""
+    """Uses that the rubric is not meant for, as help to choose one. Raters never see it."""
     golden: tuple[Golden, ...] = ()
-    """Units whose right option is known, to hold a grader against."""
+    """Units with a known correct label, on which graders are tested."""
 
     @model_validator(mode="before")
     @classmethod
-    def _options_of_number(cls, given: Any) -> Any:
-        """List the numbers as options, where a number is asked for."""
-        if not isinstance(given, dict) or given.get("number") is None:
-            return given
-        number = given["number"]
+    def _options_of_number(cls, values: Any) -> Any:
+        """List the permitted numbers as options, where a number is asked for."""
+        if not isinstance(values, dict) or values.get("number") is None:
+            return values
+        number = values["number"]
         if not isinstance(number, Number):
             try:
                 number = Number.model_validate(number)
-            except ValidationError:  # said of the field itself; its options are not missing too
-                return given | {"options": Number(low=0, high=100).options, "level": "interval"}
-        if given.get("options", number.options) != number.options:
+            except ValidationError:  # reported for the field itself, so the options are made up
+                return values | {"options": Number(low=0, high=100).options, "level": "interval"}
+        if values.get("options", number.options) != number.options:
             raise ValueError("a rubric with [number] lists no options; take them out")
-        if given.get("level", "interval") != "interval":
+        if values.get("level", "interval") != "interval":
             raise ValueError('the level of a number is "interval"; leave `level` out')
-        return given | {"number": number, "options": number.options, "level": "interval"}
+        return values | {"number": number, "options": number.options, "level": "interval"}
 
     @model_validator(mode="before")
     @classmethod
-    def _variables_of_blocks(cls, given: Any) -> Any:
-        """List the blocks, and the fields of the texts, where no variables are listed. Drop the
-        figures that files of earlier versions quote; study.toml names them.
-        """
-        if not isinstance(given, dict):
-            return given
-        given = {name: value for name, value in given.items() if name != "published"}
-        if "variables" in given or not given.get("blocks"):
-            return given
+    def _variables_of_blocks(cls, values: Any) -> Any:
+        """List blocks and fields as variables, where none are; drop earlier versions' figures."""
+        if not isinstance(values, dict):
+            return values
+        values = {name: value for name, value in values.items() if name != "published"}
+        if "variables" in values or not values.get("blocks"):
+            return values
         columns = [
             block["column"] if isinstance(block, dict) else block.column
-            for block in given["blocks"]
+            for block in values["blocks"]
             if not isinstance(block, dict) or isinstance(block.get("column"), str)
         ]
-        if given.get("unit") == "comparison":
+        if values.get("unit") == "comparison":
             columns = [*(column for column in columns if column != "response"), *ANSWERS]
-        texts = (given.get(name) for name in ("question", "instructions"))
+        texts = (values.get(name) for name in ("question", "instructions"))
         used = {name for text in texts if isinstance(text, str) for name in placeholders(text)}
-        return given | {"variables": (*columns, *sorted(used - set(columns)))}
+        return values | {"variables": (*columns, *sorted(used - set(columns)))}
 
     @field_validator("name")
     @classmethod
@@ -264,7 +263,8 @@ class Rubric(Texts):
         return value
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _is_consistent(self) -> Self:
+        """Raise ValueError with the first fault of each check, as others may follow from it."""
         columns = [block.column for block in self.blocks]
         checks = (
             self._key_faults(),
@@ -280,7 +280,7 @@ class Rubric(Texts):
             raise ValueError("\n".join(faults))
         return self
 
-    # The faults of a part of the rubric; only the first is said, as others may follow from it.
+    # Each of these yields a sentence for each fault of a part of the rubric.
 
     def _key_faults(self) -> Iterator[str]:
         keys = self.categories
@@ -297,21 +297,21 @@ class Rubric(Texts):
         if undeclared := used - declared:
             yield f"the text uses {{{min(undeclared)}}}, which `variables` does not list"
         for option in self.kind.listed:
-            yield from _variables_in(option)
+            yield from _option_faults(option)
         columns = [block.column for block in self.blocks]
         shown = declared & {*TEXT_VARIABLES, *columns}
-        of_pairs = self.unit == "comparison"
-        for name in ANSWERS if of_pairs else ():
+        is_comparison = self.unit == "comparison"
+        for name in ANSWERS if is_comparison else ():
             if name not in shown:
                 yield f"a rubric on comparisons shows {name}"
-        for name in ("prompt_a", "prompt_b", "response") if of_pairs else ():
+        for name in ("prompt_a", "prompt_b", "response") if is_comparison else ():
             if name in shown:
                 yield f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
         for column in columns:
             if columns.count(column) > 1:
                 yield f"two blocks show {column!r}; show it once"
-            both = of_pairs and column == "response"
-            if column not in self.variables and not both:
+            is_both_answers = is_comparison and column == "response"
+            if column not in self.variables and not is_both_answers:
                 yield f"`variables` lacks {column!r}, which a block shows"
         if columns and self.unit == "pair":
             yield "`blocks` belong to rubrics on responses; a pair shows its two sides"
@@ -335,10 +335,10 @@ class Rubric(Texts):
             answer = f"golden answer {number}"
             if not self.kind.takes(golden.label):
                 yield f"{answer}: its label is {golden.label!r}, which is no option's key"
-            if left := [name for name in self.variables if not golden.texts.get(name)]:
-                yield f"{answer} has no text for {left[0]!r}"
-            if other := set(golden.texts) - set(self.variables):
-                yield f"{answer} has a text for {min(other)!r}, which the rubric does not show"
+            if missing := [name for name in self.variables if not golden.texts.get(name)]:
+                yield f"{answer} has no text for {missing[0]!r}"
+            if unknown := set(golden.texts) - set(self.variables):
+                yield f"{answer} has a text for {min(unknown)!r}, which the rubric does not show"
 
     def _translation_faults(self) -> Iterator[str]:
         if not LANGUAGE.fullmatch(self.language):
@@ -349,11 +349,11 @@ class Rubric(Texts):
                     f"translations.{code}: name another language than the rubric's own, "
                     f'{self.language!r}, by a code such as "de"'
                 )
-            for fault in self._faults_of(translation):
+            for fault in self._faults_of_translation(translation):
                 yield f"translations.{code}: {fault}"
 
-    def _faults_of(self, translation: Translation) -> Iterator[str]:
-        """Yield the options and variables that a translation leaves out or adds."""
+    def _faults_of_translation(self, translation: Translation) -> Iterator[str]:
+        """Yield a sentence for each option or variable that a translation leaves out or adds."""
         original = {option.key: option for option in self.kind.listed}
         keys = [option.key for option in translation.options]
         for key in keys:
@@ -372,12 +372,12 @@ class Rubric(Texts):
                     f"option {option.key!r} has {len(option.examples)} examples and the original "
                     f"{len(source.examples)}; translate each"
                 )
-            yield from _variables_in(option)
-        used, known = (
+            yield from _option_faults(option)
+        original_variables, variables = (
             placeholders(text.question) | placeholders(text.instructions)
             for text in (self, translation)
         )
-        if differing := known ^ used:
+        if differing := original_variables ^ variables:
             yield (
                 f"{{{min(differing)}}} stands in only one of original and translation; use the "
                 "same variables in both"
@@ -438,57 +438,60 @@ class Rubric(Texts):
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
-        lexical cues and golden answers are left out: they change how labels are
-        read, not what a rater was asked. So are translations, each of which has a hash of its own
+        lexical cues and golden answers are left out: they change how labels are interpreted, not
+        the question to the rater. So are translations, each of which has its own hash
         (`in_language`). A request to mark words is part of the hash if the rubric makes one.
         """
-        seen = self.model_dump(
+        fields = self.model_dump(
             mode="json",
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
-        seen = self.kind.hashed(seen)
+        fields = self.kind.hash_fields(fields)
         if self.blocks:
-            seen["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
+            fields["blocks"] = [block.model_dump(mode="json") for block in self.blocks]
         if self.evidence:
-            seen["evidence"] = self.evidence
+            fields["evidence"] = self.evidence
         if self.prompt:
-            seen["prompt"] = self.prompt.model_dump(mode="json")
-        text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+            fields["prompt"] = self.prompt.model_dump(mode="json")
+        text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def versions(self) -> dict[str, Rubric]:
-        """The rubric as it is shown, by language: itself, and each translation."""
+        """The rubric in each language, by code: the original and its translations."""
         versions = {self.language: self}
-        for code, words in self.translations.items():
-            translated = zip(self.kind.listed, words.options, strict=True)
-            options = tuple(one.model_copy(update=dict(other)) for one, other in translated)
+        for code, translation in self.translations.items():
+            options = tuple(
+                option.model_copy(update=dict(translated))
+                for option, translated in zip(self.kind.listed, translation.options, strict=True)
+            )
             fields = {"language": code, "translations": {}, "options": options or self.options}
-            versions[code] = self._changed(dict(words) | fields)
+            versions[code] = self._changed(dict(translation) | fields)
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        # Not `model_copy`, which copies a hash that was computed before.
+        """Return a copy with these fields and not `without`; `model_copy` keeps a cached hash."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 
     @property
     def conversations(self) -> tuple[str, ...]:
-        """The variables that are shown in turns."""
-        return self._of_kind("conversation")
+        """The variables that are conversations, shown in turns."""
+        return self._variables_of_kind("conversation")
 
     @property
     def images(self) -> tuple[str, ...]:
         """The variables that are images."""
-        return self._of_kind("image")
+        return self._variables_of_kind("image")
 
-    def _of_kind(self, kind: str) -> tuple[str, ...]:
+    def _variables_of_kind(self, kind: str) -> tuple[str, ...]:
         columns = tuple(block.column for block in self.blocks if block.kind == kind)
-        return (*columns, *ANSWERS) if {"response"} & {*columns} - {*self.variables} else columns
+        is_both_answers = "response" in columns and "response" not in self.variables
+        return (*columns, *ANSWERS) if is_both_answers else columns
 
     def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
-        """The rubric with its texts shown as what they are, by variable: in turns, or as an image.
+        """Return the rubric with texts of these kinds, by variable: "conversation" or "image".
 
         >>> from evenhand.rubrics import load_rubric
         >>> rubric = load_rubric("refusal").with_kinds({"response": "conversation"})
@@ -505,8 +508,8 @@ class Rubric(Texts):
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
     def showing(self, blocks: Sequence[Block]) -> Rubric:
-        """The rubric on other texts: these blocks, with the rubric's own labels where it has them,
-        and without golden answers, which may not have these texts.
+        """Return the rubric on other texts: these blocks, under the rubric's labels where it has
+        some, and without golden answers, which may not have these texts.
 
         >>> from evenhand.rubrics import load_rubric
         >>> blocks = [Block(column="context", label="Source"), Block(column="response", label="X")]
@@ -520,18 +523,16 @@ class Rubric(Texts):
         )
         if shown == self.blocks:
             return self
-        # The variables are listed anew.
         return self._changed({"blocks": shown, "golden": ()}, without="variables")
 
     def in_language(self, code: str) -> Rubric:
-        """The rubric in a language; the original where there is no translation.
-
-        A translation has the same keys, and a `hash` over exactly what its readers see.
+        """Return the rubric in a language, or the original if it is not translated. A translation
+        has the same keys, and a `hash` over exactly the text that its readers see.
         """
         return self.versions.get(code, self)
 
     def for_people(self, values: Mapping[str, str]) -> PeopleText:
-        """The rubric and one unit as the annotation page shows them; all of it is plain text.
+        """Return the rubric and one unit as the annotation page shows them, in plain text.
 
         Raises InputError where the unit lacks one of the rubric's variables.
         """
@@ -550,49 +551,48 @@ class Rubric(Texts):
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """Fill the rubric's own prompt, or else make one from the words that people see.
-
-        Chat-template tokens in a unit's texts are neutralised. A prompt of its own holds a
-        conversation as a transcript.
+        """Return the grader's prompt: the rubric's `prompt` filled in, with conversations as
+        transcripts, or else one made from the text that annotators see. Chat-template tokens in a
+        unit's texts are neutralised. Raises InputError as `for_people` does.
         """
         values = {name: neutralised(text) for name, text in values.items()}
-        people = self.for_people(values)  # it refuses a unit that lacks a variable
+        people = self.for_people(values)
         values = {name: values[name] for name in self.variables}
         if self.prompt:
             # Escapes of JSON, or of an image's description, may have hidden a token until now.
-            shown = [b for b in people.blocks if b.turns or b.image or b.is_missing]
-            read = {block.variable: neutralised(block.text) for block in shown}
-            return replace(
-                self.prompt.filled(values | read), kind=self.kind, images=images_of(people)
-            )
+            decoded = {
+                block.variable: neutralised(block.text)
+                for block in people.blocks
+                if block.turns or block.image or block.is_missing
+            }
+            prompt = self.prompt.filled(values | decoded)
+            return replace(prompt, kind=self.kind, images=images_of(people))
         return prompt_of(people, self.instructions, values)
 
     @cached_property
     def parser(self) -> RubricParser:
-        """The reader of a grader's answer, kept: to compile one takes longer than to read."""
-        kind = self.kind
-        parser = RubricParser if kind.is_single else SeveralParser
-        return parser(kind.names, (self.name, self.title.partition(" (")[0]))
+        """The parser of graders' answers, cached as its patterns take long to compile."""
+        parser_class = RubricParser if self.kind.is_single else SeveralParser
+        return parser_class(self.kind.names, (self.name, self.title.partition(" (")[0]))
 
 
 def coarser_faults(
     categories: Collection[str], unclear: Iterable[str], coarser: Iterable[Iterable[str]]
 ) -> Iterator[str]:
-    """Yield a sentence for each category that coarser categories and unclear ones do not have once,
-    and for each name that is no category.
-    """
+    """Yield a sentence for each key that is no category, or is named twice or never."""
     groups = [tuple(keys) for keys in coarser]
-    named = [*unclear, *(key for keys in groups for key in keys)]
-    for key in named:
+    keys = [*unclear, *(key for group in groups for key in group)]
+    for key in keys:
         if key not in categories:
             yield f"unclear or collapse names {key!r}, which is no option's key"
-        if named.count(key) > 1:
+        if keys.count(key) > 1:
             yield f"unclear and collapse name {key!r} twice; it can mean one thing"
-    if groups and (left := [key for key in categories if key not in named]):
-        yield f"collapse has no place for {left[0]!r}; name it or call it unclear"
+    if groups and (missing := [key for key in categories if key not in keys]):
+        yield f"collapse has no place for {missing[0]!r}; name it or call it unclear"
 
 
-def _variables_in(option: Option | TranslatedOption) -> Iterator[str]:
+def _option_faults(option: Option | TranslatedOption) -> Iterator[str]:
+    """Yield a sentence for each variable in the texts of an option, where none may be."""
     for text in (option.name, option.description, *option.examples):
         for name in sorted(placeholders(text)):
             yield (

@@ -1,8 +1,9 @@
-"""The options of a rubric, a closed list, and the kinds of labels that they make: one option, a
-number, or a set of options.
+"""The options of a rubric, a closed list, and the kinds of labels that they make: one option
+(`LabelKind`), a number (`NumberKind`), or a set of options (`SetKind`).
 
-A rubric's kind (`Rubric.kind`) says how its labels are asked for, shown, stored and compared. To
-add one, write a `LabelKind` that overrides what differs, and let `Rubric.kind` choose it.
+First come the parts of a rubric file (`Number`, `Block`, `Option`), with functions that read scales
+of whole numbers and sets of options from texts; then the kinds. `Rubric.kind` says how labels are
+asked for, shown, stored and compared; to add one, write a `LabelKind` that overrides what differs.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")
 
 
 class Strict(BaseModel):
-    """A part of a file, without unknown fields."""
+    """A part of a file that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Texts(Strict):
-    """A part of a rubric file, without white space around its texts."""
+    """A part of a rubric file whose texts lose the white space around them."""
 
     model_config = ConfigDict(str_strip_whitespace=True)
 
@@ -50,14 +51,14 @@ class Number(Texts):
     step: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _has_points(self) -> Self:
-        low, high, step = self._exact
-        first, last, by = self._shown
+    def _steps_lead_from_low_to_high(self) -> Self:
+        low, high, step = self._decimals
+        low_text, high_text, step_text = self._texts
         if not low < high:
-            raise ValueError(f"low is {first}, which is not below high, {last}")
+            raise ValueError(f"low is {low_text}, which is not below high, {high_text}")
         points = (high - low) / step + 1
         if points != int(points):
-            raise ValueError(f"steps of {by} do not lead from {first} to {last}")
+            raise ValueError(f"steps of {step_text} do not lead from {low_text} to {high_text}")
         if points < FEWEST_NUMBERS:
             raise ValueError(
                 f"it has {int(points)} numbers; so few are quicker to choose from: list them as "
@@ -70,24 +71,26 @@ class Number(Texts):
         return self
 
     @property
-    def _exact(self) -> tuple[Decimal, ...]:
+    def _decimals(self) -> tuple[Decimal, ...]:
+        """`low`, `high` and `step`, exactly as they are written."""
         return tuple(Decimal(repr(number)) for number in (self.low, self.high, self.step))
 
     @property
-    def _shown(self) -> list[str]:
-        return [plain_number(f"{number:f}") for number in self._exact]
+    def _texts(self) -> list[str]:
+        """`low`, `high` and `step` in their shortest form."""
+        return [plain_number(f"{number:f}") for number in self._decimals]
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The numbers as they are stored, in ascending order: 0.5, not 0.50."""
-        low, high, step = self._exact
+        low, high, step = self._decimals
         points = int((high - low) / step) + 1
-        return tuple(plain_number(f"{low + step * at:f}") for at in range(points))
+        return tuple(plain_number(f"{low + step * point:f}") for point in range(points))
 
     @property
     def places(self) -> int:
-        """Places behind the point."""
-        low, _, step = self._shown
+        """Number of decimal places."""
+        low, _, step = self._texts
         return max(len(number.partition(".")[2]) for number in (low, step))
 
     @property
@@ -99,14 +102,14 @@ class Number(Texts):
     @property
     def in_words(self) -> str:
         """The number that is asked for, in words."""
-        low, high, step = self._shown
+        low, high, step = self._texts
         kind = "whole " if self.step == 1 and not self.places else ""
         steps = "" if self.step == 1 else f" in steps of {step}"
         return f"a {kind}number from {low} to {high}{steps}"
 
 
 def plain_number(text: str) -> str:
-    """A number in its shortest form; "" where the text is no finite number.
+    """Return a number in its shortest form; "" where the text is no finite number.
 
     >>> [plain_number(text) for text in ("73.0", " 0.50", "-0", "1e2", "nan", "7/10")]
     ['73', '0.5', '0', '100', '', '']
@@ -117,18 +120,19 @@ def plain_number(text: str) -> str:
         return ""
     if not number.is_finite() or abs(number.adjusted()) > 30:
         return "0" if number == 0 else ""
-    shown = f"{number:f}"
-    shown = shown.rstrip("0").rstrip(".") if "." in shown else shown
-    return "0" if shown in ("-0", "") else shown
+    short = f"{number:f}"
+    short = short.rstrip("0").rstrip(".") if "." in short else short
+    return "0" if short in ("-0", "") else short
 
 
-_WHOLE = re.compile(r"(-?[0-9]{1,9})(\.0+)?")
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]{1,9})(\.0+)?")
 _MOST_MISSING = 2
+"""Numbers next to each other that may be missing from a scale of whole numbers."""
 
 
 def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
-    """The labels of an ordered scale of whole numbers, from the lowest to the highest, with those
-    in between that nobody used; () where labels are anything else.
+    """Return the labels of an ordered scale of whole numbers, from the lowest to the highest, with
+    unused ones in between; () where the labels are anything else.
 
     Such labels are three or more whole numbers that make up more than half of all from the lowest
     to the highest, with at most two neighbours missing, and none below 0: a number far from the
@@ -140,9 +144,9 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     >>> [whole_numbers_in_a_row(row) for row in (["0", "1"], ["1", "2", "99"], ["1", "2", "x"])]
     [(), (), ()]
     """
-    parts = [_WHOLE.fullmatch(label) for label in labels]
-    used = sorted({int(part[1]) for part in parts if part})
-    endings = {part[2] or "" for part in parts if part}
+    matches = list(filter(None, map(_WHOLE_NUMBER.fullmatch, labels)))
+    used = sorted({int(match[1]) for match in matches})
+    endings = {match[2] or "" for match in matches}
     if len(used) < max(3, len(labels)) or len(endings) > 1:
         return ()
     low, high, (ending,) = used[0], used[-1], endings
@@ -152,11 +156,11 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     return tuple(f"{number}{ending}" for number in range(low, high + 1))
 
 
-def in_a_row(declared: Sequence[str]) -> tuple[str, ...]:
-    """Declared labels as an ordered scale of whole numbers (`whole_numbers_in_a_row`), the lowest
-    or, where they are declared so, the highest first; () for any others.
+def ordered_scale(declared: Sequence[str]) -> tuple[str, ...]:
+    """Return declared labels as an ordered scale of whole numbers (`whole_numbers_in_a_row`), the
+    lowest or, where they are declared so, the highest first; () for any others.
 
-    >>> in_a_row("321"), in_a_row("132"), in_a_row("acb")
+    >>> ordered_scale("321"), ordered_scale("132"), ordered_scale("acb")
     (('3', '2', '1'), ('1', '2', '3'), ())
     """
     upwards = tuple(label for label in whole_numbers_in_a_row(declared) if label in declared)
@@ -164,7 +168,7 @@ def in_a_row(declared: Sequence[str]) -> tuple[str, ...]:
 
 
 def span_of(ordered: Sequence[str]) -> str:
-    """The whole numbers of an ordered scale in short.
+    """Return an ordered scale of whole numbers in short, as its ends.
 
     >>> span_of(("5", "4", "3")), span_of(("-1", "0", "1"))
     ('3-5', '-1 to 1')
@@ -186,7 +190,7 @@ class Block(Texts):
     label: str = Field(min_length=1, max_length=120)
     kind: Literal["text", "markdown", "code", "json", "conversation", "image", ""] = ""
     language: str = ""
-    """Of code: the language by whose words it is coloured, as Pygments calls it."""
+    """Programming language of code, by its name in Pygments, for syntax highlighting."""
 
     @field_validator("language")
     @classmethod
@@ -216,9 +220,7 @@ class Block(Texts):
 
 
 class Golden(Texts):
-    """A golden answer: a unit's `texts` by variable, and the option that is right for it. Graders
-    are held against these; raters never see them.
-    """
+    """A unit's `texts` by variable with the correct `label`, to test graders on."""
 
     label: str
     texts: dict[str, str] = Field(min_length=1)
@@ -245,18 +247,18 @@ class Option(Texts):
 
 
 NONE, SEPARATOR = "none", ";"
-"""The label that says that none of several options applies, and what stands between keys."""
+"""The label that says that none of several options applies, and the mark between keys."""
 SEPARATORS = ";,#|"
-"""What stands between options in files of others."""
+"""Marks between options in files of other tools."""
 MOST_SEVERAL = 30
 """Options of which several may apply, at most: each has figures of its own."""
-_ITEM = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
+_ENTRY = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)\s*,?""", re.DOTALL)
 
 
 def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
     """Return the options that a cell names, of which several may apply: a list as JSON or Python
-    writes it, or options with one of the separators between them; none for `none` and an empty
-    cell; None where it is no set of options.
+    writes it, or options with one of the separators between them. An empty cell and "none" name no
+    option; a cell that is no set of options gives None.
 
     >>> [options_in(text) for text in ("a; b", '["b", "a"]', "none", "[]", '{"a": 1}', "a;;b")]
     [('a', 'b'), ('b', 'a'), (), (), None, None]
@@ -267,27 +269,27 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     if text in ("", NONE):
         return ()
     if text[0] in "[{":
-        listed = listed_texts(text)
-        if listed is None:
+        texts = listed_texts(text)
+        if texts is None:
             return None
     else:
-        listed = re.split(f"[{re.escape(separators)}]", text) if separators else [text]
-    named = tuple(option.strip() for option in listed)
-    return named if all(named) and len(set(named)) == len(named) else None
+        texts = re.split(f"[{re.escape(separators)}]", text) if separators else [text]
+    options = tuple(option.strip() for option in texts)
+    return options if all(options) and len(set(options)) == len(options) else None
 
 
 def listed_texts(text: str) -> list[str] | None:
-    """The texts and numbers of a list or set, as JSON, Python or NumPy write it; else None."""
+    """Return the texts and numbers of a list as JSON, Python or NumPy write it, else None."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         inner = text[1:-1]
         if text[0] + text[-1] not in ("[]", "{}") or not re.fullmatch(
-            rf"(?:{_ITEM.pattern})*+\s*", inner, re.DOTALL
+            rf"(?:{_ENTRY.pattern})*+\s*", inner, re.DOTALL
         ):
             return None
         try:
-            values = [ast.literal_eval(item) for item in _ITEM.findall(inner)]
+            values = [ast.literal_eval(entry) for entry in _ENTRY.findall(inner)]
         except (ValueError, SyntaxError):
             return None
     if not isinstance(values, list):
@@ -296,10 +298,10 @@ def listed_texts(text: str) -> list[str] | None:
     return texts if all(isinstance(text, str) for text in texts) else None
 
 
-def separators_in(cells: Iterable[str], known: Collection[str] = ()) -> str | None:
-    """Return the marks that stand between options in the cells of a column: where options are
-    `known` those that leave the fewest others, else the one that parts cells into options that
-    stand alone or in other cells, too. "" where a mark is part of a name, or none is there; None
+def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | None:
+    """Return the marks between options in the cells of a column: where the `options` are declared,
+    the marks that leave the fewest undeclared ones; else the one mark that splits cells into
+    options that occur in other cells too. "" where a mark is part of a name, or there is none; None
     where that cannot be decided.
 
     >>> [separators_in(cells) for cells in (["a,b", "b", "a"], ["a, b", "c"], ["a;b", "a,b", "a"])]
@@ -307,42 +309,44 @@ def separators_in(cells: Iterable[str], known: Collection[str] = ()) -> str | No
     >>> separators_in(["C#;D", "x, y"], ["C#", "D", "x, y"])
     ';'
     """
-    every = sorted({cell.strip() for cell in cells})
-    joined = [cell for cell in every if cell[:1] not in ("[", "{")]
+    distinct = sorted({cell.strip() for cell in cells})
+    joined = [cell for cell in distinct if cell[:1] not in ("[", "{")]
     marks = [mark for mark in SEPARATORS if any(mark in cell for cell in joined)]
-    if known:
-        options = {*known, NONE, ""}
-        ways = ("", *marks, "".join(marks))
-        return min(ways, key=lambda way: len(_options(joined, way) - options))
-    shares = {mark: _recurring(every, mark) for mark in marks}
-    sure = []
+    if options:
+        declared = {*options, NONE, ""}
+        candidates = ("", *marks, "".join(marks))
+        return min(candidates, key=lambda mark: len(_distinct_options(joined, mark) - declared))
+    shares = {mark: _recurring_share(distinct, mark) for mark in marks}
+    plausible = []
     for mark in marks:
-        left = sorted(_options(every, mark))  # which no other mark may part further
-        others = (_recurring(left, other) for other in marks if other != mark)
+        options_left = sorted(_distinct_options(distinct, mark))  # no other mark may split these
+        others = (_recurring_share(options_left, other) for other in marks if other != mark)
         if shares[mark] >= 0.5 and all(share < 0.5 for share in others):
-            sure.append(mark)
-    if sure and (len(sure) > 1 or (SEPARATOR in marks and sure != [SEPARATOR])):
+            plausible.append(mark)
+    if len(plausible) > 1 or (plausible and SEPARATOR in marks and plausible != [SEPARATOR]):
         return None
-    if sure or not any(shares.values()) or marks == [SEPARATOR]:
-        return next(iter(sure), SEPARATOR if SEPARATOR in marks else "")
-    return None
+    if plausible:
+        return plausible[0]
+    if any(shares.values()) and marks != [SEPARATOR]:
+        return None
+    return SEPARATOR if SEPARATOR in marks else ""
 
 
-def _options(cells: Iterable[str], separators: str) -> set[str]:
+def _distinct_options(cells: Iterable[str], separators: str) -> set[str]:
     return {option for cell in cells for option in options_in(cell, separators) or ()}
 
 
-def _recurring(cells: Sequence[str], mark: str) -> float:
-    """The share of the parts of cells with this mark that stand in another cell, too."""
+def _recurring_share(cells: Sequence[str], mark: str) -> float:
+    """Return the share of the options in cells with this mark that other cells have too."""
     sets = {cell: options_in(cell, mark) or () for cell in cells}
-    uses = Counter(option for named in sets.values() for option in named)
-    parts = {option for cell, named in sets.items() if mark in cell for option in named}
-    return sum(uses[part] > 1 for part in parts) / max(len(parts), 1)
+    n_cells = Counter(option for options in sets.values() for option in options)
+    split_off = {option for cell, options in sets.items() if mark in cell for option in options}
+    return sum(n_cells[option] > 1 for option in split_off) / max(len(split_off), 1)
 
 
 def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:
-    """Return the label of a set of options, in the order of all `keys`; None where one is none of
-    them.
+    """Return the label of a set of options, in the order of all `keys`; None where a chosen one is
+    not among them.
 
     >>> set_label(("c", "a"), "abc"), set_label((), "abc"), set_label(("z",), "abc")
     ('a;c', 'none', None)
@@ -354,15 +358,12 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
 
 # ---- the kinds of labels ------------------------------------------------------------------------
 MOST_LISTED = 250
-"""Keys that a schema lists; more are numbers. Providers bound the length of an enumeration, and
-some take no bounds of a number."""
+"""Keys that a JSON schema lists at most, as providers bound the length of an enumeration."""
 
 
 @dataclass(frozen=True)
 class LabelKind:
-    """Labels that are one option of a closed list, in an order if the scale has one. Other kinds
-    override what differs.
-    """
+    """Labels that are one option of a closed list; other kinds override what differs."""
 
     options: tuple[Option, ...] = ()
     """All labels that may be given, or the options that they are made of."""
@@ -372,7 +373,7 @@ class LabelKind:
     """True where each label is an option, which can be counted and has a probability."""
     is_single: ClassVar[bool] = True
     """True where a label is one value, and not a set of them."""
-    in_short: ClassVar[str] = "one option"
+    short_name: ClassVar[str] = "one option"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -390,14 +391,14 @@ class LabelKind:
         return self.options
 
     def choices(self, none: str) -> tuple[Option, ...]:
-        """Return what is offered for a click; `none` says that no option applies."""
+        """Return the options to click on; `none` is the name of the one for no option."""
         return self.listed
 
     def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
-        """Return what the raters' page needs to know besides the choices, worded by `sentence`."""
+        """Return the panel's settings besides the choices; `sentence` gives its texts by key."""
         return {}
 
-    # Words for people and models.
+    # Words for annotators and graders.
 
     @property
     def permitted(self) -> str:
@@ -405,7 +406,7 @@ class LabelKind:
         return ", ".join(self.keys)
 
     def permitted_in(self, sentence: Callable[..., str]) -> str:
-        """Return the labels that may be given, in a page's language, whose `sentence` is by key."""
+        """Return `permitted` in the language of a page, whose texts `sentence` gives by key."""
         return ", ".join(option.name for option in self.options)
 
     @property
@@ -414,20 +415,18 @@ class LabelKind:
         return f"{'none of' if self.is_choice else 'not'} {self.permitted}"
 
     @property
-    def asked(self) -> str:
-        """The kind of answer that a model is asked for."""
+    def answer_form(self) -> str:
+        """The form of the answer that a model is asked for."""
         return "the key of one option"
 
     @property
     def request(self) -> str:
         """The sentence that asks a model for a label and nothing else."""
         *others, last = self.keys
-        return f"Answer with {self.asked} and nothing else: {', '.join(others)} or {last}."
+        return f"Answer with {self.answer_form} and nothing else: {', '.join(others)} or {last}."
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of a label: an enumeration, or of very many keys, which are
-        numbers, a number, whose bounds the parser checks.
-        """
+        """Return a label's JSON schema; very many keys are a number, whose bounds are parsed."""
         if len(self.keys) > MOST_LISTED:
             return {"type": "number"}
         return {"type": "string", "enum": list(self.keys)}
@@ -435,28 +434,24 @@ class LabelKind:
     # Labels and the texts that give them.
 
     def label_of(self, text: str) -> str | None:
-        """Return the label that a cell of a table is, in the form that is stored; None if none."""
+        """Return the label of a table's cell in the form that is stored; None if it is none."""
         return text if text in self.keys else None
 
     def takes(self, label: str) -> bool:
         """Return True if a label may be stored: in the form in which `label_of` gives it."""
         return self.label_of(label) == label
 
-    def known_label(self, text: str, known: Mapping[str, str]) -> str:
-        """Return the label that another tool's cell is, "" if none; `known` are keys by their
-        spellings in lower case.
-        """
-        plain = text.casefold()
-        return known.get(plain) or known.get(plain.removesuffix(".0"), "")
+    def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
+        """Return the label of another tool's cell, "" for none; spellings are in lower case."""
+        folded = text.casefold()
+        return key_by_spelling.get(folded) or key_by_spelling.get(folded.removesuffix(".0"), "")
 
     def parts(self, label: str) -> list[str]:
         """Return the keys of the options that a label names."""
         return [label] if label else []
 
     def name_of(self, label: str, none: str = NONE) -> str:
-        """Return the names of the options that a label names; `none` for that of no option, "" for
-        what is no label.
-        """
+        """Return a label's option names: `none` for that of no option, "" for no label."""
         return ", ".join(filter(None, (self.names.get(key, "") for key in self.parts(label))))
 
     def title_of(self, label: str) -> str:
@@ -465,32 +460,32 @@ class LabelKind:
         return name if name.casefold() == label.casefold() else f"{label}: {name}"
 
     def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
-        """Return different labels in their order, without what is none."""
+        """Return distinct labels in their order, without texts that are no label."""
         return tuple(key for key in self.keys if key in labels)
 
-    def have_majority(self, given: Sequence[str]) -> bool:
-        """Return True if more than half of one or more people's labels on an item are the same."""
-        return max(map(given.count, given)) * 2 > len(given)
+    def have_majority(self, labels: Sequence[str]) -> bool:
+        """Return True if more than half of the labels on an item, one or more, are the same."""
+        return max(map(labels.count, labels)) * 2 > len(labels)
 
-    # The rubric around it.
+    # The rubric with labels of the kind.
 
-    def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
-        """Return what a rater sees of a rubric, by field, as its hash takes it."""
-        return seen
+    def hash_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the `fields` of a rubric that a rater sees in the form that its hash covers."""
+        return fields
 
     def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each field of a rubric that does not go with the kind."""
+        """Yield a sentence for each field of a rubric that contradicts the kind."""
         yield from ()
 
 
 @dataclass(frozen=True)
 class NumberKind(LabelKind):
-    """Labels that are numbers, which are typed; the options are all that may be given."""
+    """Labels that are numbers, typed by the rater; the options are all permitted numbers."""
 
     number: Number = field(kw_only=True)
 
     is_choice = False
-    in_short = "a number"
+    short_name = "a number"
 
     @property
     def listed(self) -> tuple[Option, ...]:
@@ -505,33 +500,33 @@ class NumberKind(LabelKind):
         return self.number.in_words
 
     def permitted_in(self, sentence: Callable[..., str]) -> str:
-        whole = self.number.step == 1 and self.number.places == 0
+        is_whole = self.number.step == 1 and self.number.places == 0
         bounds = {name: f"{bound:.12g}" for name, bound in self.number.model_dump().items()}
-        return sentence("number.whole", **bounds) if whole else sentence("number.steps", **bounds)
+        return sentence("number.whole" if is_whole else "number.steps", **bounds)
 
     @property
-    def asked(self) -> str:
+    def answer_form(self) -> str:
         return self.permitted
 
     @property
     def request(self) -> str:
-        return f"Answer with {self.asked} and nothing else."
+        return f"Answer with {self.answer_form} and nothing else."
 
     def label_of(self, text: str) -> str | None:
         return super().label_of(plain_number(text))
 
-    def known_label(self, text: str, known: Mapping[str, str]) -> str:
+    def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         return self.label_of(text) or ""
 
-    def have_majority(self, given: Sequence[str]) -> bool:
+    def have_majority(self, labels: Sequence[str]) -> bool:
         """Return True if more than half are within a tenth of the scale of their median."""
-        values = [float(label) for label in given]
+        values = [float(label) for label in labels]
         tenth = (self.number.high - self.number.low) / 10 * (1 + 1e-9)
         return sum(abs(value - median(values)) <= tenth for value in values) * 2 > len(values)
 
-    def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
-        without = {name: value for name, value in seen.items() if name != "options"}
-        return without | {"number": self.number.model_dump(mode="json")}
+    def hash_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        others = {name: value for name, value in fields.items() if name != "options"}
+        return others | {"number": self.number.model_dump(mode="json")}
 
     def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
         for name in ("affirmative", "unclear", "collapse"):
@@ -549,7 +544,7 @@ class SetKind(LabelKind):
 
     is_choice = False
     is_single = False
-    in_short = "several options"
+    short_name = "several options"
 
     def choices(self, none: str) -> tuple[Option, ...]:
         return (*self.options, Option(key=NONE, name=none))
@@ -562,7 +557,7 @@ class SetKind(LabelKind):
         return f"keys with ; between them, or {NONE}: {', '.join(self.keys)}"
 
     @property
-    def asked(self) -> str:
+    def answer_form(self) -> str:
         return (
             "the keys of all options that apply, separated by commas (the word none if there is "
             "none)"
@@ -570,7 +565,8 @@ class SetKind(LabelKind):
 
     @property
     def request(self) -> str:
-        return f"Answer with {self.asked} and nothing else; the keys are {', '.join(self.keys)}."
+        keys = ", ".join(self.keys)
+        return f"Answer with {self.answer_form} and nothing else; the keys are {keys}."
 
     def schema(self) -> dict[str, Any]:
         return {"type": "array", "items": super().schema()}
@@ -578,12 +574,13 @@ class SetKind(LabelKind):
     def label_of(self, text: str) -> str | None:
         return set_label(options_in(text, SEPARATORS), self.keys) if text.strip() else None
 
-    def known_label(self, text: str, known: Mapping[str, str]) -> str:
+    def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         if not text.strip():
             return ""
-        named = options_in(text, separators_in([text.casefold()], known) or "")
-        keys = None if named is None else [known.get(option.casefold(), "") for option in named]
-        return set_label(keys, self.keys) or ""
+        options = options_in(text, separators_in([text.casefold()], key_by_spelling) or "")
+        if options is None:
+            return ""
+        return set_label([key_by_spelling.get(o.casefold(), "") for o in options], self.keys) or ""
 
     def parts(self, label: str) -> list[str]:
         return [key for key in label.split(SEPARATOR) if key in self.keys]
@@ -594,8 +591,8 @@ class SetKind(LabelKind):
     def in_order(self, labels: Collection[str]) -> tuple[str, ...]:
         return tuple(sorted(filter(None, labels)))
 
-    def hashed(self, seen: dict[str, Any]) -> dict[str, Any]:
-        return seen | {"several": True}
+    def hash_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return fields | {"several": True}
 
     def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
         if rubric["unit"] != "response" or rubric["prompt"]:

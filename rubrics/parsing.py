@@ -1,9 +1,10 @@
-"""Reading a grader's answer against the closed list of options.
+"""Read the option that a grader's reply gives as its answer: a text in, a key or None out.
 
-An option counts only where it is given as the answer: alone, announced, or chosen explicitly.
-No other may be put forward with or after it, and it may not be part of a quotation, a denial or
-another quantity. Anything else in a reply is not a label. The words and forms in which answers are
-given, qualified and taken back are tables: `templates/answer_words.toml` and `answer_forms.toml`.
+An option counts only where it is given as the answer: alone, announced, or chosen explicitly. No
+other may be put forward with or after it, and it may not be part of a quotation, a denial or
+another quantity. `RubricParser.label` shows the order: options used as names of fields, then an
+expression that is all of the reply, then JSON or prose. Words and patterns are tables, each entry
+by its name: `templates/answer_words.toml` and `answer_forms.toml`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
-JsonObject = tuple[int, int, list[tuple[str, Any]]]
-"""A JSON object in a text: from, to, and its fields in their order, none left out."""
 _MASKED = "\ue000"
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x3000: " ", 0x2212: "-", 0xFE63: "-", 0x00A0: " ", 0x202F: " ", 0x3010: "[", 0x3011: "]",
@@ -30,7 +29,7 @@ _PART = re.compile(r"\{([A-Za-z_]+)\}")
 
 
 def _joined(table: Any) -> Any:
-    """A table of patterns, each as one text."""
+    """Return a table of patterns, at any depth, with each list joined by | into one text."""
     if isinstance(table, dict):
         return {name: _joined(part) for name, part in table.items()}
     return ("|".join(table) if isinstance(table, list) else table).replace("\n", "")
@@ -68,41 +67,36 @@ class Forms(dict[str, re.Pattern[str]]):
         return pattern
 
     def _filled(self, name: str) -> str:
+        """Return the text of a pattern with the parts that it names in braces put in."""
         return _PART.sub(lambda part: self._filled(part[1]), self._parts[name])
 
 
-_ANY = Forms()
+_COMMON = Forms()
 """Forms that are the same whatever the options are."""
+_ANSWER_FORMS = [name for name in _TEXTS if name.startswith("answer_")]
 
 
 @dataclass(slots=True)
-class FieldsRead:
-    """A reply whose fields are read: the `text` without them, with the words that a yes affirms in
-    their place; the options that the fields `give` and `deny`; `unclear` if one decides nothing.
-    """
+class _FieldsRead:
+    """A reply's `text` without its fields, and the keys that these affirm and deny."""
 
     text: str
-    give: set[str] = field(default_factory=set)
-    deny: set[str] = field(default_factory=set)
-    unclear: bool = False
+    affirmed: set[str] = field(default_factory=set)
+    denied: set[str] = field(default_factory=set)
+    is_unclear: bool = False
 
 
-_ANSWERS = [name for name in _TEXTS if name.startswith("answer_")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """An option given as the answer. `plain`: announced, or alone on its line."""
+class _Answer(NamedTuple):
+    """An option given up to `end`: announced, chosen or alone on its line if explicit."""
 
     key: str
-    start: int
     end: int
-    plain: bool = True
+    is_explicit: bool = True
 
 
 class RubricParser:
-    """Finds the one option that an answer gives; anything else is no label. `titles` are the names
-    of the rubric, which may announce an answer.
+    """Finds the one option that an answer gives; anything else is no label. `names` are the names
+    of the options by key; `titles` are those of the rubric, which may announce an answer.
 
     >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
     >>> answers = ("C", "(c) both help", "Antwort: **B**", "A or B", "A response ...")
@@ -115,438 +109,457 @@ class RubricParser:
     """
 
     def __init__(self, names: Mapping[str, str], titles: Iterable[str] = ()) -> None:
-        self._by_fold = {key.casefold(): key for key in names}
-        self._by_name = {name.casefold(): key for key, name in names.items()}
-        self._of = self._by_name | self._by_fold
-        longer = {word for word in self._of if re.search(r"[^\W\d_]{2}", word)}
-        self._words = {word for word in longer if not _ANY["polar"].fullmatch(word)}
+        self._keys = {key.casefold(): key for key in names}  # found in lower case, as names are
+        self._key_by_name = {name.casefold(): key for key, name in names.items()}
+        self._key_by_word = self._key_by_name | self._keys
+        # A letter, "yes" or "no" before a colon names no field.
+        words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
+        self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
         self._titles = tuple(title.casefold() for title in titles if title)
-        self._is_drawn = bool(_ANY["pictures"].search("".join([*self._by_fold, *self._by_name])))
+        self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))
 
     def label(self, text: str) -> str | None:
-        """The key that the answer gives, or None where it gives none or more than one."""
-        if (bare := _bare(text)) is None:
+        """Return the key that a reply gives, or None where it gives none or more than one."""
+        plain = _plain_answer(text)
+        if plain is None or _COMMON["speakers"].search(plain) or _COMMON["ballot"].search(plain):
             return None
-        if _ANY["speakers"].search(bare) or _ANY["ballot"].search(bare):
-            return None
-        fields = self._fields(bare)
-        text = fields.text if self._is_drawn else _ANY["pictures"].sub(" ", fields.text)
-        text = self._keyed(text.strip())
-        objects = [] if (label := self._option(text)) else list(_objects(text))
+        fields = self._read_fields(plain)
+        text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
+        text = self._with_keys_first(text.strip())
+        label = self._option(text)
+        objects = [] if label else list(_objects(text))
         if objects or (not label and re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)):
-            label = self._in_json(text, objects)
+            label = self._label_in_json(text, objects)
         elif not label:
-            label = self._in_prose(text)
-        if label or not (fields.give or fields.unclear):
-            return label if {label} >= fields.give and label not in fields.deny else None
-        if len(fields.give) != 1 or fields.unclear:
+            label = self._label_in_prose(text)
+        if label:
+            agrees = fields.affirmed <= {label} and label not in fields.denied
+            return label if agrees else None
+        if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
-        (given,) = fields.give
-        return given if self._stands(given, text, 0, strict=True) else None
+        (key,) = fields.affirmed
+        return key if self._is_uncontested(key, text, 0, is_strict=True) else None
 
-    def _keyed(self, text: str) -> str:
+    def _with_keys_first(self, text: str) -> str:
         """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
 
-        def turned(match: re.Match[str]) -> str:
+        def key_first(match: re.Match[str]) -> str:
             name, key = match["name"], match["key"]
-            if self._by_name[name.casefold()] != self._by_fold[key.casefold()]:
+            if self._has_other_name(match):
                 return match[0]
-            return key if name.casefold() == key.casefold() else f"{match['given']} ({name})"
+            return key if name.casefold() == key.casefold() else f"{match['answer']} ({name})"
 
-        return self._forms["named_first"].sub(turned, text)
+        return self._forms["named_first"].sub(key_first, text)
 
-    # Fields.
+    # ---- options as names of fields: "Pass: yes", "fail [x]" ----
 
-    def _fields(self, text: str) -> FieldsRead:
-        """Read the options that are names of fields: "Pass: yes", "fail [x]"."""
-        fields = FieldsRead(text)
-
-        def bare(match: re.Match[str]) -> str:
-            word, sep, first = match["word"], match["sep"], match["first"]
-            strong = bool(_ANY["field_separates"].search(sep)) or '"' in sep
-            if not strong and self._of.get(match["value"].casefold()) == self._of[word.casefold()]:
-                return match[0]
-            negative = self._is_negative(word)
-            yes = bool(match["yes"] or match["done"])
-            mark = bool(match["done"] or match["open"]) and not strong and match["value"] != "[ ]"
-            if word.casefold() not in self._words:
-                if mark and (yes or negative):
-                    return f"{first or ''}{word}"
-                if "?" in sep or (_ANY["polar"].fullmatch(word) and not (strong or mark)):
-                    return match[0]
-                fields.unclear = True
-                return ""
-            key = self._of[word.casefold()]
-            if (yes and not sep.startswith('"')) or (negative and mark):
-                return f"{first or ''}{word}"
-            fields.unclear |= first is None or not strong or (negative and not yes)
-            (fields.give if yes else fields.deny).add(key)
-            return ""
-
-        def before(match: re.Match[str]) -> str:
-            if self._is_negative(match["word"]):
-                return match["word"]
-            fields.unclear = True
-            return ""
-
-        def opened(match: re.Match[str]) -> str:
-            word = match["word"].casefold() in self._words
-            figure = _ANY["figure_alone"].fullmatch(match["rest"]) and match["sep"] in ":=→"
-            if match["first"] is None or (self._is_reason(match) if word else not figure):
-                return match[0]
-            fields.unclear = True
-            return ""
-
-        for form, read in (("field_closed", bare), ("marked_open", before), ("field_open", opened)):
-            fields.text = self._forms[form].sub(read, fields.text)
-        if fields.deny and not fields.give and not fields.unclear and len(self._by_fold) == 2:
-            fields.give = {*self._by_fold.values()} - fields.deny
+    def _read_fields(self, text: str) -> _FieldsRead:
+        """Read the options that are names of fields, and take these fields out of the text."""
+        fields = _FieldsRead(text)
+        for form, read in (
+            ("field_closed", self._read_closed),
+            ("marked_open", self._read_crossed),
+            ("field_open", self._read_open),
+        ):
+            fields.text = self._forms[form].sub(partial(read, fields), fields.text)
+        if fields.denied and len(self._keys) == 2 and not (fields.affirmed or fields.is_unclear):
+            fields.affirmed = {*self._keys.values()} - fields.denied
         return fields
+
+    def _read_closed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
+        """Read an option with a yes, a no or a mark after it; return the text for its place."""
+        word, separator = match["word"], match["sep"]
+        affirmed_text = f"{match['first'] or ''}{word}"
+        is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator
+        key = self._key_by_word[word.casefold()]
+        if not is_separated and self._key_by_word.get(match["value"].casefold()) == key:
+            return match[0]  # the option said twice
+        is_negative = self._is_negative(word)
+        is_yes = bool(match["yes"] or match["done"])
+        is_crossed = bool(match["open"]) and match["value"] != "[ ]"
+        is_marked = not is_separated and (bool(match["done"]) or is_crossed)
+        if word.casefold() not in self._field_words:
+            if is_marked and (is_yes or is_negative):  # "B ✅"
+                return affirmed_text
+            is_polar = bool(_COMMON["polar"].fullmatch(word))
+            if "?" in separator or (is_polar and not is_separated and not is_marked):
+                return match[0]
+            fields.is_unclear = True
+            return ""
+        if (is_yes and not separator.startswith('"')) or (is_negative and is_marked):
+            return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
+        if match["first"] is None or not is_separated or (is_negative and not is_yes):
+            fields.is_unclear = True
+        (fields.affirmed if is_yes else fields.denied).add(key)
+        return ""
+
+    def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
+        """Read an option with a cross before it: "❌ fail" affirms, "❌ pass" decides nothing."""
+        if self._is_negative(match["word"]):
+            return match["word"]
+        fields.is_unclear = True
+        return ""
+
+    def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
+        """Read an option with other words after its colon: a reason, or nothing that decides."""
+        is_word = match["word"].casefold() in self._field_words
+        is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
+        if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
+            return match[0]
+        fields.is_unclear = True
+        return ""
 
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""
         folded = word.casefold()
-        if _ANY["NEGATIVE"].fullmatch(folded):
+        if _COMMON["NEGATIVE"].fullmatch(folded):
             return True
-        return any(folded.endswith(negated) for negated in self._words if negated != folded)
+        return any(folded.endswith(other) for other in self._field_words if other != folded)
 
     def _is_reason(self, match: re.Match[str]) -> bool:
         """Return True if what follows an option's word leaves it an answer: "Pass: no errors"."""
         word, rest = match["word"], match["rest"].strip()
-        if rest.strip(" .()[]\"'").casefold() in self._of:
+        if rest.strip(" .()[]\"'").casefold() in self._key_by_word:
             return True
-        first = re.split(r"(?<=[.!?])\s", rest)[0]
-        length = len(re.findall(r"\w+", first))
-        if length < 2 or _ANY["begins_with_polar"].match(rest) or "?" in first:
+        sentence = re.split(r"(?<=[.!?])\s", rest)[0]
+        n_words = len(re.findall(r"\w+", sentence))
+        if n_words < 2 or _COMMON["begins_with_polar"].match(rest) or "?" in sentence:
             return False
-        key = self._of[word.casefold()]
-        others = [other for other in self._words if self._of[other] != key and word not in other]
-        spoken = rf"(?<!\w)(?:{_any_of(others) or '(?!)'})(?!\w)"
-        if re.search(spoken, first, re.IGNORECASE):  # the word of another option
+        key = self._key_by_word[word.casefold()]
+        rivals = [w for w in self._field_words if self._key_by_word[w] != key and word not in w]
+        rival = rf"(?<!\w)(?:{_alternatives(rivals) or '(?!)'})(?!\w)"
+        if re.search(rival, sentence, re.IGNORECASE):
             return False
-        of_fault = self._is_negative(word) or bool(_ANY["fault"].fullmatch(word))
+        names_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))
         if re.match(r"\W*\d", rest):  # a count of faults, or else a score
-            return of_fault and bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and length == 2
-        if not _ANY["denies"].search(first):
+            is_count = bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and n_words == 2
+            return names_fault and is_count
+        if not _COMMON["denies"].search(sentence):
             return True
-        denies_fault = bool(_ANY["no_fault"].search(first))
-        if not of_fault:
+        denies_fault = bool(_COMMON["no_fault"].search(sentence))
+        if not names_fault:
             return denies_fault
-        return not denies_fault and length > 2 and not _ANY["denied"].match(rest)
+        return not denies_fault and n_words > 2 and not _COMMON["denied"].match(rest)
 
-    # Single expressions.
+    # ---- single expressions ----
 
     def _option(self, value: object) -> str | None:
-        """The option that a value matches by key or name, apart from marks around it."""
+        """Return the key that a value is, or whose name it is, apart from marks around it."""
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return None
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         text = str(value).strip()
         folded = text.strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
-        if key := self._of.get(folded):
+        if key := self._key_by_word.get(folded):
             return key
         if isinstance(value, int) or "\n" in text:
             return None
         match = self._forms["alone"].fullmatch(text)  # "4 - Mild caveats", "4/5"
-        return self._key(match) if match and not self._misnamed(match) else None
+        return self._key(match) if match and not self._has_other_name(match) else None
 
     def _key(self, match: re.Match[str]) -> str:
-        return self._by_fold[match["key"].casefold()]
+        return self._keys[match["key"].casefold()]
+
+    def _has_other_name(self, match: re.Match[str]) -> bool:
+        """Return True if a key stands with another option's name."""
+        name = match.groupdict().get("name")
+        return name is not None and self._key_by_name[name.casefold()] != self._key(match)
 
     @cached_property
-    def _numbers(self) -> tuple[str, str] | None:
-        """The ends of a scale of whole numbers."""
-        if not all(re.fullmatch(r"[+-]?\d+", key) for key in self._by_fold):
+    def _scale_ends(self) -> tuple[str, str] | None:
+        """The lowest and the highest key of a scale of whole numbers; None for other options."""
+        if not all(re.fullmatch(r"[+-]?\d+", key) for key in self._keys):
             return None
-        return min(self._by_fold, key=int), max(self._by_fold, key=int)
+        return min(self._keys, key=int), max(self._keys, key=int)
 
     @cached_property
     def _forms(self) -> Forms:
         """The forms of answers with these options."""
-        keys, names = list(self._by_fold), list(self._by_name)
-        least, most = map(re.escape, self._numbers or ("", ""))
+        keys, names = list(self._keys), list(self._key_by_name)
+        lowest, highest = map(re.escape, self._scale_ends or ("", ""))
         chosen = _TEXTS["CHOSEN"]
         return Forms(
-            numbers=bool(self._numbers),
+            numbers=bool(self._scale_ends),
             signed=any(key[0] in "+-" for key in keys),
-            keys=_any_of(keys),
-            names=_any_of(names),
-            letters=_any_of(key for key in self._by_fold.values() if key.isalpha()) or "(?!)",
-            option_words=_any_of(filter(None, self._of)) or "(?!)",
-            phrases=_any_of(name for name in names if re.search(r"\W", name)) or "(?!)",
+            keys=_alternatives(keys),
+            names=_alternatives(names),
+            letters=_alternatives(key for key in self._keys.values() if key.isalpha()) or "(?!)",
+            option_words=_alternatives(filter(None, self._key_by_word)) or "(?!)",
+            phrases=_alternatives(name for name in names if re.search(r"\W", name)) or "(?!)",
             nouns="|".join([_TEXTS["NOUNS"], *map(re.escape, self._titles)]),
-            chosen=chosen if self._numbers else chosen.replace("|an?", ""),
-            least=least,
-            most=most,
+            chosen=chosen if self._scale_ends else chosen.replace("|an?", ""),
+            lowest=lowest,
+            highest=highest,
         )
 
-    # Prose.
+    # ---- prose ----
 
-    def _in_prose(self, text: str) -> str | None:
+    def _label_in_prose(self, text: str) -> str | None:
+        """Return the one option that a text gives, explicitly or as its first or last words."""
         text = self._without_quantities(text)
-        masked = _ANY["quoted"].sub(self._unless_bare, text)
-        given = list(self._given(masked))
-        plain = [answer for answer in given if answer.plain]
-        keys = {answer.key for answer in plain or given}
-        if len(keys) != 1:
+        answers = list(self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, text)))
+        explicit = [answer for answer in answers if answer.is_explicit]
+        answers = explicit or answers
+        if len({answer.key for answer in answers}) != 1:
             return None
-        (key,) = keys
-        end = min(answer.end for answer in plain or given)
-        if self._numbers and self._forms["other_scale"].search(text):
+        key, end = answers[0].key, min(answer.end for answer in answers)
+        if self._scale_ends and self._forms["other_scale"].search(text):
             return None
-        return key if self._stands(key, text, end, strict=not plain) else None
+        return key if self._is_uncontested(key, text, end, is_strict=not explicit) else None
 
     def _without_quantities(self, text: str) -> str:
-        """The text without other quantities next to the answer, the scale's ends, and the numbers
-        of a list.
-        """
+        """Blank out other quantities near the answer, the scale's ends, and numbers of a list."""
 
         def blank(match: re.Match[str]) -> str:
             return re.sub(r"[^\n]", " ", match[0])
 
-        text = _ANY["quantity"].sub(blank, text)
-        if self._numbers:
+        text = _COMMON["quantity"].sub(blank, text)
+        if self._scale_ends:
             text = self._forms["scale"].sub(blank, text)
-        marks = list(_ANY["list_marks"].finditer(text))  # the numbers of a list, from 1
-        if len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]:
-            for mark in marks:
-                text = text[: mark.start()] + " " * len(mark[0]) + text[mark.end() :]
+        marks = [int(mark[1]) for mark in _COMMON["list_marks"].finditer(text)]
+        if len(marks) > 1 and marks == [*range(1, len(marks) + 1)]:
+            text = _COMMON["list_marks"].sub(blank, text)
         return text
 
-    def _unless_bare(self, match: re.Match[str]) -> str:
+    def _mask_quotation(self, match: re.Match[str]) -> str:
         """Mask a quotation, unless it holds an option and nothing else."""
         text = match[0]
-        inner = text.strip("`\"“”„«»‘’「」『』' \n")
-        is_code = text.startswith("```")
-        if inner.casefold() in self._of and not is_code and not text.lstrip().startswith(">"):
+        inner = text.strip("`\"“”„«»‘’「」『』' \n").casefold()
+        if inner in self._key_by_word and not re.match(r"```|\s*>", text):
             return text
         return re.sub(r"[^\n]", _MASKED, text)
 
-    def _given(self, masked: str) -> Iterator[_Given]:
-        lines = [line for line in re.finditer(r"[^\n]+", masked) if line[0].strip()]
-        for line in {lines[0], lines[-1]} if lines else ():
-            if self._said(masked, line.start(), is_own=False):
+    def _answers_in(self, text: str) -> Iterator[_Answer]:
+        """Yield the options that a text, its quotations masked, gives as the answer."""
+        lines = [line for line in re.finditer(r"[^\n]+", text) if line[0].strip()]
+        for line in {*lines[:1], *lines[-1:]}:
+            if self._is_attributed(text, line.start(), is_own=False):
                 continue
             match = self._forms["alone"].fullmatch(re.sub(r"^[\s•>:,]+", "", line[0]).strip())
             if match is None:
-                if key := self._by_name.get(
-                    self._forms["introduced"].sub("", line[0]).strip(" .。()[]\"'").casefold()
-                ):
-                    yield _Given(key, line.start(), line.end())
-            elif not (self._misnamed(match) or self._listed(masked, line, match)):
-                yield _Given(self._key(match), line.start(), line.end())
-        for name in _ANSWERS:
-            for match in self._forms[name].finditer(masked):
-                fields = match.groupdict()
-                is_own = bool(fields.get("own") or fields.get("thus"))
-                at = match.start() + len(match[0]) - len(match[0].lstrip(" \n.!?;,。！？；，)"))
-                if self._misnamed(match) or self._elsewhere(masked, match):
+                name = self._forms["introduced"].sub("", line[0]).strip(" .。()[]\"'")
+                if key := self._key_by_name.get(name.casefold()):
+                    yield _Answer(key, line.end())
+            elif not (self._has_other_name(match) or self._is_list_entry(line, match)):
+                yield _Answer(self._key(match), line.end())
+        for form in _ANSWER_FORMS:
+            for match in self._forms[form].finditer(text):
+                if self._has_other_name(match) or self._is_disqualified(match):
                     continue
-                if not self._said(masked, at, is_own=is_own):
-                    end = match.end("given" if "given" in fields else "key")
-                    yield _Given(self._key(match), at, end)
-        if (match := self._forms["opening"].match(masked)) and self._opens(match, masked):
-            yield _Given(self._key(match), 0, match.end("given"), plain=False)
+                groups = match.groupdict()
+                start = match.end() - len(match[0].lstrip(" \n.!?;,。！？；，)"))
+                is_own = bool(groups.get("own") or groups.get("thus"))
+                if not self._is_attributed(text, start, is_own=is_own):
+                    end = match.end("answer" if "answer" in groups else "key")
+                    yield _Answer(self._key(match), end)
+        match = self._forms["opening"].match(text)
+        if match and self._is_opening_answer(match):
+            yield _Answer(self._key(match), match.end("answer"), is_explicit=False)
+        match = self._forms["closing"].search(text)
         if (
-            (match := self._forms["closing"].search(masked))
-            and not _ANY["numbered"].search(masked[: match.start("given")])
-            and not self._said(masked, match.start("key"), is_own=True)
+            match
+            and not _COMMON["numbered"].search(text[: match.start("answer")])
+            and not self._is_attributed(text, match.start("key"), is_own=True)
         ):
-            yield _Given(self._key(match), match.start("key"), match.end(), plain=False)
+            yield _Answer(self._key(match), match.end(), is_explicit=False)
 
-    def _listed(self, text: str, line: re.Match[str], match: re.Match[str]) -> bool:
+    def _is_list_entry(self, line: re.Match[str], match: re.Match[str]) -> bool:
         """Return True if a line is one of several that each begin with a key: a list, no answer."""
-        if match.start("key") > 3 or (self._numbers and match["given"] != match["key"]):
+        if match.start("key") > 3 or (self._scale_ends and match["answer"] != match["key"]):
             return False
-        above = text[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
-        below = text[line.end() + 1 :].partition("\n")[0]
-        return any(self._forms["listed_key"].match(line) for line in (above, below))
+        above = line.string[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
+        below = line.string[line.end() + 1 :].partition("\n")[0]
+        return any(self._forms["listed_key"].match(neighbour) for neighbour in (above, below))
 
-    def _misnamed(self, match: re.Match[str]) -> bool:
-        """Return True if a key is followed by another option's name."""
-        name = match.groupdict().get("name")
-        return name is not None and self._by_name[name.casefold()] != self._key(match)
-
-    def _elsewhere(self, text: str, match: re.Match[str]) -> bool:
+    def _is_disqualified(self, match: re.Match[str]) -> bool:
         """Return True if what follows a key makes it another scale's, a doubt or no option."""
-        rest = text[match.end("key") :].split("\n", 1)[0]
-        if _ANY["doubted"].match(rest):
+        rest = match.string[match.end("key") :].split("\n", 1)[0]
+        if _COMMON["doubted"].match(rest):
             return True
-        if match["key"].casefold() == "no" and re.match(r"\.?\s*\d", rest):
-            return True  # a number
-        return bool(self._numbers and self._forms["of_another_scale"].match(rest))
+        if match["key"].casefold() == "no" and re.match(r"\.?\s*\d", rest):  # "No. 5"
+            return True
+        return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))
 
-    def _said(self, text: str, at: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it, or make it somebody else's."""
-        before = text[:at].rstrip(" ")
-        if not is_own and _ANY["ending_before"].search(before):
+    def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
+        """Return True if the words before an answer suppose it or make it somebody else's."""
+        before = text[:position].rstrip(" ")
+        if not is_own and _COMMON["ending_before"].search(before):
             return True
-        pieces = [piece for piece in _ANY["sentence"].split(before) if piece and piece.strip()]
-        ended = not before or before.endswith("\n")
-        on_line = not ended and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        lead = pieces[-1] if pieces else ""
-        colon = lead.rstrip().endswith((":", "："))
-        if on_line and _ANY["SUPPOSED"].search(lead):
+        sentences = [part for part in _COMMON["sentence"].split(before) if part.strip()]
+        lead = sentences[-1] if sentences else ""
+        is_new_line = not before or before.endswith("\n")
+        ends_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+        is_same_sentence = not is_new_line and not ends_sentence
+        if is_same_sentence and _COMMON["SUPPOSED"].search(lead):
             return True
-        says = colon or (on_line and not is_own)
-        return says and bool(_ANY["SAID"].search(lead))
+        may_ascribe = lead.rstrip().endswith((":", "：")) or (is_same_sentence and not is_own)
+        return may_ascribe and bool(_COMMON["SAID"].search(lead))
 
-    def _opens(self, match: re.Match[str], text: str) -> bool:
+    def _is_opening_answer(self, match: re.Match[str]) -> bool:
         """Return True if a reply that begins with a key answers by it, not counts or lists."""
         key, mark = self._key(match), match["mark"].strip()
-        rest = text[match.end("mark") :]
-        if self._misnamed(match) or self._elsewhere(text, match):
+        rest = match.string[match.end("mark") :]
+        if self._has_other_name(match) or self._is_disqualified(match):
             return False
         if match["name"]:
             return True
         if key.isdigit():
             if mark.startswith((".", ")")) and not mark.startswith(".)"):
-                bracketed = text[: match.start("key")].rstrip().endswith("(") and mark[0] == ")"
-                reason = _ANY["because_next"].match(rest)
-                return bracketed or not rest.strip() or rest.startswith("\n") or bool(reason)
+                before = match.string[: match.start("key")].rstrip()
+                is_bracketed = before.endswith("(") and mark[0] == ")"
+                has_reason = bool(_COMMON["because_next"].match(rest))
+                return is_bracketed or not rest.strip() or rest.startswith("\n") or has_reason
             if mark == "(":
                 return False
         if len(key) == 1 and mark == "(":
             return bool(re.match(r"[^()\n]*\)\s*(?:[.\n]|\Z)", rest))
         return True
 
-    # Other options put forward.
+    # ---- other options put forward ----
 
-    def _stands(self, key: str, text: str, start: int, *, strict: bool) -> bool:
-        """Return True if nothing from `start` on takes the answer back or puts forward another."""
-        if _ANY["BACK"].search(text[start:]):
+    def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
+        """Return True if nothing from `start` on takes the answer back or puts forward another. The
+        strict check, for answers that are not explicit, looks at the whole text for any other key.
+        """
+        if _COMMON["BACK"].search(text[start:]):
             return False
-        start = 0 if strict else start
-        pairs = [m.span() for m in self._forms["pair"].finditer(text) if key not in m.groups()]
+        start = 0 if is_strict else start
+        sides = [m.span() for m in self._forms["two_sides"].finditer(text) if key not in m.groups()]
         for match in self._forms["any_key"].finditer(text, start):
-            other = self._by_fold[match["key"].casefold()]
-            denied = _ANY["not_meant"].search(text[max(0, match.start() - 60) : match.start()])
+            other, denial = self._key(match), _denial_before(match)
             if other == key:
-                if denied and _ANY["denial_alone"].match(denied[0]):
+                if _COMMON["denial_alone"].match(denial):
                     return False
-                continue
-            if self._is_word(other, match, text) and not (strict and len(other) > 1):
-                continue
-            if any(begin <= match.start() < end for begin, end in pairs) and not strict:
-                continue
-            if strict or not (denied or self._in_passing(other, match, text, start)):
+            elif is_strict:
+                if len(other) > 1 or not self._is_word(match):
+                    return False
+            elif not (
+                denial
+                or any(begin <= match.start() < end for begin, end in sides)
+                or self._is_word(match)
+                or self._is_in_passing(match, start)
+            ):
                 return False
-        for match in self._forms["phrase"].finditer(text, start):
-            other = self._by_name[(match["name"] or match["one"]).casefold()]
-            denied = _ANY["not_meant"].search(text[max(0, match.start() - 60) : match.start()])
-            if other != key and not denied:
+        for match in self._forms["option_name"].finditer(text, start):
+            name = match["name"] or match["one_word"]
+            if self._key_by_name[name.casefold()] != key and not _denial_before(match):
                 return False
         return True
 
-    def _is_word(self, key: str, match: re.Match[str], text: str) -> bool:
+    def _is_word(self, match: re.Match[str]) -> bool:
         """Return True if a key is used as an ordinary word of the language: "a", "agree", "no"."""
-        word = match["key"]
-        before, after = text[: match.start()], text[match.end() :]
+        key, text, start = self._key(match), match.string, match.start()
+        before, after = text[:start], text[match.end() :]
         if len(key) == 1 and key.isalpha():
-            if word == key or re.match(r"\s*(?:\Z|[\n.,;:)!?])", after):
+            if match["key"] == key or re.match(r"\s*(?:\Z|[\n.,;:)!?])", after):
                 return False
-            return not (before.rstrip(" \"'").endswith(("(", "[")) or self._led(before))
+            return not (before.rstrip(" \"'").endswith(("(", "[")) or self._introduces(before))
         if not key.isalpha():
             return False
-        alone = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before) and re.match(
+        is_alone = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before) and re.match(
             r"\s*(?:\Z|[\n.,;:)\]!?/\"'”]|-\s)", after
         )
-        begin = _sentence_start(text, match.start())
-        lead = text[max(begin, match.start() - 25) : match.start()]
-        return not (alone or self._led(before) or _ANY["PERHAPS"].search(lead))
+        lead = text[max(_sentence_start(text, start), start - 25) : start]
+        return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
-    def _led(self, before: str) -> bool:
+    def _introduces(self, before: str) -> bool:
         """Return True if the words before a key introduce an answer."""
         return bool(self._forms["leads"].search(before[-80:]))
 
-    def _in_passing(self, key: str, match: re.Match[str], text: str, start: int) -> bool:
+    def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
         """Return True if another option's key is only the name of a side, a count or a place."""
-        before, after = text[: match.start()], text[match.end() :]
-        between = text[start : match.start()]
-        if _ANY["list_between"].fullmatch(between):
+        key, text, start = self._key(match), match.string, match.start()
+        before, after = text[:start], text[match.end() :]
+        if _COMMON["list_between"].fullmatch(text[answer_end:start]):
             return False
-        begin = _sentence_start(text, match.start())
-        stop = _ANY["sentence"].search(text, match.end())
+        begin = _sentence_start(text, start)
+        stop = _COMMON["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
-        lead = text[max(begin, match.start() - 25) : match.start()]
-        if _ANY["PERHAPS"].search(sentence if key.isalpha() else lead):
+        lead = text[max(begin, start - 25) : start]
+        if _COMMON["PERHAPS"].search(sentence if key.isalpha() else lead):
             return False
         if key.isalpha():
-            if _ANY["side_before"].search(before):
+            if _COMMON["side_before"].search(before):
                 return True
             following = re.match(r"\s+([a-zà-ÿ]+)", after)
-            if following is None or not _ANY["subject"].search(before):
+            if following is None or not _COMMON["clause_start"].search(before):
                 return False
-            return not _ANY["NOT_AS_WORDS"].fullmatch(following[1])
-        if _ANY["place_before"].search(before) or _ANY["counted"].match(after):
+            return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])
+        if _COMMON["place_before"].search(before) or _COMMON["counted"].match(after):
             return True
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
         if following is None:
             return False
         if re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
             return True
-        if _ANY["article_before"].search(before) or self._led(before):
+        if _COMMON["article_before"].search(before) or self._introduces(before):
             return False
-        return not _ANY["NOT_AS_WORDS"].fullmatch(following[1])
+        return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])
 
-    # JSON.
+    # ---- JSON ----
 
-    def _in_json(self, text: str, objects: list[JsonObject]) -> str | None:
+    def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()
-        after, prose, last = "", "", 0
+        prose, prose_after = "", ""  # all of it, and that after the first answer
+        last = 0
         for start, end, fields in objects:
             outside = text[last:start]
             prose, last = prose + outside, end
-            after += outside if answers else ""
-            ended = outside.rstrip().endswith((".", "!", "?", "。")) or not outside.strip()
-            lead = "" if ended else _ANY["sentence"].split(outside.rstrip())[-1]
-            given = [value for name, value in fields if self._is_answer(name)]
-            if not given:
-                if self._gives_any([value for _, value in fields]) and answers:
+            prose_after += outside if answers else ""
+            if not any(self._is_answer_field(name) for name, _ in fields):
+                if answers and self._holds_option([value for _, value in fields]):
                     return None
                 continue
-            if lead and (_ANY["SAID"].search(lead) or _ANY["SUPPOSED"].search(lead)):
+            ends_sentence = outside.rstrip().endswith((".", "!", "?", "。"))
+            lead = "" if ends_sentence else _COMMON["sentence"].split(outside.rstrip())[-1]
+            if _COMMON["SAID"].search(lead) or _COMMON["SUPPOSED"].search(lead):
                 return None
             for name, value in fields:
-                if self._is_answer(name):
+                if self._is_answer_field(name):
                     if isinstance(value, Mapping):
-                        value = next((v for n, v in value.items() if self._is_answer(n)), None)
+                        inner = (part for n, part in value.items() if self._is_answer_field(n))
+                        value = next(inner, None)
                     answers.add(self._option(value) or "")
-                elif not _ANY["field_beside"].search(name):
-                    if self._gives_any(value):
-                        return None
-                    after += f"\n{value}" if answers and isinstance(value, str) else ""
-                elif _ANY["field_of_end"].search(name) and self._numbers:
-                    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                    if is_number and value != int(self._numbers[1]):  # of another scale
-                        return None
+                elif self._is_field_contrary(name, value):
+                    return None
+                elif answers and isinstance(value, str) and not _COMMON["field_apart"].search(name):
+                    prose_after += f"\n{value}"
         outside = text[last:]
         if len(answers) != 1 or "" in answers:
             return None
         (key,) = answers
-        # What the words around an object give as the answer must be the same.
-        tail = _ANY["sentence"].split(outside.strip("\n"))[0]
-        if not outside.startswith("\n") and _ANY["SAID"].search(tail):
+        tail = _COMMON["sentence"].split(outside.strip("\n"))[0]
+        if not outside.startswith("\n") and _COMMON["SAID"].search(tail):
             return None
-        around = _ANY["quoted"].sub(self._unless_bare, self._without_quantities(prose + outside))
-        if {answer.key for answer in self._given(around)} - {key}:
+        # The words around an object may give the same answer, and no other.
+        prose = self._without_quantities(prose + outside)
+        in_prose = self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, prose))
+        if any(answer.key != key for answer in in_prose):
             return None
-        rest = self._without_quantities(f"{after}\n{outside}")
-        return key if self._stands(key, f"\n{rest}", 0, strict=False) else None
+        rest = self._without_quantities(f"{prose_after}\n{outside}")
+        return key if self._is_uncontested(key, f"\n{rest}", 0, is_strict=False) else None
 
-    def _is_answer(self, name: str) -> bool:
+    def _is_answer_field(self, name: str) -> bool:
+        """Return True if a JSON field is called as an answer is, such as "final_score"."""
         return bool(self._forms["field_of_answer"].fullmatch(name.strip()))
 
-    def _gives_any(self, value: object) -> bool:
+    def _is_field_contrary(self, name: str, value: object) -> bool:
+        """Return True if a field that is no answer holds an option, or the end of another scale."""
+        if not _COMMON["field_apart"].search(name):
+            return self._holds_option(value)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (self._scale_ends and is_number and _COMMON["field_of_scale_end"].search(name)):
+            return False
+        return value != int(self._scale_ends[1])
+
+    def _holds_option(self, value: object) -> bool:
         """Return True if a value, or one within it, is an option and nothing else."""
         if isinstance(value, Mapping):
-            return any(self._gives_any(part) for part in [*value, *value.values()])
-        if isinstance(value, list):
-            return any(map(self._gives_any, value))
-        if isinstance(value, tuple):
-            return self._gives_any(value[1])
+            return any(self._holds_option(part) for part in [*value, *value.values()])
+        if isinstance(value, (list, tuple, set)):
+            return any(map(self._holds_option, value))
         return self._option(value) is not None
 
 
@@ -562,119 +575,134 @@ class SeveralParser(RubricParser):
     """
 
     def label(self, text: str) -> str | None:
-        """The keys that the answer gives, as a label; None where it is no list of them."""
-        if (bare := _bare(text)) is None:
+        """Return the keys that the answer gives, as a label; None where it is no list of them."""
+        if (plain := _plain_answer(text)) is None:
             return None
-        objects = list(_objects(bare))
+        objects = list(_objects(plain))
         if objects:
-            outside = bare[: objects[0][0]] + bare[objects[-1][1] :]
-            given = [
+            outside = plain[: objects[0].start] + plain[objects[-1].end :]
+            values = [
                 value
-                for _, _, fields in objects
-                for name, value in fields
-                if self._is_answer(name) or self._is_answer(name.strip().removesuffix("s"))
+                for json_object in objects
+                for name, value in json_object.fields
+                if any(map(self._is_answer_field, (name, name.strip().removesuffix("s"))))
             ]
-            return self._keys_in(given[0]) if len(given) == 1 and not outside.strip() else None
-        if whole := self._keys_in(bare):
-            return whole
-        last = bare.splitlines()[-1].strip() if bare else ""
-        announced = self._forms["list_announced"].fullmatch(last)
-        return self._keys_in(announced["list"]) if announced else None
+            return self._set_label(values[0]) if len(values) == 1 and not outside.strip() else None
+        if label := self._set_label(plain):
+            return label
+        last_line = plain.splitlines()[-1].strip() if plain else ""
+        announced = self._forms["list_announced"].fullmatch(last_line)
+        return self._set_label(announced["list"]) if announced else None
 
-    def _keys_in(self, value: object) -> str | None:
-        """The label of a list of keys or names, or of a text that is one."""
+    def _set_label(self, value: object) -> str | None:
+        """Return the label of a list of keys or names, or of a text that is one; else None."""
         if isinstance(value, str):
             text = value.strip().rstrip(".。").strip()
             if text.casefold() in (NONE, "none of these", "none of the options", "[]"):
                 return NONE
-            listed = options_in(text) if text[:1] == "[" else _ANY["between_listed"].split(text)
-            return self._keys_in(list(listed)) if listed else None
+            words = options_in(text) if text[:1] == "[" else _COMMON["between_listed"].split(text)
+            return self._set_label(list(words)) if words else None
         if not isinstance(value, list):
             return None
         if not value:
             return NONE
-        texts = (o.strip(" ()[]\"'.*-•") if isinstance(o, str) else "" for o in value)
-        keys = [self._of.get(text.casefold()) for text in texts]
-        if None in keys:
-            return None
-        return set_label([key for key in keys if key], list(self._by_fold.values()))
+        words = [word.strip(" ()[]\"'.*-•") if isinstance(word, str) else "" for word in value]
+        keys = [self._key_by_word.get(word.casefold(), "") for word in words]
+        return set_label(keys, list(self._keys.values()))
 
 
 def answer_of(text: str) -> str | None:
-    """A reply without the thinking before its answer and the tokens of templates around it; None
-    where the thinking never ended, or the reply runs on into another turn.
+    """Return a reply without the thinking before its answer and the tokens of templates around it;
+    None where the thinking never ended, or the reply runs on into another turn.
 
     >>> answer_of("<think>A or B?</think>\\n\\nB</s>"), answer_of("<think>A, I would say A")
     ('B', None)
     """
-    text = _ANY["thinks"].sub("\n", text)
-    closed = [match.end() for match in _ANY["thought"].finditer(text)]
-    if closed:
-        text = text[closed[-1] :]
-    if _ANY["still_thinks"].search(text):
+    text = _COMMON["thinks"].sub("\n", text)
+    ends = [match.end() for match in _COMMON["thought"].finditer(text)]
+    if ends:
+        text = text[ends[-1] :]
+    if _COMMON["still_thinks"].search(text):
         return None
     for _ in range(2):
-        text = _ANY["around"].sub("", text).strip()
-    return None if _ANY["within"].search(text) else text
+        text = _COMMON["around"].sub("", text).strip()
+    return None if _COMMON["within"].search(text) else text
 
 
-def _bare(text: str) -> str | None:
-    """The answer of a reply in plain words and the usual forms, without the marks of Markdown and
-    of formulas around words; None as `answer_of` gives it.
-    """
-    answer = answer_of(_ANY["run"].sub(r"\1\2", text))
+def _plain_answer(reply: str) -> str | None:
+    """Return the answer of a reply in plain words, without Markdown, or None as `answer_of`."""
+    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))
     if answer is None:
         return None
     # A space between Latin and Chinese or Japanese.
-    text = _unfenced(_ANY["unspaced"].sub(" ", answer.translate(_FULL_WIDTH)))
-    text = _ANY["markdown"].sub("", text)
+    text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_FULL_WIDTH)))
+    text = _COMMON["markdown"].sub("", text)
     text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
     return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
+class JsonObject(NamedTuple):
+    """A JSON object in a text: from `start` to `end`, with its fields in order, none left out."""
+
+    start: int
+    end: int
+    fields: list[tuple[str, Any]]
+
+
 def json_fields(text: str) -> list[list[tuple[str, Any]]]:
-    """The fields of every JSON object in a text, in their order, none left out.
+    """Return the fields of every JSON object in a text, in their order, none left out.
 
     >>> json_fields('So: {"reason": "Short.", "label": "B"}')
     [[('reason', 'Short.'), ('label', 'B')]]
     """
-    return [fields for _, _, fields in _objects(_unfenced(text))]
+    return [json_object.fields for json_object in _objects(_unfenced(text))]
 
 
 def _objects(text: str) -> Iterator[JsonObject]:
+    """Yield the JSON objects of a text, also those written as Python's dictionaries."""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
-    at = text.find("{")
-    while at >= 0:
-        end = at + 1
+    start = text.find("{")
+    while start >= 0:
+        end = start + 1
         value: Any = None
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            if match := re.compile(r"\{[^{}]*\}").match(text, at):
+            if match := re.compile(r"\{[^{}]*\}").match(text, start):
                 with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
                     value = ast.literal_eval(match[0])
                 if isinstance(value, dict) and all(isinstance(key, str) for key in value):
                     value, end = _Pairs(list(value.items())), match.end()
         if isinstance(value, _Pairs):
-            yield at, end, list(value.pairs)
-        at = text.find("{", end)
+            yield JsonObject(start, end, list(value.pairs))
+        start = text.find("{", end)
 
 
 class _Pairs(dict[str, Any]):
+    """A JSON object whose `pairs` have every field, also of a name that occurs twice."""
+
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
 
 
-def _sentence_start(text: str, at: int) -> int:
-    return max((m.end() for m in _ANY["sentence"].finditer(text, 0, at)), default=0)
+def _sentence_start(text: str, position: int) -> int:
+    return max((m.end() for m in _COMMON["sentence"].finditer(text, 0, position)), default=0)
 
 
-def _any_of(names: Iterable[str]) -> str:
-    """A pattern of any of these, the longest first."""
-    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+def _denial_before(match: re.Match[str]) -> str:
+    """Return the words directly before a match that say that it is not meant, or ""."""
+    start = match.start()
+    denial = _COMMON["not_meant"].search(match.string[max(0, start - 60) : start])
+    return denial[0] if denial else ""
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    """Return a pattern that matches any of the words, trying longer ones first."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
 def _unfenced(text: str) -> str:
-    match = _ANY["fence"].match(text.strip())
+    """Return a text without the code fence that may be around all of it."""
+    match = _COMMON["fence"].match(text.strip())
     return match[1].strip() if match else text.strip()

@@ -19,7 +19,7 @@ from evenhand.reporting.load import (
 )
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.declared import ScaleOptions
-from evenhand.rubrics.loading import own_prompt_of, with_own_prompt
+from evenhand.rubrics.loading import own_prompt_hash, own_prompt_raters
 from evenhand.rubrics.rendering import text_blocks
 from evenhand.texts import written
 
@@ -335,8 +335,8 @@ def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]
     from evenhand.study.workspace import PROMPTS_FOLDER
 
     prompts = {}
-    for grader in with_own_prompt(raters):
-        digest = own_prompt_of(grader)
+    for grader in own_prompt_raters(raters):
+        digest = own_prompt_hash(grader)
         kept = sorted(path.stem for path in (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml"))
         prompts[written("methods.own_prompt", grader=call(grader))] = ", ".join(kept) or digest
     return prompts

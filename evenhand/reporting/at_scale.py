@@ -42,8 +42,8 @@ from evenhand.study.tables.formats import (
     Piece,
     batches_of,
     check_part,
-    name_of,
     pieces_of,
+    source_name,
 )
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 from evenhand.texts import written
@@ -101,7 +101,7 @@ def analyse_at_scale(
     the analysis. Raises InputError as `analyse_file` does, and for what is `REFUSED`.
     """
     tell = on_stage or (lambda _: None)
-    name, connected = name_of(str(source)), _connector(engine)
+    name, connected = source_name(str(source)), _connector(engine)
     is_local = "://" not in str(source)
     given = {**vars(scale), **changes, "units": units}
     given["sidecar"] = is_local and sidecar_path(Path(source)).is_file()

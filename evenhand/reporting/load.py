@@ -51,8 +51,8 @@ from evenhand.reporting.ratings_file.declared import (
     sidecar_path,
 )
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
-from evenhand.rubrics.loading import own_prompt_of
-from evenhand.rubrics.options import in_a_row, span_of
+from evenhand.rubrics.loading import own_prompt_hash
+from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
 from evenhand.study.tables.columns import listed, names_items
@@ -249,7 +249,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
         withheld_units: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
-            tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_of(rater), set())
+            tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
             omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
             is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
             if rater in first_graded_here and is_in_parts:
@@ -512,7 +512,7 @@ def _reading_note(
         labels = f"rubrics {listed([*scales, *options_of])}"
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
-    elif in_a_row(scale.categories):
+    elif ordered_scale(scale.categories):
         labels = f"labels {span_of(scale.categories)}, {_ORDER[scale.level]}"
     else:
         labels = f"labels {listed(scale.categories)}, {_ORDER[scale.level]}"

@@ -327,7 +327,7 @@ class _Adapter:
         comments = [written("improve.written_by", **source, parent=self._start.grader, **about)]
         if (price := answer.provenance.get("cost_usd")) is not None:
             comments.append(written("improve.written_for", price=price))
-        instructions = Instructions.written(words, (), comments)
+        instructions = Instructions.make(words, (), comments)
         self.instructions[text] = instructions, written("improve.proposed", **source)
 
 
@@ -378,7 +378,7 @@ def forecast_gepa(
     requests, words = [], []
     for nth in range(1, start.proposals + 1):
         requests.append(PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True))
-        placeholder = Instructions.written(f"{nth} ".ljust(MOST_WORDS, "x"))
+        placeholder = Instructions.make(f"{nth} ".ljust(MOST_WORDS, "x"))
         words.append((placeholder, written("improve.proposed", nth=nth, proposer=proposer)))
     forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
     return [replace(forecast, sample=None)], Proposed(words)

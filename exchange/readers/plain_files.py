@@ -1,5 +1,8 @@
-"""Files of no one tool: a workbook of Excel (.xlsx), of which its one sheet that holds a table, or
-the one that is named; JSON logs of chat completions; and JSON data in a few general shapes.
+"""Readers of files that belong to no one tool: a workbook of Excel (.xlsx), of which one sheet is
+read; JSON logs of chat completions; and JSON data in a few general shapes.
+
+Each kind has a section of functions that recognise it, read its ratings, and read its items; for
+the general shapes these find the list of items, then the answers in it. `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -32,10 +35,11 @@ from evenhand.exchange.readers.source import (
     CONTEXT,
     EXPECTED,
     TOOLS,
+    Numeral,
     Record,
     Source,
     fields_in,
-    inside,
+    get_in,
     label_cell,
     messages_in,
     objects,
@@ -46,26 +50,38 @@ from evenhand.exchange.readers.source import (
 )
 from evenhand.lazy import pd
 from evenhand.study.tables.columns import likely_columns, names_items
-from evenhand.study.tables.formats import CELL, FIRST_ROW, MOST_DECODED, cell_text, check_table
+from evenhand.study.tables.formats import (
+    AS_CSV,
+    CELL,
+    FIRST_ROW,
+    MOST_DECODED,
+    cell_text,
+    check_table,
+)
 from evenhand.texts import written
 
 # ---- Excel --------------------------------------------------------------------------------------
 _MOST_UNPACKED = 256 * 1024**2
-"""Bytes of a workbook's parts together; who unpacks them holds several times as much."""
-_ROW = 100
+"""Bytes of a workbook's parts together; unpacked they take several times as much memory."""
+_ROW_BYTES = 100
 _MOST_NAMED = 3
-_TIMED = re.compile(r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I)
+_OF_TIMES = re.compile(r"date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)", re.I)
 """Names of columns whose cells are times."""
-_AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
-_TOO_LARGE = "{name} is too large a workbook; " + _AS_CSV
 
 
 class _Row(NamedTuple):
-    """A row by number: the texts of its cells, and the places of those that are dates."""
+    """A row of a sheet: its number from 1, its cells as texts, and the indices of the dates."""
 
     number: int
     cells: list[str]
     dates: tuple[int, ...]
+
+
+class _Sheet(NamedTuple):
+    """A sheet by title, with its rows that hold anything, the first with the names of columns."""
+
+    title: str
+    rows: list[_Row]
 
 
 def _is_excel(source: Source) -> bool:
@@ -74,22 +90,23 @@ def _is_excel(source: Source) -> bool:
 
 
 def _read_excel(_: Rows, source: Source) -> Export:
-    """Read units, raters and labels by the same rules as in a CSV file."""
-    formulas = False
+    """Read one sheet as a table, with the same rules as for a CSV file."""
+    has_formulas = False
     if source.archive:
-        source.archive.keep_within(_MOST_UNPACKED)
-        for name in source.archive.names:  # bounded here, before another reader unpacks it
+        source.archive.limit_bytes(_MOST_UNPACKED)
+        for name in source.archive.names:  # refused here if too large, before openpyxl unpacks it
             content = source.archive.read(name)
-            formulas = formulas or (name.startswith("xl/worksheets/") and b"<f" in content)
-    with readable(f"{source.name} is a workbook of Excel that", f"; {_AS_CSV}"):
-        sheet, rows, others = _sheet(source)
-        if formulas:
-            _refuse_unsaved(source, sheet, rows)
-    table = _sheet_table(rows, source.name)
-    _refuse_dates(rows, f"{source.name}, sheet {sheet}")
-    notes = [written("exchange.excel", sheet=sheet)]
+            has_formulas |= name.startswith("xl/worksheets/") and b"<f" in content
+    with readable(f"{source.name} is a workbook of Excel that", f"; {AS_CSV}"):
+        sheet, *others = _sheets(source)
+        if has_formulas:
+            _refuse_unsaved(source, sheet)
+    table = _sheet_table(sheet.rows, source.name)
+    _refuse_dates(sheet.rows, f"{source.name}, sheet {sheet.title}")
+    notes = [written("exchange.excel", sheet=sheet.title)]
     if others:
-        notes.append(written("exchange.excel_others", sheets=", ".join(others)))
+        titles = ", ".join(other.title for other in others)
+        notes.append(written("exchange.excel_others", sheets=titles))
     return Export(table, notes)
 
 
@@ -99,68 +116,63 @@ def _excel_items(_: ItemRows, source: Source) -> ItemTable:
     return ItemTable(export.table, export.notes)
 
 
-def _sheet(source: Source) -> tuple[str, list[_Row], list[str]]:
-    """The name of the sheet that is asked for, or else of the only one with a table, its rows that
-    hold anything, by number, and the names of sheets that hold something else. Raises InputError
-    where several hold a table, or none holds a cell.
-    """
+def _sheets(source: Source) -> list[_Sheet]:
+    """Return the sheets with cells, the one to read first. Raises InputError if none is clear."""
     book = _book(source)
-    filled = {}
-    for sheet in book.worksheets:
-        if source.sheet and sheet.title != source.sheet:
+    filled = []
+    for worksheet in book.worksheets:
+        if source.sheet and worksheet.title != source.sheet:
             continue
-        sheet.reset_dimensions()  # a workbook may claim a million rows
-        rows = [row for row in _rows(sheet, source.name) if any(row.cells)]
-        if rows:
-            filled[str(sheet.title)] = rows
+        worksheet.reset_dimensions()  # a workbook may claim a million rows
+        if rows := [row for row in _rows(worksheet, source.name) if any(row.cells)]:
+            filled.append(_Sheet(str(worksheet.title), rows))
     if not filled and source.sheet:
-        names = ", ".join(str(sheet.title) for sheet in book.worksheets)
+        names = ", ".join(str(worksheet.title) for worksheet in book.worksheets)
         raise InputError(f"{source.name} has no sheet {source.sheet!r} with a cell; it has {names}")
     if not filled:
         raise InputError(f"{source.name}: no sheet holds a cell")
     # A table is a row of two or more names with rows below it.
-    wide = [name for name, rows in filled.items() if rows[1:] and sum(map(bool, rows[0].cells)) > 1]
-    tables = wide or list(filled)
-    if len(tables) > 1:
+    tables = [s for s in filled if s.rows[1:] and sum(map(bool, s.rows[0].cells)) > 1]
+    if len(tables or filled) > 1:
+        titles = ", ".join(sheet.title for sheet in tables or filled)
         raise InputError(
-            f"{source.name} has several sheets ({', '.join(tables)}); name the one to read with "
-            "--sheet NAME"
+            f"{source.name} has several sheets ({titles}); name the one to read with --sheet NAME"
         )
-    others = [name for name in filled if name != tables[0]]
-    return tables[0], filled[tables[0]], others
+    return sorted(filled, key=lambda sheet: sheet not in tables)
 
 
 def _book(source: Source, *, formulas: bool = False) -> Any:
-    """The workbook, with the values of cells, or with `formulas` in their place."""
+    """Open a workbook, with the values of cells, or with `formulas` in their place."""
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and validations that are not read
+        warnings.simplefilter("ignore")  # about styles and validations, which are not used
         content = io.BytesIO(source.path.read_bytes())
         return load_workbook(content, read_only=True, data_only=not formulas)
 
 
-def _refuse_unsaved(source: Source, title: str, rows: Sequence[_Row]) -> None:
+def _refuse_unsaved(source: Source, sheet: _Sheet) -> None:
     """Raise InputError where cells are formulas and the workbook holds no value of any."""
-    sheets = _book(source, formulas=True).worksheets
-    sheet = next(sheet for sheet in sheets if str(sheet.title) == title)
-    sheet.reset_dimensions()
-    values_of = {row.number: row.cells for row in rows}
-    columns = rows[0].cells
+    worksheets = _book(source, formulas=True).worksheets
+    worksheet = next(other for other in worksheets if str(other.title) == sheet.title)
+    worksheet.reset_dimensions()
+    cells_by_row = {row.number: row.cells for row in sheet.rows}
+    columns = dict(enumerate(sheet.rows[0].cells))
     unsaved: Counter[str] = Counter()
-    for number, row in enumerate(sheet.iter_rows(), start=1):
-        values = dict(enumerate(values_of.get(number, ())))
-        for at, cell in enumerate(row):
+    for number, row in enumerate(worksheet.iter_rows(), start=1):
+        values = dict(enumerate(cells_by_row.get(number, ())))
+        for index, cell in enumerate(row):
             if cell.data_type == "f":
-                if values.get(at):
+                if values.get(index):
                     return
-                named = at < len(columns) and columns[at]
-                unsaved[repr(columns[at]) if named else cell.column_letter] += 1
+                name = columns.get(index)
+                unsaved[repr(name) if name else cell.column_letter] += 1
     if unsaved:
         counts = ", ".join(f"{name} ({count:,})" for name, count in unsaved.items())
         raise InputError(
-            f"{source.name}, sheet {title}: cells are formulas without stored values, by column "
-            f"{counts}; open the file in Excel or LibreOffice and save it, and they have values"
+            f"{source.name}, sheet {sheet.title}: cells are formulas without stored values, by "
+            f"column {counts}; open the file in Excel or LibreOffice and save it, and they have "
+            "values"
         )
 
 
@@ -169,52 +181,57 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
     from openpyxl.utils import get_column_letter
 
     header, *body = rows
-    for at, column in enumerate(header.cells):
-        dates = [row.number for row in body if at in row.dates]
-        others = [row for row in body if row.cells[at : at + 1] not in ([], [""])]
-        if not dates or len(others) == len(dates) or _TIMED.search(column):
+    for index, column in enumerate(header.cells):
+        dates = [row.number for row in body if index in row.dates]
+        filled = [row for row in body if row.cells[index : index + 1] not in ([], [""])]
+        if not dates or len(filled) == len(dates) or _OF_TIMES.search(column):
             continue
-        named = ", ".join(f"{get_column_letter(at + 1)}{date}" for date in dates[:_MOST_NAMED])
+        letter = get_column_letter(index + 1)
+        cells = ", ".join(f"{letter}{number}" for number in dates[:_MOST_NAMED])
         more = f" and {len(dates) - _MOST_NAMED} more" if len(dates) > _MOST_NAMED else ""
         raise InputError(
-            f"{place}, column {column!r}: {named}{more} are dates, and other cells are not; Excel "
+            f"{place}, column {column!r}: {cells}{more} are dates, and other cells are not; Excel "
             "makes dates of labels such as 1-2. Format the column as Text and type these labels "
             "again"
         )
 
 
-def _rows(sheet: Any, name: str) -> Iterator[_Row]:
-    left = MOST_DECODED
-    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
+    """Yield the rows of a worksheet. Raises InputError where they are too many or too large."""
+    bytes_left = MOST_DECODED
+    for number, row in enumerate(worksheet.iter_rows(values_only=True), start=1):
         check_table(row, number, name)
         # A text that many cells share is in the file once.
-        left -= _ROW + sum(CELL + (len(cell) if isinstance(cell, str) else 0) for cell in row)
-        if left < 0:
-            raise InputError(_TOO_LARGE.format(name=name))
+        texts = [cell for cell in row if isinstance(cell, str)]
+        bytes_left -= _ROW_BYTES + CELL * len(row) + sum(map(len, texts))
+        if bytes_left < 0:
+            raise InputError(f"{name} is too large a workbook; {AS_CSV}")
         cells = [label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
         dates = tuple(at for at, value in enumerate(row) if isinstance(value, (date, time)))
         yield _Row(number, cells, dates)
 
 
 def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
-    header = list(rows[0].cells)
-    body = [(row.number, row.cells) for row in rows[1:]]
+    """Return rows as a table. Raises InputError where a cell has no named column."""
+    header, body = list(rows[0].cells), rows[1:]
     while header and not header[-1]:
         header.pop()
     for column in header:
         if not column or header.count(column) > 1:
-            at = " (cell A1; to_excel(index=False) leaves pandas' index out)"
-            what = f"a column has no name{'' if any(header[:1]) else at}"
-            what = f"two columns are called {column!r}" if column else what
-            raise InputError(f"{name}: {what}; give each column a name of its own in its first row")
-    for number, row in body:
-        if any(row[len(header) :]):
+            hint = " (cell A1; to_excel(index=False) leaves pandas' index out)"
+            fault = f"a column has no name{'' if any(header[:1]) else hint}"
+            fault = f"two columns are called {column!r}" if column else fault
+            advice = "give each column a name of its own in its first row"
+            raise InputError(f"{name}: {fault}; {advice}")
+    width = len(header)
+    for row in body:
+        if any(row.cells[width:]):
             raise InputError(
-                f"{name}, row {number}: {len(row)} cells where the first row has {len(header)}; "
-                "name every column in the first row, and move other cells to another sheet"
+                f"{name}, row {row.number}: {len(row.cells)} cells where the first row has {width}"
+                "; name every column in the first row, and move other cells to another sheet"
             )
-    cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
-    index = [number - FIRST_ROW for number, _ in body]
+    cells = [[*row.cells[:width], *[""] * (width - len(row.cells))] for row in body]
+    index = [row.number - FIRST_ROW for row in body]
     return pd.DataFrame(cells, columns=header, index=index, dtype=str)
 
 
@@ -222,42 +239,46 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
 # Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
 # conversations.
 _CHAT = TOOLS["chat"]
-_GIVEN = {*ASKED, *CONTEXT, *EXPECTED}
+_INPUT_FIELDS = {*ASKED, *CONTEXT, *EXPECTED}
 
 
 def _is_chat(source: Source) -> bool:
     first = source.first
-    lists = (messages_in(first.get(name)) for name in _CHAT["lists"])
-    listed = isinstance(source.document, list) and any(lists)
-    return listed or bool(_request(first) or _reply(first))
+    is_list = isinstance(source.document, list) and _conversation(first) is not None
+    return is_list or bool(_request(first) or _reply(first))
+
+
+def _conversation(record: Record) -> list[Record] | None:
+    conversations = (messages_in(record.get(name)) for name in _CHAT["lists"])
+    return next(filter(None, conversations), None)
 
 
 def _chat_items(rows: ItemRows, source: Source) -> None:
-    """Read a completion as an item, with the prompt of its request, or a list of conversations."""
+    """Read a completion, with the prompt of its request, or a conversation as an item."""
     records = source.records()
     requests = [(text_of(record.get("custom_id")), _request(record)) for record in records]
-    asked = {key: request for key, request in requests if key and request}
-    answered: set[str] = set()
+    request_by_id = {key: request for key, request in requests if key and request}
+    has_answers = False
     for record in records:
         key = text_of(record.get("custom_id"))
-        reply, request = _reply(record), _request(record) or asked.get(key)
-        whole = next((talk for n in _CHAT["lists"] if (talk := messages_in(record.get(n)))), None)
-        if key in asked and "response" not in record and "result" not in record:
-            continue  # its answer stands on another line
-        answered.add(key)
+        if key in request_by_id and "response" not in record and "result" not in record:
+            continue  # its answer is on another line
+        has_answers = True
+        reply, request = _reply(record), _request(record) or request_by_id.get(key)
+        conversation = _conversation(record)
         others = {name: record[name] for name in record if name not in _CHAT["own"]}
-        made = reply or text_of(record.get("response"))
-        texts_given = {name: text for name, text in others.items() if name in _GIVEN}
-        texts = texts_of(texts_given, made)
-        if given := _given(request) or whole:
-            texts |= texts_of(given, made)
-        if whole and not made:
-            texts = {"conversation": whole}
-        named = (inside(reply, "model"), inside(reply, "modelVersion"), inside(request, "model"))
-        subject = next(filter(None, named), record.get("model"))
-        about = {name: text for name, text in others.items() if name not in texts_given}
+        output = reply or text_of(record.get("response"))
+        inputs = {name: text for name, text in others.items() if name in _INPUT_FIELDS}
+        texts = texts_of(inputs, output)
+        if messages := _messages_of(request) or conversation:
+            texts |= texts_of(messages, output)
+        if conversation and not output:
+            texts = {"conversation": conversation}
+        models = (get_in(reply, "model"), get_in(reply, "modelVersion"), get_in(request, "model"))
+        subject = next(filter(None, models), record.get("model"))
+        about = {name: text for name, text in others.items() if name not in inputs}
         rows.add(key or record.get("id"), texts, subject=subject, about=about)
-    if not answered:
+    if not has_answers:
         raise InputError(
             f"{source.name} holds requests without their responses; put the lines of the batch's "
             "output behind them in one file"
@@ -265,63 +286,58 @@ def _chat_items(rows: ItemRows, source: Source) -> None:
 
 
 def _request(record: Record) -> Record | None:
-    """The request of a record: what was sent, as the provider's API takes it."""
-    places = [("request", "body"), ("request",)] if "response" in record else []
-    places += [("body",), ("params",)] if "custom_id" in record else []
-    for place in places:
-        held = inside(record, *place)
-        if isinstance(held, dict) and _given(held):
-            return held
-    return None
+    """Return the request of a record, in the form of the provider's API; None if it has none."""
+    paths = [("request", "body"), ("request",)] if "response" in record else []
+    paths += [("body",), ("params",)] if "custom_id" in record else []
+    requests = (get_in(record, *path) for path in paths)
+    return next((r for r in requests if isinstance(r, dict) and _messages_of(r)), None)
 
 
-def _given(request: Record | None) -> object:
-    """The messages of a request, with the system prompt that some APIs take apart."""
+def _messages_of(request: Record | None) -> object:
+    """Return the messages of a request, with the system prompt that some APIs take separately."""
     names = ("messages", "input", "contents")
-    messages = next((held for name in names if (held := inside(request, name))), None)
-    system = inside(request, "system") or inside(request, "instructions")
+    messages = next(filter(None, (get_in(request, name) for name in names)), None)
+    system = get_in(request, "system") or get_in(request, "instructions")
     if isinstance(messages, list) and system:
         return [{"role": "system", "content": system}, *messages]
     return messages
 
 
 def _reply(record: Record) -> Record | None:
-    """The reply of a record: a completion, or a message of Anthropic."""
-    for held in (inside(record, "response", "body"), record.get("response"), record,
-                 inside(record, "result", "message")):  # fmt: skip
-        if isinstance(held, dict) and (
-            isinstance(held.get("choices"), list)
-            or isinstance(held.get("candidates"), list)
-            or held.get("type") == "message"
-            or held.get("object") == "response"
+    """Return the reply of a record, such as a completion or a message of Anthropic, or None."""
+    for reply in (get_in(record, "response", "body"), record.get("response"), record,
+                  get_in(record, "result", "message")):  # fmt: skip
+        if isinstance(reply, dict) and (
+            isinstance(reply.get("choices"), list)
+            or isinstance(reply.get("candidates"), list)
+            or reply.get("type") == "message"
+            or reply.get("object") == "response"
         ):
-            return held
+            return reply
     return None
 
 
 # ---- general shapes -----------------------------------------------------------------------------
-# Items in a list, by their ids, or inside a wrapper, with the answers of several raters inside each
-# of them; or raters with their answers by item. Answers are a list of objects that name the rater,
-# an object of labels by rater or by question, or a list of labels. Anything else is refused with
-# the path of its key.
-_MOST_LOOKED_AT = 50
-_DEEPEST = 4
-"""Wrappers around each other."""
-_MOST_KEYS, _QUOTED = 12, 60
-"""Keys below each other, and characters of them in a message."""
+# Items in a list, by their ids, or in a wrapper, each with the answers of several raters; or raters
+# with their answers by item. Answers are a list of objects that name the rater, an object of labels
+# by rater or by question, or a list of labels. Anything else is refused with the path of its key.
+_SAMPLED = 50
+_DEEPEST_WRAPPER = 4
+_DEEPEST_KEY, _QUOTED = 12, 60
+"""Keys below one another in an item, and characters of them in a message."""
 _FEW_LABELS = 20
 _JSON = TOOLS["json"]
 _PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
-_WHO, _WHAT, _WHEN = _JSON["who"], _JSON["what"], _JSON["when"]
-_SURELY_WHO = _WHO[:12]
-_ANSWERS, _NAMES = pattern("json", "answers"), pattern("json", "names")
+_RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["who"], _JSON["what"], _JSON["when"]
+_CERTAIN_RATER_KEYS = _RATER_KEYS[:12]
+_ANSWERS_KEY, _RATER_NAMES_KEY = pattern("json", "answers"), pattern("json", "names")
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """A label in an item, or what is below a key and known of the labels there: who gave it, on
-    what question, and when; the item and the path, for messages; and the key of answers that it is
-    under. Raters without a name go by their place in a list (`placed`).
+class _Node:
+    """A value in an item, at first that below a key of answers and at last a label, and what is
+    known of the labels in it: the rater (by position in a list if `is_positional`), the question
+    and the time. `item` and `path` are for messages, `key` is that of the answers.
     """
 
     item: str
@@ -331,19 +347,19 @@ class _Answer:
     rater: str = ""
     rubric: str = ""
     time: object = ""
-    placed: bool = False
+    is_positional: bool = False
 
-    def below(self, name: str, value: object) -> _Answer:
-        """Return the value under a name in this one."""
+    def child(self, name: str, value: object) -> _Node:
+        """Return the node of the value under a name in this one."""
         return replace(self, path=f"{self.path}.{name}", value=value)
 
-    def on(self, question: str) -> _Answer:
-        """Return this value as an answer to a part of the question."""
+    def for_question(self, question: str) -> _Node:
+        """Return this node as an answer to a part of the question."""
         return replace(self, rubric=f"{self.rubric}.{question}".strip("."))
 
     @property
     def fault(self) -> InputError:
-        """The error to raise for what is no answer."""
+        """The error to raise for a value that is no answer."""
         return InputError(
             f"{self.item}: {one_line(self.path)} names no annotator, or holds no label; write the "
             'answers as a list of objects, such as [{"annotator": "ann", "label": "yes"}]'
@@ -357,37 +373,37 @@ def _is_json(source: Source) -> bool:
     if isinstance(document, dict) and source.path.suffix.casefold() == ".json":
         return any(map(_is_container, document.values()))
     records = objects(document) if isinstance(document, list) else [source.first]
-    return any(_carriers(record) or _parts(record) for record in islice(records, _MOST_LOOKED_AT))
+    return any(_answer_keys(item) or _rated_parts_key(item) for item in islice(records, _SAMPLED))
 
 
 def _read_json(rows: Rows, source: Source) -> Export | None:
-    """An item is a unit, by an id of its own; who labels it a rater. Flat items are a table."""
+    """Read an item as a unit and the names or keys of its answers as raters, or flat items."""
     where, records = _items_in(source)
-    records = [part for record in records for part in _whole(record)]
-    if not any(_carriers(record) for record in records):
-        return Export(_table(records, source.name), _notes(where))
+    records = [part for record in records for part in _rated_parts(record)]
+    if not any(_answer_keys(record) for record in records):
+        return Export(_item_table(records, source.name), _notes(where))
     rows.notes.append(written("exchange.json_where", where=where))
-    key = _id_key(records)
+    id_key = _id_key(records)
     numbered = enumerate(records, start=1)
-    units = [one_line(record.get(key)) if key else str(number) for number, record in numbered]
+    ids = [one_line(item.get(id_key)) if id_key else str(number) for number, item in numbered]
     contents = []
-    for record in records:  # without the answers to it
-        carriers = _carriers(record)
-        contents.append({name: record[name] for name in record if name not in carriers})
-    units = rows.units(list(zip(units, contents, strict=True)))
+    for record in records:
+        answer_keys = _answer_keys(record)
+        contents.append({name: record[name] for name in record if name not in answer_keys})
+    units = rows.units(list(zip(ids, contents, strict=True)))
     labels: set[str] = set()
-    placed = False
+    has_positions = False
     for unit, record in zip(units, records, strict=True):
-        rows.describe(unit, {name: record[name] for name in record if name != key})
-        place = f"{source.name}, item {unit}"
-        for name in _carriers(record):
-            below = _parallel(name, record[name], record) or record[name]
-            for answer in _answers(_Answer(place, name, name, below)):
-                kind, time = _kind(answer.rater, answer.key), answer.time
+        rows.describe(unit, {name: record[name] for name in record if name != id_key})
+        item = f"{source.name}, item {unit}"
+        for key in _answer_keys(record):
+            value = _labels_by_rater(key, record[key], record) or record[key]
+            for answer in _answers_in(_Node(item, key, key, value)):
+                kind, time = _rater_kind(answer.rater, answer.key), answer.time
                 labels.add(text_of(answer.value))
-                placed = placed or answer.placed
+                has_positions |= answer.is_positional
                 rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=time)
-    judges = [  # the keys of models' labels, by name and as they have no other labels
+    judges = [  # keys called after a model whose values are all labels
         name
         for name in records[0]
         if pattern("json", "judge").search(name)
@@ -397,9 +413,9 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
             rows.add(unit, judge, "model", record.get(judge))
-    used = dict.fromkeys(name for record in records for name in _carriers(record))
-    rows.notes.append(written("exchange.json_answers", keys=", ".join(used)))
-    if placed:
+    keys = dict.fromkeys(name for record in records for name in _answer_keys(record))
+    rows.notes.append(written("exchange.json_answers", keys=", ".join(keys)))
+    if has_positions:
         rows.notes.append(written("exchange.json_places"))
     if judges:
         rows.notes.append(written("exchange.json_judges", names=", ".join(judges)))
@@ -407,54 +423,56 @@ def _read_json(rows: Rows, source: Source) -> Export | None:
 
 
 def _json_items(_: ItemRows, source: Source) -> ItemTable:
-    """An item is one, with its columns; what is nested stays JSON."""
+    """Read items with their keys as columns; nested values stay JSON."""
     where, records = _items_in(source)
-    return ItemTable(_table(records, source.name), _notes(where))
+    return ItemTable(_item_table(records, source.name), _notes(where))
 
 
 def _notes(where: str) -> list[str]:
     return [written("exchange.json_items"), written("exchange.json_where", where=where)]
 
 
-# ---- where the items are ------------------------------------------------------------------------
+# ---- the list of items --------------------------------------------------------------------------
 
 
 def _items_in(source: Source) -> tuple[str, list[Record]]:
-    """The words for where the items are, and the items. Raises InputError where nothing tells."""
+    """Return words for the items' place in a file, and the items, or raise InputError."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":
         return "one list", source.records()
-    return _descend(source.document, source.name, "")
+    return _items_below(source.document, source.name, "")
 
 
-def _descend(given: object, name: str, path: str) -> tuple[str, list[Record]]:
+def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[Record]]:
+    """Return the same for a value at a path of keys with dots between them."""
     where = path or "one object"
-    if isinstance(given, list):
-        return where, objects(given)
-    values = fields_in(given)
-    if len(values) > 1 and all(isinstance(value, dict) for value in values.values()):
-        if turned := _by_item(values):
-            return f"{where}, by annotator and item", turned
-        if set.intersection(*({*value} for value in values.values())):
-            return f"{where}, by id", [{"id": key, **value} for key, value in values.items()]
-    if len(values) > 1 and all(objects(value) for value in values.values()):
-        return f"{where}, in several lists", _joined(values)
-    inner = {key: value for key, value in values.items() if _is_container(value)}
-    if not inner or path.count(".") >= _DEEPEST:
-        place = f"{name}, {one_line(path)}" if path else name
+    if isinstance(value, list):
+        return where, objects(value)
+    values = fields_in(value)
+    if len(values) > 1 and all(isinstance(part, dict) for part in values.values()):
+        if items := _items_by_rater(values):
+            return f"{where}, by annotator and item", items
+        if set.intersection(*({*part} for part in values.values())):
+            return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
+    if len(values) > 1 and all(objects(part) for part in values.values()):
+        return f"{where}, in several lists", _merged_lists(values)
+    containers = {key: part for key, part in values.items() if _is_container(part)}
+    if not containers or path.count(".") >= _DEEPEST_WRAPPER:
+        place = f"{file_name}, {one_line(path)}" if path else file_name
         raise InputError(
             f"{place} is JSON without a list of items; write a list of objects, an item each, such "
             'as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
-    longest = max(inner, key=lambda key: len(inner[key]))
-    if [len(record) for record in inner.values()].count(len(inner[longest])) > 1:
-        several = one_line(", ".join(inner))[:_QUOTED]
+    longest = max(containers, key=lambda key: len(containers[key]))
+    lengths = [len(part) for part in containers.values()]
+    if lengths.count(len(containers[longest])) > 1:
+        several = one_line(", ".join(containers))[:_QUOTED]
         keys = "".join(f'["{key}"]' for key in f"{path}.{longest}".split(".") if key)
-        query = shlex.quote(one_line(f".{keys}"))
+        query, file = shlex.quote(one_line(f".{keys}")), shlex.quote(file_name)
         raise InputError(
-            f"{name} has several lists of the same length ({several}), and nothing tells which has "
-            f"the items; write one of them to a file: jq {query} {shlex.quote(name)} > items.json"
+            f"{file_name} has several lists of the same length ({several}), and nothing tells "
+            f"which has the items; write one of them to a file: jq {query} {file} > items.json"
         )
-    return _descend(inner[longest], name, f"{path}.{longest}".strip("."))
+    return _items_below(containers[longest], file_name, f"{path}.{longest}".strip("."))
 
 
 def _is_container(value: object) -> bool:
@@ -464,61 +482,62 @@ def _is_container(value: object) -> bool:
     return bool(objects(value))
 
 
-def _by_item(given: Mapping[str, Record]) -> list[Record]:
-    """Return items of answers by rater and item; [] where the objects are items themselves."""
-    items = dict.fromkeys(item for one in given.values() for item in one)
-    answers = [answer for one in given.values() for answer in one.values()]
-    shared = len(answers) > len(items)
-    if not shared or len(items) <= 2 * len(given):
+def _items_by_rater(answers_of: Mapping[str, Record]) -> list[Record]:
+    """Return items with annotations from answers by rater and item; [] if these are no answers."""
+    ids = dict.fromkeys(item for by_item in answers_of.values() for item in by_item)
+    answers = [answer for by_item in answers_of.values() for answer in by_item.values()]
+    if len(answers) <= len(ids) or len(ids) <= 2 * len(answers_of):
+        return []  # without overlap, or too few items to be told from the fields of an object
+    are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
+    are_few = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
+    if not are_few and any({*fields_in(answer)}.isdisjoint(_LABEL_KEYS) for answer in answers):
         return []
-    plain = all(isinstance(answer, (str, bool)) for answer in answers)
-    few = len({str(answer) for answer in answers}) <= _FEW_LABELS if plain else False
-    if not few and not all(isinstance(answer, dict) and {*answer} & {*_WHAT} for answer in answers):
-        return []
-    return [
-        {"id": item, "annotations": {who: one[item] for who, one in given.items() if item in one}}
-        for item in items
-    ]
+    items = []
+    for item in ids:
+        annotations = {rater: a[item] for rater, a in answers_of.items() if item in a}
+        items.append({"id": item, "annotations": annotations})
+    return items
 
 
-def _joined(given: Mapping[str, Any]) -> list[Record]:
-    """Return the objects of several lists, each with its list: a rater's, or a part of the data."""
-    every = [record for items in given.values() for record in objects(items)]
-    key = next((name for name in every[0] if names_items(name)), "")
-    ids = [{text_of(record.get(key)) for record in objects(items)} for items in given.values()]
-    called = "annotator" if key and ids[0] & set().union(*ids[1:]) else "part"
-    return [{called: name, **record} for name, items in given.items() for record in objects(items)]
+def _merged_lists(lists: Mapping[str, Any]) -> list[Record]:
+    """Return the objects of several lists with the name of theirs, a rater or a part."""
+    merged = [(name, record) for name, items in lists.items() for record in objects(items)]
+    key = next((name for name in merged[0][1] if names_items(name)), "")
+    first, *others = ({text_of(part.get(key)) for part in objects(x)} for x in lists.values())
+    column = "annotator" if key and first & set().union(*others) else "part"
+    return [{column: name, **record} for name, record in merged]
 
 
-def _parts(record: Record) -> str:
-    """The key of parts of an item that are rated, as the sentences of a summary; "" for none."""
-    if _carriers(record):
+def _rated_parts_key(record: Record) -> str:
+    """Return the key of an item's parts, such as sentences, if these are rated, else ""."""
+    if _answer_keys(record):
         return ""
-    keys = [key for key, value in record.items() if (part := objects(value)) and _carriers(part[0])]
+    keys = [key for key in record if (parts := objects(record[key])) and _answer_keys(parts[0])]
     return keys[0] if len(keys) == 1 else ""
 
 
-def _whole(record: Record) -> list[Record]:
-    """The parts of an item that are rated, or the item."""
-    if not (key := _parts(record)):
+def _rated_parts(record: Record) -> list[Record]:
+    """Return an item, or its rated parts as items with the item as their cluster."""
+    if not (parts_key := _rated_parts_key(record)):
         return [record]
-    item = {name: value for name, value in record.items() if name != key}
-    named = _id_key([item])
+    item = {name: value for name, value in record.items() if name != parts_key}
+    id_key = _id_key([item])
+    cluster = item.get(id_key)
     return [
-        {**item, named or "id": f"{text_of(item.get(named))}/{number}", "cluster": item.get(named)}
-        | {name: value for name, value in part.items() if name != named}
-        for number, part in enumerate(objects(record[key]), start=1)
+        {**item, id_key or "id": f"{text_of(cluster)}/{number}", "cluster": cluster}
+        | {name: value for name, value in part.items() if name != id_key}
+        for number, part in enumerate(objects(record[parts_key]), start=1)
     ]
 
 
 def _id_key(records: list[Record]) -> str:
-    """The key that names each item; "" where none has a name in all of them."""
-    able = [name for name in records[0] if all(label_of(record.get(name)) for record in records)]
-    several = [name for name in able if len({text_of(record[name]) for record in records}) > 1]
-    return likely_columns(several or able, ["unit_id"]).get("unit_id", "")
+    """Return the key of the items' ids, if possible one whose values differ, or ""."""
+    filled = [name for name in records[0] if all(label_of(record.get(name)) for record in records)]
+    varying = [name for name in filled if len({text_of(record[name]) for record in records}) > 1]
+    return likely_columns(varying or filled, ["unit_id"]).get("unit_id", "")
 
 
-def _table(records: list[Record], source: str) -> pd.DataFrame:
+def _item_table(records: list[Record], source: str) -> pd.DataFrame:
     columns = {name for record in records for name in record}
     check_table(columns, len(records), source)
     cells = [{name: cell_text(value) for name, value in record.items()} for record in records]
@@ -529,32 +548,33 @@ def _table(records: list[Record], source: str) -> pd.DataFrame:
 # ---- the answers in an item ---------------------------------------------------------------------
 
 
-def _carriers(record: Record) -> list[str]:
-    """The keys of an item below which there are answers; none for a row of one rater."""
-    if any(_person(record.get(name)) for name in _SURELY_WHO):
+def _answer_keys(record: Record) -> list[str]:
+    """Return the keys of an item below which there are answers; none for a row of one rater."""
+    if any(_rater_name(record.get(name)) for name in _CERTAIN_RATER_KEYS):
         return []
-    return [key for key, value in record.items() if _carries(key, value, record)]
+    return [key for key, value in record.items() if _holds_answers(key, value, record)]
 
 
-def _carries(key: str, value: object, record: Record) -> bool:
-    is_called_so = bool(_ANSWERS.fullmatch(key))
+def _holds_answers(key: str, value: object, record: Record) -> bool:
+    is_called_answers = bool(_ANSWERS_KEY.fullmatch(key))
     if isinstance(value, list) and (records := objects(value)):
-        names_raters = all(any(_person(part.get(name)) for name in _WHO) for part in records)
-        return len(records) == len(value) and (names_raters or is_called_so)
+        have_raters = all(any(_rater_name(part.get(n)) for n in _RATER_KEYS) for part in records)
+        return len(records) == len(value) and (have_raters or is_called_answers)
     if isinstance(value, list):
-        is_list = pattern("json", "list").search(key)
-        return bool(is_called_so and is_list and not _NAMES.fullmatch(key))
-    return is_called_so and (isinstance(value, dict) or bool(_parallel(key, value, record)))
+        is_called_list = bool(pattern("json", "list").search(key))
+        return is_called_answers and is_called_list and not _RATER_NAMES_KEY.fullmatch(key)
+    has_labels = isinstance(value, dict) or bool(_labels_by_rater(key, value, record))
+    return is_called_answers and has_labels
 
 
-def _parallel(key: str, value: object, record: Record) -> dict[str, str]:
-    """Labels by rater, where a key beside it has as many raters as this one has labels."""
+def _labels_by_rater(key: str, value: object, record: Record) -> dict[str, str]:
+    """Return the labels in a list by rater, where another key of the item lists as many raters."""
     labels = _split(value)
     for name in record:
-        if name != key and _NAMES.fullmatch(name):
+        if name != key and _RATER_NAMES_KEY.fullmatch(name):
             raters = _split(record[name])
-            able = len(labels) > 1 or isinstance(value, list)
-            if able and len(raters) == len(labels) == len({*raters}):
+            are_several = len(labels) > 1 or isinstance(value, list)
+            if are_several and len(raters) == len(labels) == len({*raters}):
                 return dict(zip(raters, labels, strict=True))
     return {}
 
@@ -565,105 +585,106 @@ def _split(value: object) -> list[str]:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else []
 
 
-def _answers(given: _Answer) -> Iterator[_Answer]:
-    """Yield the answers below a key. Raises InputError for what is no answer."""
-    value = given.value
+def _answers_in(node: _Node) -> Iterator[_Node]:
+    """Yield the labels in a node. Raises InputError for a value that is no answer."""
+    value = node.value
     if value is None or isinstance(value, (str, bool)):
-        if not given.rater:
-            raise given.fault
-        yield given
+        if not node.rater:
+            raise node.fault
+        yield node
     elif isinstance(value, list):
-        yield from _listed(given)
-    elif given.path.count(".") > _MOST_KEYS:
-        raise replace(given, path=f"{given.path[:_QUOTED]}...").fault
-    elif isinstance(value, dict) and any(text in value for text in _WHAT):
-        yield from _record(given)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            below = given.below(name, inner)
-            if given.rater:
-                yield from _answers(below.on(name))
-            elif _names_rater(name, inner):
-                yield from _answers(replace(below, rater=one_line(name)))
-            else:
-                # An answer to a question; beside its answers there may be their mean or majority.
-                asked = below.on(name)
-                of_raters = [
-                    replace(asked.below(key, answers), key=key)
-                    for key, answers in fields_in(inner).items()
-                    if isinstance(answers, (dict, list)) and _ANSWERS.fullmatch(key)
-                ]
-                for answer in of_raters or [asked]:
-                    yield from _answers(answer)
+        yield from _answers_in_list(node)
+    elif node.path.count(".") > _DEEPEST_KEY:
+        raise replace(node, path=f"{node.path[:_QUOTED]}...").fault
+    elif not isinstance(value, dict):
+        raise node.fault
+    elif any(key in value for key in _LABEL_KEYS):
+        yield from _answers_of_rater(node)
     else:
-        raise given.fault
+        for name, inner in value.items():
+            child = node.child(name, inner)
+            if node.rater:
+                yield from _answers_in(child.for_question(name))
+            elif _names_rater(name, inner):
+                yield from _answers_in(replace(child, rater=one_line(name)))
+            else:
+                # A question: with the answers of raters there may be their mean or majority.
+                question = child.for_question(name)
+                of_raters = [
+                    replace(question.child(key, answers), key=key)
+                    for key, answers in fields_in(inner).items()
+                    if isinstance(answers, (dict, list)) and _ANSWERS_KEY.fullmatch(key)
+                ]
+                for answer in of_raters or [question]:
+                    yield from _answers_in(answer)
 
 
 def _names_rater(name: str, inner: object) -> bool:
-    """Return True if a key is a rater's name by its own look, or by what is below it."""
+    """Return True if a key is a rater's name, by its form or by the value below it."""
     if pattern("json", "person").fullmatch(name) or plain_kind(name):
         return True
     if isinstance(inner, dict):
-        return any(text in inner for text in _WHAT)
+        return any(key in inner for key in _LABEL_KEYS)
     return not isinstance(inner, list)
 
 
-def _listed(given: _Answer) -> Iterator[_Answer]:
-    """Yield the answers of a list: objects that name raters, or labels in the order of raters."""
-    value = given.value
-    if given.rater and not any(isinstance(part, (dict, list)) for part in value):
-        yield replace(given, value=value[0] if len(value) == 1 else value)
+def _answers_in_list(node: _Node) -> Iterator[_Node]:
+    """Yield the labels of a list: objects that name raters, or labels in the order of raters."""
+    values = node.value
+    if node.rater and not any(isinstance(value, (dict, list)) for value in values):
+        yield replace(node, value=values[0] if len(values) == 1 else values)
         return
-    words = re.split(r"[ _-]", given.key.lower())
+    words = re.split(r"[ _-]", node.key.lower())
     stems = [word for word in words if re.fullmatch(f"{_PEOPLE}|{_MACHINES}", word)]
     stem = next((word.rstrip("s") for word in stems if word != "individual"), "annotator")
-    for number, part in enumerate(value, start=1):
-        path, rater = f"{given.path}[{number - 1}]", given.rater or f"{stem}_{number}"
-        answer_given = replace(given, path=path, value=part, rater=rater)
-        if isinstance(part, dict):
-            placed = not given.rater and not any(_person(part.get(name)) for name in _WHO)
-            for answer in _record(answer_given):
-                yield replace(answer, placed=placed)
-        elif isinstance(part, (str, bool)) or part is None:
-            yield replace(answer_given, placed=True)
+    for number, value in enumerate(values, start=1):
+        path, rater = f"{node.path}[{number - 1}]", node.rater or f"{stem}_{number}"
+        part = replace(node, path=path, value=value, rater=rater)
+        if isinstance(value, dict):
+            has_name = bool(node.rater) or any(_rater_name(value.get(name)) for name in _RATER_KEYS)
+            for answer in _answers_of_rater(part):
+                yield replace(answer, is_positional=not has_name)
+        elif isinstance(value, (str, bool)) or value is None:
+            yield replace(part, is_positional=True)
         else:
-            raise answer_given.fault
+            raise part.fault
 
 
-def _record(given: _Answer) -> Iterator[_Answer]:
-    """Yield the answers of an object of one rater: its label, or its numbers by question."""
-    value = given.value
-    who = next((name for name in _WHO if _person(value.get(name))), "")
-    what = next((name for name in _WHAT if name in value), "")
-    asked = next((name for name in _JSON["asked"] if text_of(value.get(name))), "")
-    given = replace(
-        given,
-        rater=_person(value.get(who)) or given.rater,
-        rubric=text_of(value.get(asked)) or given.rubric,
-        time=next((value[name] for name in _WHEN if text_of(value.get(name))), given.time),
+def _answers_of_rater(node: _Node) -> Iterator[_Node]:
+    """Yield the labels of an object of one rater: its label, or its numbers by question."""
+    value = node.value
+    rater_key = next((name for name in _RATER_KEYS if _rater_name(value.get(name))), "")
+    label_key = next((name for name in _LABEL_KEYS if name in value), "")
+    question_key = next((name for name in _JSON["asked"] if text_of(value.get(name))), "")
+    node = replace(
+        node,
+        rater=_rater_name(value.get(rater_key)) or node.rater,
+        rubric=text_of(value.get(question_key)) or node.rubric,
+        time=next((value[name] for name in _TIME_KEYS if text_of(value.get(name))), node.time),
     )
-    if not given.rater:
-        raise given.fault
-    if what:
-        yield from _answers(given.below(what, value[what]))
+    if not node.rater:
+        raise node.fault
+    if label_key:
+        yield from _answers_in(node.child(label_key, value[label_key]))
         return
     for name, label in value.items():
-        number = isinstance(label, bool) or (isinstance(label, str) and type(label) is not str)
-        if number and name not in (who, asked, *_WHEN) and not names_items(name):
-            yield replace(given.on(name), value=label)
+        is_number = isinstance(label, (bool, Numeral))
+        is_other = name in (rater_key, question_key, *_TIME_KEYS) or names_items(name)
+        if is_number and not is_other:
+            yield replace(node.for_question(name), value=label)
 
 
-def _person(value: object) -> str:
-    """The name of a rater: a text or a number, or an object with one."""
+def _rater_name(value: object) -> str:
+    """Return the name of a rater: a text or a number, or one in an object; "" for other values."""
     if isinstance(value, dict):
-        names = ("email", "name", "username", "id")
-        value = next((value[name] for name in names if name in value), "")
-    name_of_rater = one_line(value)
-    return name_of_rater if len(name_of_rater) <= LONGEST_LABEL else ""
+        keys = ("email", "name", "username", "id")
+        value = next((value[key] for key in keys if key in value), "")
+    name = one_line(value)
+    return name if len(name) <= LONGEST_LABEL else ""
 
 
-def _kind(rater: str, key: str) -> str:
-    """The kind of a rater by name, or by the key above the answers; "" where neither shows it."""
+def _rater_kind(rater: str, key: str) -> str:
+    """Return the kind of a rater by name, or by the key of the answers; "" if neither shows it."""
     if kind := plain_kind(rater):
         return kind
     if pattern("json", "machine").search(key):

@@ -1,4 +1,6 @@
-"""The reader for a file: the one that is named, or the first that recognises its content."""
+"""Reading a file of ratings (`read_export`) or items (`read_items`) with the reader of its format:
+the one that is named, or the first that recognises the content.
+"""
 
 from __future__ import annotations
 
@@ -16,41 +18,41 @@ from evenhand.texts import written
 _MOST_NAMED = 8
 TABLE = "table"
 """CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
-_ALL = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
-_TRIED = (
+_BY_TOOL = annotation_tools.READERS | benchmarks.READERS | plain_files.READERS | traces.READERS
+_RATING_TOOLS = (
     "excel", "inspect", "label_studio", "mlflow", "langfuse", "langsmith", "promptfoo", "deepeval",
     "argilla", "potato", "prodigy", "doccano", "phoenix", "opik", "weave", "braintrust",
     "openai_evals", "lm_eval", "lighteval", "pair_votes", "hugging_face", "json",
 )  # fmt: skip
-READERS = {tool.replace("_", "-"): _ALL[tool] for tool in _TRIED}
+READERS = {tool.replace("_", "-"): _BY_TOOL[tool] for tool in _RATING_TOOLS}
 """Readers by the name for `--format`, tried in this order."""
 FORMATS = (TABLE, HEADLESS, *READERS)
 
 
 def _ratings(name: str, source: Source) -> Export:
-    """Return the ratings in a file of this kind."""
+    """Return the ratings in a file of this format."""
     rows, tool = Rows(source), name.replace("-", "_")
     return READERS[name].ratings(rows, source) or rows.export(written(f"exchange.{tool}"))
 
 
 def _items(name: str, source: Source) -> ItemTable | None:
-    """Return the items in a file; None where its content is of another kind."""
+    """Return the items of a file in this format, else None; ratings alone raise InputError."""
     tool = name.replace("-", "_")
-    reader, how = _ALL[tool], TOOLS.get(tool, {})
+    reader, fields = _BY_TOOL[tool], TOOLS.get(tool, {})
     if not (reader.has_items or reader.recognises)(source):
-        if "without" in how and reader.recognises(source):
-            raise InputError(f"{source.name} holds {how['without']}")
+        if "without" in fields and reader.recognises(source):
+            raise InputError(f"{source.name} holds {fields['without']}")
         return None
-    rows = ItemRows(source, fields=how.get("users_fields", False))
+    rows = ItemRows(source, fields=fields.get("users_fields", False))
     if table := reader.items(rows, source):
         return table
-    taken = written(f"exchange.{tool}_items")
-    return rows.items(taken, how.get("cluster", ""), how.get("show", ()))
+    how_read = written(f"exchange.{tool}_items")
+    return rows.items(how_read, fields.get("cluster", ""), fields.get("show", ()))
 
 
 _ORDER = [*(name for name in READERS if name != "json"), "chat", "json"]
 ITEM_READERS = {name: partial(_items, name) for name in _ORDER}
-"""Readers of items by the name of what they read, tried in this order; chats have no ratings."""
+"""Readers of items by format, tried in this order; chats have no ratings."""
 
 
 def read_export(
@@ -62,10 +64,10 @@ def read_export(
     """
     source = Source(Path(path), several=several, sheet=sheet)
     plain = form.casefold().replace("_", "").replace("-", "") if form else ""
-    named = [name for name in FORMATS if name.replace("-", "") == plain]
-    if form and not named:
+    matches = [name for name in FORMATS if name.replace("-", "") == plain]
+    if form and not matches:
         raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
-    name = named[0] if form else format_of(source)
+    name = matches[0] if form else format_of(source)
     _check_sheet(source, name)
     if name in (TABLE, HEADLESS) or not source.path.exists():
         return Export(read_table(path, headed=name == TABLE))
@@ -85,7 +87,7 @@ def read_export(
 
 
 def _check_sheet(source: Source, name: str) -> None:
-    """Raise InputError where a sheet is named of what is no workbook."""
+    """Raise InputError where a sheet is named of a file that is no workbook."""
     if source.sheet and name != "excel" and source.path.exists():
         raise InputError(f"{source.name} is no workbook of Excel; leave --sheet out")
 
@@ -93,10 +95,10 @@ def _check_sheet(source: Source, name: str) -> None:
 def read_items(
     path: str | Path, judge: str = "", *, compared: bool = False, sheet: str = ""
 ) -> ItemTable:
-    """Read a file of items in the format that its content suggests; a file that no reader knows is
-    a table. With `judge`, the labels of this scorer, feedback or assessment in the file become a
-    column of this name. With `compared`, votes between two answers give a row for the two. `sheet`
-    names one of a workbook.
+    """Read a file of items in the format that its content suggests; a file that no reader
+    recognises is a table. With `judge`, the labels of this scorer, feedback or assessment in the
+    file become a column of this name. With `compared`, votes between two answers give a row for the
+    two. `sheet` names one of a workbook.
 
     Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
     """
@@ -104,9 +106,9 @@ def read_items(
     if sheet:
         _check_sheet(source, format_of(source))
     for name, items in ITEM_READERS.items():
-        both = compared and name in ("pair-votes", "hugging-face")
+        may_be_votes = compared and name in ("pair-votes", "hugging-face")
         try:
-            table = (annotation_tools.pairs(source) if both else None) or items(source)
+            table = (annotation_tools.pairs(source) if may_be_votes else None) or items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if table is not None:
@@ -114,10 +116,10 @@ def read_items(
     return ItemTable(read_table(path))
 
 
-def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
-    """Labels by models, or by raters of an unknown kind, in a file of items: by unit, for each
-    judge. A judge is called like what it was asked, or like itself; by both where two judges were
-    asked the same.
+def _labels_of_judges(name: str, items: ItemTable, source: Source) -> dict[str, dict[str, str]]:
+    """Return the labels by models, or by raters of an unknown kind, in a file of items: for each
+    judge by unit. A judge is called after its rubric, else by its id; by both where two judges have
+    one rubric.
     """
     if name not in READERS or not items.units:
         return {}
@@ -127,31 +129,28 @@ def _labels_beside(name: str, items: ItemTable, source: Source) -> dict[str, dic
         return {}
     if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):
         return {}
-    by_judge: dict[str, dict[str, str]] = {}
-    owners: dict[str, str] = {}
+    labels_by_judge: dict[str, dict[str, str]] = {}
+    rater_by_judge: dict[str, str] = {}
     for row in rows[rows["rater_kind"].isin(["model", ""])].to_dict("records"):
         rubric, rater, unit = row["rubric"], row["rater_id"], row["unit_id"]
-        called = rubric or rater
-        if owners.setdefault(called, rater) != rater:
-            called = f"{rubric}/{rater}"
+        judge = rubric or rater
+        if rater_by_judge.setdefault(judge, rater) != rater:
+            judge = f"{rubric}/{rater}"
         if label := row["label"]:
-            labels = by_judge.setdefault(called, {})
-            labels[unit] = label if labels.get(unit, label) == label else ""  # it said two things
-    return by_judge
+            labels = labels_by_judge.setdefault(judge, {})
+            labels[unit] = label if labels.get(unit, label) == label else ""  # contradictory
+    return labels_by_judge
 
 
 def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> ItemTable:
-    """Return items with the labels of a judge as a column, or with a note on the judges if none is
-    named. Raises InputError where the file has no labels of the judge on the items.
-    """
-    labels, name = _labels_beside(reader, items, source), source.name
-    on_items = [item for item, rows in labels.items() if not rows.keys().isdisjoint(items.units)]
+    """Return items with a judge's labels as a column, or a note on the judges in the file."""
+    by_judge, name = _labels_of_judges(reader, items, source), source.name
+    on_items = [other for other in by_judge if not by_judge[other].keys().isdisjoint(items.units)]
     if judge in on_items:
-        rows = labels[judge]
-        table = items.table.assign(**{judge: [rows.get(unit, "") for unit in items.units]})
-        return replace(items, table=table)
+        labels = [by_judge[judge].get(unit, "") for unit in items.units]
+        return replace(items, table=items.table.assign(**{judge: labels}))
     if judge and items.units and judge not in items.table:
-        if judge in labels:
+        if judge in by_judge:
             raise InputError(
                 f"{name}: the labels of {judge!r} are not on the items but on other parts of the "
                 "file, such as steps within a trace; name a file of these alone"
@@ -165,6 +164,6 @@ def _with_judge(items: ItemTable, reader: str, judge: str, source: Source) -> It
 
 
 def format_of(source: Source) -> str:
-    """The name of the format that the content is in; `table` where no reader knows it."""
+    """Return the name of the format of a file; `table` where no reader recognises it."""
     recognised = (name for name, reader in READERS.items() if reader.recognises(source))
     return next(recognised, TABLE)

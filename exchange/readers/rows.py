@@ -1,6 +1,7 @@
-"""Rows collected by a reader: ratings (`Rows`) or items to be rated (`ItemRows`), and what was left
-out, with the reason. What evenhand's own writers store in other tools' files is read back, and
-plain names tell people from models.
+"""Rows that a reader collects from a file: ratings (`Rows`) or items to be rated (`ItemRows`), each
+with counts of the records that were left out, by reason. `Reader`, at the end, is one kind of file.
+
+The functions between make names and labels of a file's values, and tell people from models by name.
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ LONGEST_LABEL = 200
 """Characters; a longer answer is a text, not a label."""
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
-_ROWS_TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
-"""Names of columns with a meaning here; in a file they may mean something else."""
-_CARRIED = (
+_RESERVED_COLUMNS = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
+"""Columns with a meaning here; in a file they may mean something else."""
+_EVENHAND_COLUMNS = (
     "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Export:
-    """A file as a table of texts: long, with `rater_id`, or wide. `notes` list what was taken for
-    what and what was left out. Where `by_unit`, the rows are not those of the file, and
-    `left_out` counts by reason what of it is no row. Where `by_score`, raters go by the names of
-    scores, which do not show who gave them.
+    """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
+    the file was read and what was left out. With `by_unit` the rows are not those of the file, and
+    `left_out` counts its other records by reason; with `by_score` raters are called after scores,
+    which do not show who gave them.
     """
 
     table: pd.DataFrame
@@ -67,30 +68,28 @@ class Export:
 
 
 class NoRatingError(InputError):
-    """A file of a known kind holds no rating."""
+    """The error for a file of a known kind that holds no rating."""
 
 
-class _Found:
-    """Records of a file that were left out, counted by the reason in words."""
+class _Collected:
+    """Counts of the records of a file that were left out, by the reason in words."""
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
         self._left_out: Counter[str] = Counter()
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count a record that is not kept, by the reason in words."""
+        """Count records that are left out, by the reason in words."""
         self._left_out[reason] += count
 
-    def _without(self) -> list[str]:
-        """A sentence on what was left out, if anything was."""
+    def _left_out_notes(self) -> list[str]:
+        """Return a sentence on the records that were left out, if there are any."""
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
         return [written("exchange.left_out", reasons=reasons)] if reasons else []
 
 
-class Rows(_Found):
-    """The ratings found so far, one for each unit, rubric, rater, order and draw, and `notes` on
-    how the file was read.
-    """
+class Rows(_Collected):
+    """The ratings of a file, one for each `RATING_KEY`, and `notes` on how it was read."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -101,15 +100,15 @@ class Rows(_Found):
         self.notes: list[str] = []
 
     def add(
-        self, unit: object, rater: object, kind: str, value: Any, rubric: str = "", **more: object
+        self, unit: object, rater: object, kind: str, value: Any, rubric: str = "", **others: object
     ) -> None:
-        """A rating. What is no label, or names no unit or no rater, is left out and counted; of two
-        by one rater on one unit and rubric the later counts. Several labels are a JSON list, where
-        an answer may be one. Raises InputError for two different answers of which neither is known
-        to be the later.
+        """Add a rating, with `others` of its columns. One without label, unit or rater is left out
+        and counted; of two by one rater on one unit and rubric the later counts. A list is a label
+        if the source has `several`. Raises InputError for two different answers of which neither is
+        known to be the later.
         """
-        given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
-        row = {name: one_line(part) for name, part in given.items()}
+        cells = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **others}
+        row = {name: one_line(cell) for name, cell in cells.items()}
         row["label"] = label_of(value) or ""
         if self._several and isinstance(value, list):
             labels = [label_of(text_of(part)) for part in value]
@@ -121,12 +120,12 @@ class Rows(_Found):
             self.leave_out(reason)
             return
         key = tuple(row.get(name, "") for name in RATING_KEY)
-        if key in self._rows and not self._counts_now(key, row, time):
+        if key in self._rows and not self._replaces(key, row, time):
             return
         self._rows[key], self._times[key] = row, time
 
-    def _counts_now(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
-        """Return True if an answer replaces the one before; count the one that does not."""
+    def _replaces(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
+        """Return True if an answer replaces an earlier one; InputError if neither is later."""
         before = self._rows[key]
         later = is_later(time, self._times[key])
         if row["label"] == before["label"] and later is None:
@@ -136,13 +135,13 @@ class Rows(_Found):
             rater, unit = shortened(row["rater_id"]), shortened(row["unit_id"])
             of = f" ({shortened(row['rubric'])})" if row["rubric"] else ""
             one, other = shortened(before["label"]), shortened(row["label"])
-            about = {"file": self._name, "rater": rater, "unit": unit, "of": of}
-            raise InputError(written("exchange.two_answers", one=one, other=other, **about))
+            facts = {"file": self._name, "rater": rater, "unit": unit, "of": of}
+            raise InputError(written("exchange.two_answers", one=one, other=other, **facts))
         self.leave_out(written("left_out.earlier"))
         return bool(row["label"]) if later is None else later
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
-        """The reason why a row is not a rating; "" if it is one."""
+        """Return the reason why a row is not a rating, or "" if it is one."""
         if not row["unit_id"]:
             return written("left_out.no_unit")
         if not row["rater_id"]:
@@ -155,46 +154,42 @@ class Rows(_Found):
             return written("left_out.no_label")
         if self._several and row["label"].startswith("["):
             return ""
-        long = len(row["label"]) > LONGEST_LABEL or "\n" in row["label"] or "\r" in row["label"]
-        return written("left_out.free_text") if long else ""
+        is_text = len(row["label"]) > LONGEST_LABEL or bool(re.search(r"[\r\n]", row["label"]))
+        return written("left_out.free_text") if is_text else ""
 
-    def units(self, named: Sequence[tuple[str, object]]) -> list[str]:
-        """The names of units of which the id and the content are given: the ids, but where one id
-        has several contents, each with a mark of its own, so that nobody's answers on one are taken
-        for answers on another.
+    def units(self, contents: Sequence[tuple[str, object]]) -> list[str]:
+        """Return the names of units, from pairs of id and content: the ids, with a hash of the
+        content where one id has several contents, as these are different units.
         """
-        marks: dict[str, set[str]] = defaultdict(set)
-        contents = [json.dumps(held, sort_keys=True, default=str) for _, held in named]
-        hashes = [sha256(content.encode()).hexdigest()[:6] for content in contents]
-        for (unit, _), mark in zip(named, hashes, strict=True):
-            marks[unit].add(mark)
-        if again := [unit for unit, different in marks.items() if unit and len(different) > 1]:
-            first = shortened(again[0])
-            self.notes.append(written("exchange.kept_apart", count=len(again), unit=first))
+        texts = [json.dumps(content, sort_keys=True, default=str) for _, content in contents]
+        hashes = [sha256(text.encode()).hexdigest()[:6] for text in texts]
+        hashes_of: dict[str, set[str]] = defaultdict(set)
+        for (unit, _), digest in zip(contents, hashes, strict=True):
+            hashes_of[unit].add(digest)
+        if ambiguous := [unit for unit in hashes_of if unit and len(hashes_of[unit]) > 1]:
+            first = shortened(ambiguous[0])
+            self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
         return [
-            f"{unit}#{mark}" if unit and len(marks[unit]) > 1 else unit
-            for (unit, _), mark in zip(named, hashes, strict=True)
+            f"{unit}#{digest}" if unit and len(hashes_of[unit]) > 1 else unit
+            for (unit, _), digest in zip(contents, hashes, strict=True)
         ]
 
     def describe(self, unit: object, columns: object) -> None:
-        """Store the file's description of a unit: single values become its columns."""
+        """Store the single values of a unit's description as its columns."""
         if isinstance(columns, dict):
             facts = self._units.setdefault(one_line(unit), {})
-            facts |= {
-                one_line(name): label
-                for name, value in columns.items()
-                if one_line(name) not in _ROWS_TAKEN and (label := label_of(value)) is not None
-            }
+            for name, value in columns.items():
+                column, label = one_line(name), label_of(value)
+                if column not in _RESERVED_COLUMNS and label is not None:
+                    facts[column] = label
 
-    def export(self, taken: str) -> Export:
-        """All of it as a table. Raises NoRatingError where there is none; `taken` names what the
-        file was read as.
-        """
-        left_out = self._without()
+    def export(self, how_read: str) -> Export:
+        """Return the ratings as a table, `how_read` as its first note, or raise NoRatingError."""
+        left_out = self._left_out_notes()
         if unnamed := self._left_out[written("left_out.no_rater")]:
             left_out.append(written("exchange.no_rater", count=unnamed, file=self._name))
         if not self._rows:
-            raise NoRatingError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
+            raise NoRatingError(" ".join([f"{self._name} holds no rating.", how_read, *left_out]))
         rows = list(self._rows.values())
         units: dict[str, dict[str, str]] = {}
         for unit, facts in self._units.items():
@@ -203,15 +198,15 @@ class Rows(_Found):
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
         for name, facts in units.items():
-            # Long texts define no parts.
+            # Columns of long texts define no groups of units.
             if all(len(fact) <= LONGEST_LABEL and "\n" not in fact for fact in facts.values()):
                 columns[name] = [facts.get(row["unit_id"], "") for row in rows]
-        table, notes = pd.DataFrame(columns, dtype=str), [taken, *self.notes, *left_out]
+        table, notes = pd.DataFrame(columns, dtype=str), [how_read, *self.notes, *left_out]
         return Export(table, notes, by_unit=True, left_out=self._left_out)
 
 
 def one_line(value: object) -> str:
-    """A name on one line.
+    """Return a text or a number as a name on one line; "" for other values.
 
     >>> one_line("ann\\n"), one_line(None)
     ('ann', '')
@@ -220,7 +215,7 @@ def one_line(value: object) -> str:
 
 
 def label_of(value: object) -> str | None:
-    """A value as a label; None if it is not one. Characters that no table can hold are removed.
+    """Return a value as a label, without characters that no table can hold; None if it is none.
 
     >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
     ('true', 'yes', None, None)
@@ -230,28 +225,28 @@ def label_of(value: object) -> str | None:
     return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
-def claimed(metadata: object) -> Record:
-    """The columns of a rating in it, and `rater_id`, `rubric` and a known `rater_kind`.
+def rating_columns(metadata: object) -> Record:
+    """Return the columns of a rating that evenhand's writers store in a tool's metadata.
 
-    >>> claimed({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
+    >>> rating_columns({"rater_id": "ann", "rater_kind": "robot", "topic": "tax"})
     {'rater_id': 'ann'}
     """
     metadata = fields_in(metadata)
-    names = ("rater_id", "rubric", *_CARRIED)
-    claims = {name: text for name in names if (text := text_of(metadata.get(name)))}
+    names = ("rater_id", "rubric", *_EVENHAND_COLUMNS)
+    columns = {name: text for name in names if (text := text_of(metadata.get(name)))}
     if (kind := text_of(metadata.get("rater_kind"))) in RATER_KINDS:
-        claims["rater_kind"] = kind
+        columns["rater_kind"] = kind
     if isinstance(shares := metadata.get("probabilities"), dict):
         numbers: dict[str, float | None] = dict.fromkeys(shares)
         for name, share in shares.items():
             with suppress(ValueError):
                 numbers[name] = float(text_of(share))
-        claims["probabilities"] = json.dumps(numbers)
-    return claims
+        columns["probabilities"] = json.dumps(numbers)
+    return columns
 
 
 def plain_kind(name: str) -> str:
-    """Kind of rater that the name makes plain: human or model; "" where it may be either.
+    """Return the kind of rater that a name shows, "human" or "model"; "" if it may be either.
 
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
@@ -265,24 +260,24 @@ def plain_kind(name: str) -> str:
 # ---- items --------------------------------------------------------------------------------------
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
-_GIVEN = {"prompt", "context", "reference"}
+_INPUTS = {"prompt", "context", "reference"}
 RESPONSES = {*ANSWERED, "conversation", "transcript"} - {"text"}
-"""Names of fields that say which one is to be rated."""
+"""Names of fields with the text to be rated."""
 _UNKNOWN = "unknown"
-_TAKEN_OF_ITEMS = re.compile(
+_RESERVED_FACTS = re.compile(
     "|".join((*RATINGS_COLUMNS, "subject", "side", *ROLES))
     + r"|epoch|(trace|span|observation|session|run|task)_id"
     + r"|(pair|item|unit|cluster|prompt|response|sample|inclusion)_.*",
     re.I,
 )
-"""Names with a meaning in a study or for a tool; other facts under such a name get another."""
+"""Names with a meaning in a study or for a tool; facts under such a name are renamed."""
 
 
 @dataclass(frozen=True)
 class ItemTable:
     """Items as a table of texts. `show` names the columns that raters read (empty: by their names),
-    `cluster` that of items that belong together, `units` the ids by which ratings in the same file
-    name the items. `notes` say what was taken for what and what was left out.
+    `cluster` that of items that belong together, `units` the ids of the items in the file's
+    ratings. `notes` say how the file was read and what was left out.
     """
 
     table: pd.DataFrame
@@ -292,10 +287,8 @@ class ItemTable:
     units: tuple[str, ...] = ()
 
 
-class ItemRows(_Found):
-    """The items found so far, one for each id. With `fields` their texts go by names that the
-    tool's users gave them, else by `ROLES`.
-    """
+class ItemRows(_Collected):
+    """The items of a file by id, with texts named by `ROLES`, or with `fields` by the user."""
 
     def __init__(self, source: Source, *, fields: bool = False) -> None:
         super().__init__(source)
@@ -313,44 +306,46 @@ class ItemRows(_Found):
         item_id: object = "",
         about: object = None,
     ) -> None:
-        """Add an item: `unit` is its id among the file's ratings, `item_id` the tool's own if it is
-        another, `ids` are columns of ids that the tool wants back, `about` what else it says.
+        """Add an item: `unit` is its id in the file's ratings, `item_id` that of the tool if it is
+        another, `ids` are columns of further ids for export back to it, `about` other facts.
 
-        An item without a response is left out; one that comes again, as it does for each annotator
+        An item without a response is left out; one that is repeated, as for each annotator in files
         of some tools, counts once. Raises InputError where it has other texts then.
         """
         texts = {name: text for name, text in texts.items() if text}
-        if not texts.keys() - (() if self._fields else _GIVEN):
+        if not texts.keys() - (() if self._fields else _INPUTS):
             self.leave_out(written("left_out.no_response"))
             return
-        named = one_line(unit)
-        key = named or f"\n{len(self._items)}"
+        unit_id = one_line(unit)
+        key = unit_id or f"\n{len(self._items)}"
         if key in self._items:
             if self._items[key]["texts"] != texts:
                 raise InputError(
-                    f"{self._name}: the id {named[:40]!r} comes twice, with other texts; give each "
-                    "item an id of its own, or name one file or run at a time"
+                    f"{self._name}: the id {unit_id[:40]!r} comes twice, with other texts; give "
+                    "each item an id of its own, or name one file or run at a time"
                 )
             return
         facts = {}
-        for name, value in fields_in(about).items():  # single values, by names of no other meaning
-            heading, label = one_line(name), label_of(value)
-            if heading and label is not None:
-                facts[f"metadata_{heading}" if _TAKEN_OF_ITEMS.fullmatch(heading) else heading] = (
-                    label
-                )
-        about = facts | {name: one_line(given) for name, given in (ids or {}).items()}
-        names = {"subject": one_line(subject), "cluster": one_line(cluster)}
-        item_id = one_line(item_id) or named
-        item = {"unit": named, "texts": texts, "item_id": item_id, "about": about}
-        self._items[key] = {**item, **names}
+        for name, value in fields_in(about).items():
+            column, label = one_line(name), label_of(value)
+            if column and label is not None:
+                is_reserved = _RESERVED_FACTS.fullmatch(column)
+                facts[f"metadata_{column}" if is_reserved else column] = label
+        self._items[key] = {
+            "unit": unit_id,
+            "texts": texts,
+            "item_id": one_line(item_id) or unit_id,
+            "about": facts | {name: one_line(value) for name, value in (ids or {}).items()},
+            "subject": one_line(subject),
+            "cluster": one_line(cluster),
+        }
 
-    def items(self, taken: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
-        """Return all of it as a table. `taken` says what the file was read as, `cluster` names the
-        column of items that belong together, if the file tells, `show` the fields that raters read,
-        if it tells that. Raises InputError where there is no item.
+    def items(self, how_read: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
+        """Return the items as a table, with a first note on how the file was read. `cluster` and
+        `show`, if the file tells them, are those of `ItemTable`. Raises InputError where there is
+        no item.
         """
-        notes = [taken, *self._without()]
+        notes = [how_read, *self._left_out_notes()]
         items = list(self._items.values())
         if not items:
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
@@ -360,7 +355,7 @@ class ItemRows(_Found):
                 if "conversation" not in text:
                     reply = {"role": "assistant", "content": text.pop("response", "")}
                     text["conversation"] = [*as_messages(text.pop("prompt", "")), reply]
-        # Where one prompt is messages, all are.
+        # A column is messages for all items, or for none.
         for name in {name for text in texts for name in text if isinstance(text[name], list)}:
             role = "assistant" if name.partition("_")[0] in RESPONSES else "user"
             texts = [text | {name: as_messages(text.get(name, ""), role)} for text in texts]
@@ -373,26 +368,26 @@ class ItemRows(_Found):
         if all(item["item_id"] for item in items):
             columns["item_id"] = [item["item_id"] for item in items]
         if any(item["subject"] for item in items):
-            unsaid = sum(not item["subject"] for item in items)
-            notes += [written("exchange.no_subject", count=unsaid, name=_UNKNOWN)] * bool(unsaid)
+            if unknown := sum(not item["subject"] for item in items):
+                notes.append(written("exchange.no_subject", count=unknown, name=_UNKNOWN))
             columns["subject"] = [item["subject"] or _UNKNOWN for item in items]
         groups = [item["cluster"] or item["item_id"] for item in items]
-        together = bool(cluster) and len(set(groups)) < len(groups)
-        if together:
+        has_clusters = bool(cluster) and len(set(groups)) < len(groups)
+        if has_clusters:
             columns[cluster] = groups
         for name in dict.fromkeys(name for item in items for name in item["about"]):
             columns.setdefault(name, [item["about"].get(name, "") for item in items])
         index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)
         table = pd.DataFrame(columns, index=index, dtype=str)
         units = tuple(item["unit"] for item in items)
-        return ItemTable(table, notes, tuple(show), cluster if together else "", units)
+        return ItemTable(table, notes, tuple(show), cluster if has_clusters else "", units)
 
 
 class Reader(NamedTuple):
-    """One kind of file. `recognises` tells it by its content, and never raises; `ratings` adds all
-    ratings of a file, `items` all items to rate, or either gives a table of its own. Both raise
-    InputError, one sentence, where they cannot be read. `has_items` tells a file with items, where
-    it is not every file of the kind.
+    """One kind of file. `recognises` returns True for its content, and never raises; `ratings` adds
+    all ratings of a file, `items` all items to rate, or either returns a table. Both raise
+    InputError, one sentence, where they cannot be read. `has_items` returns True for a file with
+    items, where not every file of the kind has some.
     """
 
     recognises: Callable[[Source], bool]
@@ -404,13 +399,13 @@ class Reader(NamedTuple):
 def has_fields(
     tool: str, kind: str = "ratings", *, in_tables: bool = False
 ) -> Callable[[Source], bool]:
-    """Return what tells a file by the fields of its first record, or of a typed table's columns."""
-    wanted = {*TOOLS[tool][kind]}
-    return lambda source: wanted <= {*((in_tables and source.columns) or source.first)}
+    """Return a function that recognises files by the fields of their first record."""
+    names = {*TOOLS[tool][kind]}
+    return lambda source: names <= {*((in_tables and source.columns) or source.first)}
 
 
 def users_fields(fields: object) -> dict[str, Text]:
-    """The fields of a task that a tool's user named, as texts or messages by these names."""
+    """Return the fields of a task, which a user of the tool named, as texts or messages by name."""
     texts: dict[str, Text] = {}
     for name, value in fields_in(fields).items():
         field_name = one_line(name)

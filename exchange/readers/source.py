@@ -1,7 +1,8 @@
-"""A file or folder from a user: opened once, within bounds, whatever it holds; of a ZIP archive the
-sizes that its members declare are not trusted. And the texts that raters read, out of what a tool
-kept of an answer: the prompt, the context, the reference and the response, or the messages of a
-conversation.
+"""A file or folder from a user (`Source`), read once and within bounds whatever it holds: the sizes
+that the members of a ZIP archive declare are not trusted.
+
+Then come the values in such files (JSON, records in lists and pages, archives), and last the texts
+that raters read, such as prompt and response, in a tool's record of an answer (`texts_of`).
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from evenhand.texts import table_of
 MOST_BYTES = MOST_JSON
 """Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
 _HEAD = 4096
-_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LINE = 1024**2
+_LONGEST_LINE = 1024**2
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 MOST_UNPACKED = 1024**3
 """Bytes that all members of an archive may hold together."""
 _MOST_MEMBERS = 200_000
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED = 0x1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""A member's own header: the signature, and how long its name and its extra field are."""
+"""The header of a member: its signature, and the lengths of its name and its extra field."""
 
 
-class Written(str):
+class Numeral(str):
     """A number of a JSON file, exactly as it is written there."""
 
     __slots__ = ()
@@ -59,15 +60,15 @@ TOOLS = table_of("evenhand.exchange.readers", "tools.toml")
 
 @cache
 def pattern(tool: str, name: str) -> re.Pattern[str]:
-    """A pattern of `TOOLS`, in which {NAME} stands for another one of the tool."""
+    """Return a pattern of `TOOLS`, in which {NAME} stands for another one of the tool."""
     parts = TOOLS[tool]
     text = re.sub(r"\{([a-z]+)\}", lambda part: str(parts[part[1]]), parts[name])
     return re.compile(text.replace("\n", ""), re.IGNORECASE)
 
 
 class Source:
-    """A path and its content. Nothing here fails before a reader asks for all of it. With `several`
-    an answer may be a list of labels; of a workbook the `sheet` of this name is read.
+    """A path and its content, read when it is first used; only `records` raises an error. With
+    `several` an answer may be a list of labels; `sheet` names the one to read of a workbook.
     """
 
     def __init__(self, path: Path, *, several: bool = False, sheet: str = "") -> None:
@@ -95,14 +96,14 @@ class Source:
             return None
 
     @cached_property
-    def _start(self) -> tuple[object, bool]:
-        """The first JSON value of the file, if it begins with one; and whether it is all of it."""
+    def _first_value(self) -> tuple[object, bool]:
+        """The JSON value that the file begins with, or None, and True if it is all of the file."""
         plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
         if plain[:1] not in (b"{", b"["):
             return None, False
         try:
-            if plain.startswith(b"{") and (record := self._first_line()) is not None:
-                return record, False
+            if plain.startswith(b"{") and (value := self._first_line()) is not None:
+                return value, False
             if self._too_large:
                 return None, False
             text = self.path.read_bytes().decode("utf-8-sig").strip()
@@ -116,9 +117,9 @@ class Source:
         return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
-        """The JSON value on the first of several lines, without reading the whole file."""
+        """Return the JSON value on the first of several lines, without reading the whole file."""
         with self.path.open("rb") as file:
-            line = file.readline(_LINE)
+            line = file.readline(_LONGEST_LINE)
             if not (line.endswith(b"\n") and file.read(_HEAD).strip()):
                 return None
         try:
@@ -129,7 +130,7 @@ class Source:
     @cached_property
     def header(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; none of any other."""
-        if self.path.suffix.casefold() not in DELIMITED or self._start != (None, False):
+        if self.path.suffix.casefold() not in DELIMITED or self._first_value != (None, False):
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
         try:
@@ -140,17 +141,15 @@ class Source:
     @property
     def document(self) -> object:
         """The file as one JSON value; None if it is not one."""
-        value, whole = self._start
-        return value if whole else None
+        value, is_whole = self._first_value
+        return value if is_whole else None
 
     @property
     def first(self) -> Record:
-        """The first object of a JSON list or of a JSONL file, or the one that the file is. Of a
-        CSV file the names alone.
-        """
+        """The first object of a JSON or JSONL file, or the columns of a CSV file without values."""
         if self.header:
             return dict.fromkeys(self.header, "")
-        value, _ = self._start
+        value, _ = self._first_value
         if isinstance(value, list):
             value = next(iter(objects(value)), None)
         return fields_in(value)
@@ -166,8 +165,8 @@ class Source:
             return []
 
     def records(self, columns: Sequence[str] = ()) -> list[Record]:
-        """All objects of a JSON list or of a JSONL file, or the rows of a CSV file; of a Parquet
-        file the rows with these `columns`, in which numbers are texts at any depth. Raises
+        """Return all objects of a JSON list or of a JSONL file, or the rows of a CSV file; with
+        `columns` the rows of a Parquet file, in which numbers are texts at any depth. Raises
         InputError for a file that is damaged, or too large to be read at once.
         """
         if columns:
@@ -178,18 +177,18 @@ class Source:
             with readable(self.name):
                 check_parquet(self.path)
                 typed = pq.read_table(self.path, columns=list(columns)).to_pylist()
-            return [{name: mapped(cell, as_written) for name, cell in row.items()} for row in typed]
+            return [map_leaves(row, number_as_text) for row in typed]
         if self.header:
             rows = read_table(self.path).to_dict("records")
             return [
                 {  # an object or a list is written as JSON
-                    str(name): opened(cell) if cell[:1] in ("{", "[") else cell
+                    str(name): from_json(cell) if cell[:1] in ("{", "[") else cell
                     for name, cell in row.items()
                 }
                 for row in rows
             ]
-        value, whole = self._start
-        if whole:
+        value, is_whole = self._first_value
+        if is_whole:
             return objects(value if isinstance(value, list) else [value])
         if self._too_large:
             raise InputError(
@@ -200,18 +199,18 @@ class Source:
 
 
 @contextmanager
-def readable(what: str, advice: str = "") -> Iterator[None]:
-    """Raise InputError where a file is damaged, for which libraries raise many kinds of errors."""
+def readable(subject: str, advice: str = "") -> Iterator[None]:
+    """Raise InputError for a library's error on a damaged file, from `subject` to `advice`."""
     try:
         yield
     except InputError:
         raise
     except Exception as fault:
-        raise InputError(f"{what} cannot be read ({type(fault).__name__}){advice}") from None
+        raise InputError(f"{subject} cannot be read ({type(fault).__name__}){advice}") from None
 
 
-def parsed(content: bytes, name: str) -> object:
-    """Parse JSON, keeping numbers as written. Raises InputError where it cannot be read."""
+def parse_json(content: bytes, name: str) -> object:
+    """Parse JSON, with numbers as texts. Raises InputError where it cannot be read."""
     why = "it is nested too deeply"
     try:
         text = content.decode("utf-8-sig").strip()
@@ -228,43 +227,39 @@ def parsed(content: bytes, name: str) -> object:
     raise InputError(f"{name} cannot be read as JSON ({why})")
 
 
-def opened(value: object) -> object:
-    """Return what a text of JSON holds, where a tool keeps values as JSON; other values as they
-    are.
-    """
+def from_json(value: object) -> object:
+    """Return the value of a text that is JSON, as some tools keep values; others as they are."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
     try:
-        return parsed(value.encode(errors="replace"), "")
+        return parse_json(value.encode(errors="replace"), "")
     except InputError:
         return value
 
 
 def records_in(content: bytes, name: str) -> list[Record]:
-    """The objects of a JSONL file. Raises InputError naming the line that cannot be read."""
+    """Return the objects of a JSONL file. Raises InputError naming a line that is not JSON."""
     lines = enumerate(content.split(b"\n"), start=1)
-    values = (parsed(line, f"{name}, line {number}") for number, line in lines if line.strip())
+    values = (parse_json(line, f"{name}, line {number}") for number, line in lines if line.strip())
     return objects(list(values))
 
 
 def objects(value: object) -> list[Record]:
-    """The objects in a list; none where the value is no list."""
+    """Return the objects in a list; none where the value is no list."""
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
 def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
-    """The records of a file, also of pages that hold them under one of these names; one with the
-    field `whole` is no page.
-    """
-    whole_records = []
+    """Return records, with those in pages under one of `names`; one with `whole` is no page."""
+    unpaged_records = []
     for record in records:
         inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
         is_page = inner is not None and not (whole and whole in record)
-        whole_records += unpaged(objects(inner), names, whole) if is_page else [record]
-    return whole_records
+        unpaged_records += unpaged(objects(inner), names, whole) if is_page else [record]
+    return unpaged_records
 
 
-def inside(record: object, *path: str) -> Any:
+def get_in(record: object, *path: str) -> Any:
     """Return the value at the end of a path of keys; None where the path leads nowhere."""
     for key in path:
         record = record.get(key) if isinstance(record, dict) else None
@@ -276,59 +271,57 @@ def fields_in(value: object) -> Record:
     return value if isinstance(value, dict) else {}
 
 
-def only(value: object) -> object:
-    """Return the one value of a list; anything else as it is."""
+def unwrap(value: object) -> object:
+    """Return the value of a list that has just one; anything else as it is."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def snake_case(record: Record) -> Record:
     """Return a record with its names in small letters and underscores."""
-    return {_WORDS.sub("_", name).lower(): value for name, value in record.items()}
+    return {_BETWEEN_WORDS.sub("_", name).lower(): value for name, value in record.items()}
 
 
 def text_of(value: object) -> str:
-    """A name or a number as text; "" for what is neither.
+    """Return a text or a number as text; "" for anything else.
 
-    >>> text_of(Written("01")), text_of("ann"), text_of(1), text_of(True), text_of(["ann"])
+    >>> text_of(Numeral("01")), text_of("ann"), text_of(1), text_of(True), text_of(["ann"])
     ('01', 'ann', '1', '', '')
     """
-    is_known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return cell_text(value) if is_known else ""
+    is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return cell_text(value) if is_text else ""
 
 
-def name_of(*values: object) -> str:
-    """Return the first of these that is a name or a number."""
+def first_text(*values: object) -> str:
+    """Return the first value that is a text, not empty, or a number, as text; else ""."""
     return next(filter(None, map(text_of, values)), "")
 
 
 def label_cell(value: object) -> str:
-    """A cell of a typed table as a label: a text, a number, a date, true or false."""
+    """Return a cell of a typed table as a label: a text, a number, a date, true or false."""
     return str(value).lower() if isinstance(value, bool) else cell_text(value)
 
 
-_DECODER = json.JSONDecoder(parse_float=Written, parse_int=Written, parse_constant=lambda _: None)
+_DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
 
 
 class Archive:
-    """A ZIP archive whose members, called `names`, are read one at a time. Zstandard (method 93),
-    which Python's own reader knows from 3.14 on, is unpacked here.
-    """
+    """A ZIP archive with member `names`, read one at a time, also of Zstandard (method 93)."""
 
     def __init__(self, content: bytes, name: str) -> None:
         self._content = content
         self._name = name
-        self.keep_within(MOST_UNPACKED)
+        self.limit_bytes(MOST_UNPACKED)
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()[:_MOST_MEMBERS]
         self._members = {member.filename: member for member in members if not member.is_dir()}
         self.names = list(self._members)
 
-    def keep_within(self, most: int) -> None:
-        """Limit what is read from now on to this number of bytes."""
-        self._most = self._left = most
+    def limit_bytes(self, limit: int) -> None:
+        """Limit the members that are read from now on to this number of bytes together."""
+        self._limit = self._bytes_left = limit
 
     def read(self, name: str) -> bytes:
-        """A member's content. Raises InputError where it cannot be unpacked, or is too large."""
+        """Return a member's content. Raises InputError where it is damaged, or too large."""
         member = self._members[name]
         if member.flag_bits & _ENCRYPTED:
             raise InputError(
@@ -338,43 +331,44 @@ class Archive:
             content = self._unpacked(member)
         except (zlib.error, struct.error, OSError, ValueError):
             raise InputError(f"{self._name}: {name} is damaged; export the file again") from None
-        self._left -= len(content)
-        if self._left < 0:
-            limit = self._most // 1024**2
+        self._bytes_left -= len(content)
+        if self._bytes_left < 0:
+            limit = self._limit // 1024**2
             raise InputError(f"{self._name} unpacks to more than {limit:,} MB; export fewer items")
         return content
 
     def _unpacked(self, member: zipfile.ZipInfo) -> bytes:
-        at = member.header_offset
-        signature, name, extra = _LOCAL_HEADER.unpack_from(self._content, at)
+        """Return a member's content, of one that is too large a byte more than may be read."""
+        offset = member.header_offset
+        signature, name_length, extra_length = _LOCAL_HEADER.unpack_from(self._content, offset)
         if signature != b"PK\x03\x04":
             raise ValueError("no member begins here")
-        start = at + _LOCAL_HEADER.size + name + extra
+        start = offset + _LOCAL_HEADER.size + name_length + extra_length
         packed = self._content[start : start + member.compress_size]
-        most = self._left + 1
+        size = self._bytes_left + 1
         if member.compress_type == _STORED:
-            return packed[:most]
+            return packed[:size]
         if member.compress_type == _DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)
         if member.compress_type == _ZSTD:
             with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-                return bytes(stream.read(most))
+                return bytes(stream.read(size))
         raise ValueError("an unknown compression")
 
 
-def mapped(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return a value with each value in its lists and objects replaced by its `leaf`."""
+def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a value with `leaf` applied to each value in its lists and objects, at any depth."""
     if isinstance(value, list):
-        return [mapped(part, leaf) for part in value]
+        return [map_leaves(part, leaf) for part in value]
     if isinstance(value, dict):
-        return {name: mapped(part, leaf) for name, part in value.items()}
+        return {name: map_leaves(part, leaf) for name, part in value.items()}
     return leaf(value)
 
 
-def as_written(value: Any) -> Any:
-    """Return a value of a typed table as in a JSON file: numbers and dates as texts."""
-    is_plain = isinstance(value, (list, dict, bool, str)) or value is None
-    return value if is_plain else Written(cell_text(value))
+def number_as_text(value: Any) -> Any:
+    """Return a number or a date of a typed table as text; other values as they are."""
+    is_other = isinstance(value, (list, dict, bool, str)) or value is None
+    return value if is_other else Numeral(cell_text(value))
 
 
 # ---- texts that raters read ---------------------------------------------------------------------
@@ -388,25 +382,26 @@ CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
 _LANGUAGE_MODEL = pattern("texts", "language_model")
 _OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
 _SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
-_DEEP = 8
+_DEEPEST = 8
 """Layers of wrapping that are looked through."""
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 """Characters that no text of a study can hold."""
 
 
 def texts_of(
-    given: object, made: object, *, context: object = None, expected: object = None
+    inputs: object, outputs: object, *, context: object = None, expected: object = None
 ) -> dict[str, Text]:
     """Return the texts of an answer by name: `prompt`, `context`, `reference` and `response`, those
-    that there are. Where the answer is more than one text, such as calls of tools, `conversation`
-    takes the place of prompt and response.
+    that there are, from its input and output. Where the answer is more than one text, such as calls
+    of tools, `conversation` takes the place of prompt and response.
     """
     if context is None:
-        held = (_under(part, CONTEXT) for part in (given, made))
-        context = next((part for part in held if part is not None), None)
+        context = _under(inputs, CONTEXT)
+    if context is None:
+        context = _under(outputs, CONTEXT)
     if expected is None:
-        expected = _under(given, EXPECTED)
-    prompt, response = text_in(given, ASKED), text_in(made, ANSWERED)
+        expected = _under(inputs, EXPECTED)
+    prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED)
     texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):
         asked = as_messages(prompt)
@@ -418,22 +413,23 @@ def texts_of(
 
 
 def text_in(value: object, names: Collection[str]) -> Text:
-    """Return what an input or output says, out of what a tool wraps around it: a text, or messages
-    where one text does not hold them; JSON for what has another form.
+    """Return the text of an input or output without what a tool wraps around it, under one of these
+    names; messages where they are more than one text; JSON for any other form.
 
-    >>> text_in({"question": "Why?", "top_k": Written("3")}, ASKED)
+    >>> text_in({"question": "Why?", "top_k": Numeral("3")}, ASKED)
     'Why?'
     >>> text_in([{"role": "user", "content": "Why?"}], ASKED)
     'Why?'
-    >>> text_in({"a": "x", "b": Written("1")}, ASKED)
+    >>> text_in({"a": "x", "b": Numeral("1")}, ASKED)
     '{"a": "x", "b": 1}'
     """
-    for _ in range(_DEEP):
+    for _ in range(_DEEPEST):
         value = _reply_in(value)
         if (messages := messages_in(value)) is not None:
-            only = messages[0]
-            plain = len(messages) == 1 and "tool_calls" not in only and only["role"] != "system"
-            return only["content"] if plain and isinstance(only["content"], str) else messages
+            first = messages[0]
+            is_one_text = len(messages) == 1 and isinstance(first["content"], str)
+            is_spoken = "tool_calls" not in first and first["role"] != "system"
+            return first["content"] if is_one_text and is_spoken else messages
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         elif isinstance(value, dict) and (key := _key_of(value, names)):
@@ -443,57 +439,56 @@ def text_in(value: object, names: Collection[str]) -> Text:
     return cell_of(value)
 
 
-def at(record: object, path: str) -> Any:
+def value_at(record: object, path: str) -> Any:
     """Return the value at a path of names, each of which may be a key or a part of a longer one,
     through objects that are kept as JSON; None where the path leads nowhere.
 
-    >>> at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
+    >>> value_at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
     'm'
     """
-    record = fields_in(opened(record))
+    record = fields_in(from_json(record))
     if path in record:
         return record[path]
     parts = path.split(".")
     for count in range(1, len(parts)):
         head, rest = ".".join(parts[:count]), ".".join(parts[count:])
-        if head in record and (value := at(record[head], rest)) is not None:
+        if head in record and (value := value_at(record[head], rest)) is not None:
             return value
     start = f"{path}."
     return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
 
 
 def first_at(record: object, paths: Iterable[str]) -> Any:
-    """Return the first value at one of these paths that is neither missing nor empty; else None."""
-    return next((value for path in paths if (value := at(record, path)) not in (None, "")), None)
+    """Return the first value at one of these paths that is not missing or empty; else None."""
+    values = (value_at(record, path) for path in paths)
+    return next((value for value in values if value not in (None, "")), None)
 
 
 def name_at(record: object, paths: Iterable[str]) -> str:
     """Return the first name or number at one of these paths; "" where there is none."""
-    return next((name for path in paths if (name := text_of(at(record, path)))), "")
+    return next((name for path in paths if (name := text_of(value_at(record, path)))), "")
 
 
 def documents(value: object) -> str:
-    """Return retrieved documents as one text, with a blank line between two.
+    """Return retrieved documents as one text, with blank lines between them.
 
     >>> documents([{"page_content": "One."}, "Two."])
     'One.\\n\\nTwo.'
     """
-    if isinstance(value, dict) and (held := _under(value, CONTEXT)) is not None:
-        value = held
+    if isinstance(value, dict) and (context := _under(value, CONTEXT)) is not None:
+        value = context
     parts: list[Any] = value if isinstance(value, list) else [value]
     texts = []
     for part in parts:
-        for _ in range(_DEEP):
-            key = next((name for name in _NAMES["document"] if inside(part, name)), "")
+        for _ in range(_DEEPEST):
+            key = next((name for name in _NAMES["document"] if get_in(part, name)), "")
             part = part[key] if key else part
         texts.append(cell_of(part))
     return "\n\n".join(filter(None, texts))
 
 
 def messages_in(value: object) -> list[Record] | None:
-    """Return the messages that a value is, in one form whichever library wrote them; None if it is
-    none.
-    """
+    """Return the messages of a value, in one form for all libraries; None if it has none."""
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list) or not value:
@@ -503,69 +498,70 @@ def messages_in(value: object) -> list[Record] | None:
 
 
 def as_messages(text: Text, role: str = "user") -> list[Record]:
-    """Return a text as messages: what one of this role said."""
+    """Return a text as a list with one message of this role; messages as they are."""
     if isinstance(text, list):
         return text
     return [{"role": role, "content": text}] if text else []
 
 
-def _message(given: object) -> Record | None:
-    if isinstance(given, dict) and isinstance(kwargs := given.get("kwargs"), dict):
-        kind = given.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
-        last = text_of(kind[-1]) if isinstance(kind, list) and kind else ""
-        role = last.removesuffix("Chunk").removesuffix("Message").casefold()
-        given = {"type": role} | kwargs
-    if not isinstance(given, dict):
+def _message(value: object) -> Record | None:
+    """Return a message as OpenAI writes it: role, content, and perhaps name and calls of tools."""
+    if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
+        path = value.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
+        class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
+        role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
+        value = {"type": role} | kwargs
+    if not isinstance(value, dict):
         return None
-    role = text_of(given.get("role") or given.get("from") or given.get("type"))
-    has_role = "role" in given or "from" in given or role in _NAMES["types"]
-    calls = [_call(value) for value in given.get("tool_calls") or () if isinstance(value, dict)]
-    content = given.get("content", given.get("parts", given.get("value")))  # Google's: parts
+    role = text_of(value.get("role") or value.get("from") or value.get("type"))
+    has_role = "role" in value or "from" in value or role in _NAMES["types"]
+    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
+    content = value.get("content", value.get("parts", value.get("value")))  # Google's: parts
     if not has_role or not role or (content is None and not calls):
         return None
     message = {"role": role, "content": _content(content)}
-    if name := text_of(given.get("name") or given.get("function")):
+    if name := text_of(value.get("name") or value.get("function")):
         message["name"] = name
     return message | ({"tool_calls": calls} if calls else {})
 
 
 def _content(content: object) -> object:
-    """The content of a message: its text where it is nothing else, or else its parts."""
+    """Return the content of a message, without thinking: its text, or else its parts."""
     if not isinstance(content, list):
-        return "" if content is None else mapped(content, _number)
+        return "" if content is None else map_leaves(content, _number)
     parts = [
         part
         for part in content
-        if text_of(inside(part, "type")) not in _THOUGHT
-        and not (inside(part, "thought") or inside(part, "reasoningContent"))
+        if text_of(get_in(part, "type")) not in _THOUGHT
+        and not (get_in(part, "thought") or get_in(part, "reasoningContent"))
     ]
-    kinds = {text_of(inside(part, "type")) or "text" for part in parts if isinstance(part, dict)}
+    kinds = {text_of(get_in(part, "type")) or "text" for part in parts if isinstance(part, dict)}
     if kinds <= _SPOKEN:
-        spoken = (inside(part, "text") or inside(part, "refusal") or part for part in parts)
+        spoken = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
         return "\n".join(filter(None, map(text_of, spoken)))
-    return mapped(parts, _number)
+    return map_leaves(parts, _number)
 
 
-def _call(given: Record) -> Record:
-    """A call of a tool as OpenAI writes it; Inspect and LangChain name its parts otherwise."""
-    asked = given.get("function")
-    if isinstance(asked, dict):
-        name, arguments = asked.get("name"), asked.get("arguments")
+def _call(call: Record) -> Record:
+    """Return a call of a tool as OpenAI writes it; Inspect and LangChain have other names."""
+    function = call.get("function")
+    if isinstance(function, dict):
+        name, arguments = function.get("name"), function.get("arguments")
     else:
-        name, arguments = asked or given.get("name"), given.get("arguments", given.get("args"))
+        name, arguments = function or call.get("name"), call.get("arguments", call.get("args"))
     text = arguments if isinstance(arguments, str) else cell_of(arguments)
     return {"function": {"name": text_of(name), "arguments": text}}
 
 
 def reply_text(cell: str) -> str:
     """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
-    what answered, and at what cost, is not for annotators. A reply is known by what no data of
-    others has.
+    the model and the cost are not for annotators. A reply is recognised by fields that no other
+    data has.
 
     >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
     'Hi'
     """
-    value = only(opened(cell) if cell[:1] in "[{ \t\r\n" else cell)
+    value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
     if not isinstance(value, dict):
         return cell
     has_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED
@@ -578,31 +574,33 @@ def reply_text(cell: str) -> str:
         or isinstance(value.get("usage"), dict)
         or _LANGUAGE_MODEL.match(text_of(value.get("model")))
         or text_of(value.get("object")).startswith(("chat.completion", "text_completion"))
-        or any(_SIGNATURE & first.keys() or inside(first, "content", "parts") for first in firsts)
+        or any(_SIGNATURE & first.keys() or get_in(first, "content", "parts") for first in firsts)
         or (isinstance(value.get("generations"), list) and "meta" in value)
     )
     return (cell_of(text_in(value, ANSWERED)) if is_signed else "") or cell
 
 
 def _reply_in(value: object) -> object:
-    """The first reply of a chat completion, of a response or message, or of LangChain's result."""
+    """Return the first reply in a provider's or LangChain's result; other values as they are."""
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
-        return [_item(part) for part in parts if part.get("type") not in _THOUGHT]
+        return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT]
     for name in ("choices", "generations", "candidates", "results", "outputs"):
+        is_of_replies = name not in ("results", "outputs")  # names in other data, too
         first = value.get(name)
         while isinstance(first, list) and first:
             first = first[0]
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        if isinstance(first, dict) and (name < "o" or {"outputText", "stop_reason"} & first.keys()):
+        is_reply = is_of_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
+        if isinstance(first, dict) and is_reply:
             return first.get("message") or first.get("text") or first.get("outputText")
-        if isinstance(first, list) and name < "o":
+        if isinstance(first, list) and is_of_replies:
             return None
-    for message in (inside(value, "output", "message"), value.get("message")):
+    for message in (get_in(value, "output", "message"), value.get("message")):
         if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
             return message
     if value.get("type") == "message" and "role" in value:
@@ -610,34 +608,34 @@ def _reply_in(value: object) -> object:
     return value
 
 
-def _item(item: Record) -> Record:
-    """A part of OpenAI's responses as a message: a call of a tool is a message of its own."""
-    if item.get("type") == "function_call":
-        return {"role": "assistant", "content": "", "tool_calls": [item]}
-    if item.get("type") == "message":
-        return item
-    return {"role": "assistant", "content": [{"type": text_of(item.get("type"))}]}
+def _response_part(part: Record) -> Record:
+    """Return a part of a response of OpenAI as a message, a call of a tool as one by itself."""
+    if part.get("type") == "function_call":
+        return {"role": "assistant", "content": "", "tool_calls": [part]}
+    if part.get("type") == "message":
+        return part
+    return {"role": "assistant", "content": [{"type": text_of(part.get("type"))}]}
 
 
 def _key_of(value: Record, names: Collection[str]) -> str:
-    """The key that holds what is said; "" where more is said than one key holds."""
+    """Return the key of the text in an object, or "" where several keys may hold it."""
     filled = [
         name
         for name, part in value.items()
-        if part not in (None, "", [], {}) and not isinstance(part, (bool, Written))
+        if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))
     ]
-    named = [name for name in filled if name in names]
-    # What came in may be repeated beside what came out.
-    others = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
-    others.update(ASKED if names is ANSWERED else ())
-    if len(named) == 1 and others.issuperset(name for name in filled if name not in named):
-        return named[0]
+    candidates = [name for name in filled if name in names]
+    without_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
+    if names is ANSWERED:  # an output may repeat its input
+        without_text.update(ASKED)
+    if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
+        return candidates[0]
     return filled[0] if len(filled) == 1 == len(value) else ""
 
 
 def _under(value: object, names: Collection[str]) -> object:
-    """The first filled value under one of these keys, in whatever is wrapped around them."""
-    for _ in range(_DEEP):
+    """Return the first filled value under one of these keys, also in wrapping objects, or None."""
+    for _ in range(_DEEPEST):
         inner = [part for part in value.values() if part] if isinstance(value, dict) else []
         if len(inner) != 1 or not isinstance(inner[0], dict):
             break
@@ -648,19 +646,17 @@ def _under(value: object, names: Collection[str]) -> object:
 
 
 def cell_of(value: object) -> str:
-    """Return a text as a cell of a table can hold it; JSON for messages and anything else, "" for
-    what is empty.
-    """
+    """Return a value as a cell: text that a study can hold, JSON for other values."""
     if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):
-        value = json.dumps(mapped(value, _number), ensure_ascii=False)
+        value = json.dumps(map_leaves(value, _number), ensure_ascii=False)
     return _NO_TEXT.sub("\ufffd", value)
 
 
 def _number(value: Any) -> Any:
-    """A number of a file as a number again; anything else as it is."""
+    """Return a number that was kept as text as a number; other values as they are."""
     try:
-        return json.loads(value) if isinstance(value, Written) else value
+        return json.loads(value) if isinstance(value, Numeral) else value
     except ValueError:  # more digits than Python reads, or a date of a typed table
         return str(value)

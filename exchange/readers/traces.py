@@ -1,6 +1,8 @@
-"""Exports of tools that record an application's steps: Langfuse, LangSmith, Opik, Weave, MLflow
-and OpenInference, as Phoenix has it. The uppermost step that has an answer is an item; what steps
-below it retrieved is its context, and the model that they asked is its subject.
+"""Readers of exports of tools that record an application's steps: Langfuse, LangSmith, Opik, Weave,
+MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
+item; its context is the documents that steps below it retrieved, its subject their model.
+
+`Span` and `add_traces` are shared; each tool then has a section, and `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -12,42 +14,42 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, claimed, has_fields
+from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
 from evenhand.exchange.readers.source import (
     EXPECTED,
     TOOLS,
     Record,
     Source,
-    at,
     documents,
     fields_in,
     first_at,
-    inside,
+    first_text,
+    from_json,
+    get_in,
     messages_in,
     name_at,
-    name_of,
     objects,
-    only,
-    opened,
     snake_case,
     text_of,
     texts_of,
     unpaged,
+    unwrap,
+    value_at,
 )
 from evenhand.texts import written
 
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
-"""Kinds of steps that answer nobody."""
+"""Kinds of steps whose output is no answer."""
 _STEP = ("id", "trace", "parent", "kind", "model", "cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """One step of a trace: `given` and `made` are its input and output, `documents` what it
-    retrieved, if it says so apart. `unit` is its id among the file's ratings and `item_id` the
-    tool's own, where they are not its id, and `ids` are the columns by which the tool finds it
-    again. An `inner` one is no item.
+    """One step of a trace: `given` and `made` are its input and output, `documents` those
+    retrieved, if not in its output. `unit` is its id in the file's ratings and `item_id` that of
+    the tool, where they are not its `id`, and `ids` are columns for export back to the tool. An
+    `inner` step is no item.
     """
 
     id: str
@@ -67,35 +69,36 @@ class Span:
     about: Record = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: Record, tool: str, **more: Any) -> Span:
-        """Return the step of a record in which its parts have the tool's names (`span` in
-        `TOOLS`).
+    def of(cls, record: Record, tool: str, **fields: Any) -> Span:
+        """Return the step of a record, whose parts have the tool's names (`span` in `TOOLS`), with
+        other values of these fields.
         """
         form = TOOLS[tool]["span"]
-        step = {name: name_at(record, form.get(name, ())) for name in _STEP}
-        texts = {name: record.get(form[name]) for name in ("given", "made")}
-        parts: Record = {
-            "ids": {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()},
-            "about": fields_in(record.get(form.get("about"))),
-            "expected": at(record, form.get("expected", "")),
-            **({name: opened(text) for name, text in texts.items()} if form.get("json") else texts),
-        }
-        return cls(**step | parts | more)
+        step: Record = {name: name_at(record, form.get(name, ())) for name in _STEP}
+        for name in ("given", "made"):
+            text = record.get(form[name])
+            step[name] = from_json(text) if form.get("json") else text
+        step["ids"] = {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()}
+        step["about"] = fields_in(record.get(form.get("about")))
+        step["expected"] = value_at(record, form.get("expected", ""))
+        return cls(**step | fields)
 
     @property
-    def answers(self) -> bool:
-        empty = self.inner or self.made in (None, "", [], {})
-        return not empty and self.kind.casefold() not in _NO_ANSWER
+    def is_answer(self) -> bool:
+        """True where the step may be an item: it has an output that answers the user."""
+        is_empty = self.inner or self.made in (None, "", [], {})
+        return not is_empty and self.kind.casefold() not in _NO_ANSWER
 
     @property
     def retrieved(self) -> str:
+        """The documents that the step retrieved, as one text."""
         if self.documents:
             return documents(self.documents)
         return documents(self.made) if self.kind.casefold() == _RETRIEVER else ""
 
 
 def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
-    """Add the items of all traces: of each the uppermost spans that answer."""
+    """Add the items of all traces, in each the uppermost spans that are answers."""
     traces: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
         traces[span.trace].append(span)
@@ -104,14 +107,14 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         below: dict[str, list[Span]] = defaultdict(list)
         for span in steps:
             below[span.parent if span.parent in ids else ""].append(span)
-        answering = ([span for span in level if span.answers] for level in _levels("", below))
-        uppermost = next(filter(None, answering), [])
+        answers = ([span for span in level if span.is_answer] for level in _levels("", below))
+        uppermost = next(filter(None, answers), [])
         if not uppermost:
             rows.leave_out(written("left_out.no_answer"))
         for span in uppermost:
-            under = [span, *chain.from_iterable(_levels(span.id, below))]
-            retrieved = dict.fromkeys(filter(None, (step.retrieved for step in under)))
-            models = ["", *(step.model for step in under if step.model)]
+            subtree = [span, *chain.from_iterable(_levels(span.id, below))]
+            retrieved = dict.fromkeys(filter(None, (step.retrieved for step in subtree)))
+            models = ["", *(step.model for step in subtree if step.model)]
             context = "\n\n".join(retrieved) or None
             texts = texts_of(span.given, span.made, context=context, expected=span.expected)
             facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
@@ -120,7 +123,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 
 def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
-    """Yield the spans below one, level by level, in the order of the file within each."""
+    """Yield the spans below one, level by level, in the order of the file within each level."""
     names, seen = [top], {top} - {""}  # a span may have no id
     while level := [span for name in names for span in below.get(name, ()) if span.id not in seen]:
         yield level
@@ -128,29 +131,32 @@ def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
         seen |= set(names)
 
 
-def _add_steps(tool: str, more: Callable[[Record], Record], rows: ItemRows, source: Source) -> None:
-    """Add the items of a file of steps: the uppermost of each trace that answer."""
+def _add_steps(
+    tool: str, fields: Callable[[Record], Record], rows: ItemRows, source: Source
+) -> None:
+    """Add the items of a file of steps; `fields` gives those of a record's span that differ."""
     records = source.records(source.columns)
-    add_traces(rows, [Span.of(record, tool, **more(record)) for record in records])
+    add_traces(rows, [Span.of(record, tool, **fields(record)) for record in records])
 
 
-def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **more: Any) -> None:
-    """Add the rating that a record is, in which its parts have the tool's names (`feedback` in
-    `TOOLS`), but for what a writer of evenhand has noted of it, and for what `more` is known.
+def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
+    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`).
+    Columns that a writer of evenhand stored in its metadata, and then these `columns`, take
+    precedence.
     """
     form, kinds = TOOLS[tool]["feedback"], TOOLS[tool]["kinds"]
     origin = name_at(record, [form["origin"]])
-    claim = claimed(opened(at(record, form["claim"]))) | more
-    claim.pop("rubric", None)
+    known = rating_columns(from_json(value_at(record, form["claim"]))) | columns
+    known.pop("rubric", None)
+    raters = form["raters"].get(origin, form["raters"]["other"])
     rows.add(
         unit or name_at(record, form.get("unit", ())),
-        claim.pop("rater_id", "")
-        or name_at(record, form["raters"].get(origin, form["raters"]["other"])),
-        claim.pop("rater_kind", kinds.get(origin, "")),
-        claim.pop("value") if "value" in more else first_at(record, form["value"]),
+        known.pop("rater_id", "") or name_at(record, raters),
+        known.pop("rater_kind", kinds.get(origin, "")),
+        known.pop("value") if "value" in columns else first_at(record, form["value"]),
         name_at(record, form["rubric"]),
         created_at=name_at(record, form["created_at"]),
-        **claim,
+        **known,
     )
 
 
@@ -162,55 +168,53 @@ _LANGFUSE = TOOLS["langfuse"]
 def _is_langfuse(source: Source) -> bool:
     scores, _ = _langfuse_parts([source.first])
     for score in scores[:1]:
-        about = score.keys() & {"trace_id", "session_id", "subject"}
+        has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
         origin = score.get("source")
-        empty = bool(source.header) and origin == ""
-        typed = "data_type" in score or origin in _LANGFUSE["origins"] or empty
-        return {"name", "value"} <= score.keys() and bool(about and typed)
+        is_empty = bool(source.header) and origin == ""
+        is_typed = "data_type" in score or origin in _LANGFUSE["origins"] or is_empty
+        return {"name", "value"} <= score.keys() and has_subject and is_typed
     return False
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
-    """Read annotations as people's and evaluations as models'; scores by the API may be either."""
+    """Read annotations as people's labels and evaluations as models'; the API's may be either."""
     for score in _langfuse_parts(source.records())[0]:
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
             continue
-        named = [score.get("trace_id") or score.get("session_id"), score.get("observation_id")]
+        ids = [score.get("trace_id") or score.get("session_id"), score.get("observation_id")]
         if isinstance(subject := score.get("subject"), dict):
-            named = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
+            ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, word = score.get("value"), score.get("string_value")
         truth = _LANGFUSE["truth"].get(str(value).lower(), word)
-        unit = "/".join(filter(None, map(text_of, named)))
-        answer = truth if form == "BOOLEAN" else word or value
-        _add_feedback(rows, score, "langfuse", unit, value=answer)
+        unit = "/".join(filter(None, map(text_of, ids)))
+        label = truth if form == "BOOLEAN" else word or value
+        _add_feedback(rows, score, "langfuse", unit, value=label)
 
 
 def _langfuse_items(rows: ItemRows, source: Source) -> None:
-    """A trace is an item, or an uppermost observation; those of one session belong together."""
+    """Read a trace or its uppermost observations as items; those of one session are a cluster."""
     spans: dict[str, Span] = {}
     for record, parent, ids in _langfuse_parts(source.records())[1]:
         # The page exports a score as a list of one.
         no_facts = _LANGFUSE["no_facts"]
-        about = {name: only(value) for name, value in record.items() if name not in no_facts}
-        about |= fields_in(opened(record.get("metadata")))
-        about_step = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
-        span = Span.of(record, "langfuse", about=about, parent=parent, **about_step)
+        about = {name: unwrap(value) for name, value in record.items() if name not in no_facts}
+        about |= fields_in(from_json(record.get("metadata")))
+        fields = {"trace": ids["trace_id"], "unit": "/".join(ids.values()), "ids": ids}
+        span = Span.of(record, "langfuse", about=about, parent=parent, **fields)
         spans.setdefault(f"{span.trace}/{span.id}", span)
     add_traces(rows, spans.values())
 
 
 def _is_step(record: Record, kind: str) -> bool:
+    """Return True if a record has the fields of this kind, "trace" or "observation"."""
     form, names = _LANGFUSE[kind], record.keys()
     return {*form["all"]} <= names and not names.isdisjoint(form["any"])
 
 
 def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Record, str, Record]]]:
-    """Return the scores of a file, of its pages and of its traces; and its traces and observations,
-    also of a downloaded trace, each with the id of the step above it and its own ids. Names are in
-    snake case.
-    """
+    """Return scores, and steps with the id of their parent and their ids, in snake case."""
     scores, steps = [], []
     for record in records:
         inner = [record]
@@ -240,20 +244,20 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[tuple[Rec
 
 
 def _read_langsmith(rows: Rows, source: Source) -> None:
-    """Read feedback from the app as people's labels; that by the API may be of either kind."""
+    """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():
         _add_feedback(rows, feedback, "langsmith")
 
 
 def _key_values(run: Record) -> Record:
-    """The values of feedback keys that were given once; those of others are summed up."""
-    feedback = fields_in(opened(run.get("feedback_stats")))
-    about = {
-        name: next(iter(fields_in(inside(stats, "values"))), inside(stats, "avg"))
+    """Return the values of feedback keys that were given once, as facts about a run."""
+    feedback = fields_in(from_json(run.get("feedback_stats")))
+    facts = {
+        name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
         for name, stats in feedback.items()
-        if text_of(inside(stats, "n")) == "1"
+        if text_of(get_in(stats, "n")) == "1"
     }
-    return {"about": about}
+    return {"about": facts}
 
 
 # ---- Opik ---------------------------------------------------------------------------------------
@@ -271,42 +275,41 @@ def _is_opik(source: Source) -> bool:
 
 
 def _read_opik(rows: Rows, source: Source) -> None:
-    """A trace or span is a unit, a score's name a rubric. What people gave on the page is theirs,
-    online scores are models'; scores by the SDK may be of either kind. A rule that runs under a
-    person's name, as where all are called admin, is called online_scoring.
+    """Read a trace or span as a unit and a score's name as a rubric. Scores given on the page are
+    people's, online scores are models', and the SDK's may be of either kind. A rule that runs under
+    a person's name, as where all are called admin, is called online_scoring.
     """
     scores = []
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
-            by = score.get("value_by_author")
-            given = by if isinstance(by, dict) and by else {text_of(score.get("created_by")): score}
-            for author, entry in given.items():
-                origin = name_of(inside(entry, "source"), score.get("source"))
+            by_author = fields_in(score.get("value_by_author"))
+            by_author = by_author or {text_of(score.get("created_by")): score}
+            for author, entry in by_author.items():
+                origin = first_text(get_in(entry, "source"), score.get("source"))
                 scores.append((unit, author, origin, text_of(score.get("name")), entry))
     kinds = _OPIK["kinds"]
     people = {author for _, author, origin, _, _ in scores if kinds.get(origin) == "human"}
     for unit, author, origin, name, entry in scores:
         is_person = kinds.get(origin) == "human"
         rater = "" if origin == "sdk" or (author in people and not is_person) else author
-        value = inside(entry, "category_name") or inside(entry, "value")
-        when = name_of(inside(entry, "last_updated_at"))
+        value = get_in(entry, "category_name") or get_in(entry, "value")
+        when = first_text(get_in(entry, "last_updated_at"))
         rows.add(unit, rater or origin, kinds.get(origin, ""), value, name, created_at=when)
 
 
 def _opik_items(rows: ItemRows, source: Source) -> None:
-    """A trace is an item, or an uppermost span; those of one thread belong together."""
+    """Read a trace or its uppermost spans as items; those of one thread are a cluster."""
     records = _opik_records(source.records())
     add_traces(rows, [Span.of(record, "opik", unit=unit) for record, unit in records])
 
 
 def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
-    """The traces and spans of a file, with the name of each as a unit."""
+    """Yield the traces and spans of a file, each with its id as a unit."""
     for record in records:
         trace = record.get("trace") if "spans" in record else record
         for step in [*objects([trace]), *objects(record.get("spans"))]:
-            id_of_step = text_of(step.get("id"))
-            above = text_of(step.get("trace_id"))
-            yield step, f"{above}/{id_of_step}" if above else id_of_step
+            step_id, trace_id = text_of(step.get("id")), text_of(step.get("trace_id"))
+            yield step, f"{trace_id}/{step_id}" if trace_id else step_id
 
 
 # ---- W&B Weave ----------------------------------------------------------------------------------
@@ -317,39 +320,39 @@ _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
 
 
 def _read_weave(rows: Rows, source: Source) -> None:
-    """Read annotations and reactions as people's; a scorer may be a model or code."""
+    """Read annotations and reactions as people's labels; a scorer may be a model or code."""
     for feedback in _feedback(source.records()):
         kind, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
         unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]
-        person = name_of(feedback.get("creator"), feedback.get("wb_user_id"))
+        person = first_text(feedback.get("creator"), feedback.get("wb_user_id"))
         when = feedback.get("created_at")
         if kind.startswith(_NOTE):
             rows.leave_out(written("left_out.free_text"))
         elif kind.startswith(_REACTION):
-            value = inside(payload, "alias") or inside(payload, "emoji")
+            value = get_in(payload, "alias") or get_in(payload, "emoji")
             rows.add(unit, person, "human", value, "reaction", created_at=when)
         elif kind.startswith(_RUNNABLE):
             scorer = kind.removeprefix(_RUNNABLE)
-            output = inside(payload, "output")
-            given = output if isinstance(output, dict) else {scorer: output}
-            for name, value in given.items():
+            output = get_in(payload, "output")
+            values = output if isinstance(output, dict) else {scorer: output}
+            for name, value in values.items():
                 if name in _WEAVE["reasons"]:
                     rows.leave_out(written("left_out.free_text"))
                 else:
                     rows.add(unit, scorer, "", value, name, created_at=when)
         else:
-            annotated = kind.startswith(_ANNOTATION)
-            rubric, who = kind.removeprefix(_ANNOTATION), "human" if annotated else ""
-            rows.add(unit, person, who, inside(payload, "value"), rubric, created_at=when)
+            rubric = kind.removeprefix(_ANNOTATION)
+            rater_kind = "human" if kind.startswith(_ANNOTATION) else ""
+            rows.add(unit, person, rater_kind, get_in(payload, "value"), rubric, created_at=when)
 
 
 def _feedback(records: list[Record]) -> Iterator[Record]:
-    """The feedback of a file, and that of its calls."""
+    """Yield the feedback in a file, and that of its calls."""
     for record in records:
         if record.keys() >= {*_WEAVE["ratings"]}:
             yield record
-        for given in objects(inside(record, "summary", "weave", "feedback")):
-            yield {"weave_ref": record.get("id")} | given
+        for feedback in objects(get_in(record, "summary", "weave", "feedback")):
+            yield {"weave_ref": record.get("id")} | feedback
 
 
 # ---- MLflow -------------------------------------------------------------------------------------
@@ -366,14 +369,14 @@ def _is_mlflow(source: Source) -> bool:
         return True
     first = unpaged([source.first], ["traces"])
     return bool(first) and any(
-        isinstance(inside(value, "assessments"), list)
+        isinstance(get_in(value, "assessments"), list)
         for trace in first
         for value in (trace.get("info"), trace)
     )
 
 
 def _read_mlflow(rows: Rows, source: Source) -> None:
-    """A trace or span is a unit, an assessment's name a rubric, its source a rater."""
+    """Read a trace or span as a unit, an assessment's name as a rubric, its source as a rater."""
     columns = [name for name in source.columns if name in (*_IDS, "assessments")]
     for trace in unpaged(source.records(columns), ["traces"]):
         if "assessment_name" in trace:
@@ -390,54 +393,54 @@ def _has_mlflow_items(source: Source) -> bool:
     first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
     return any(
         isinstance(trace.get("info"), dict)
-        if isinstance(inside(trace, "data", "spans"), list)
+        if isinstance(get_in(trace, "data", "spans"), list)
         else not _IDS.isdisjoint(trace) and {"request", "response", "spans"} <= trace.keys()
         for trace in first
     )
 
 
 def _mlflow_items(rows: ItemRows, source: Source) -> None:
-    """A trace is an item, an expectation its reference; those of one session belong together."""
+    """Read a trace as an item, an expectation as its reference, and a session as a cluster."""
     columns = [name for name in source.columns if name not in _MLFLOW["unused"]]
     for trace in unpaged(source.records(columns), ["traces"]):
         add_traces(rows, _mlflow_spans(trace))
 
 
 def _mlflow_spans(trace: Record) -> Iterator[Span]:
-    """The trace's spans; of one whose spans are not in the file a single one."""
+    """Yield the spans of a trace, or the trace as one span where its spans are not in the file."""
     info = trace["info"] if isinstance(trace.get("info"), dict) else trace
     unit = name_at(info, ("trace_id", "request_id"))
     expected = [
-        inside(record, "expectation", "value")
+        get_in(record, "expectation", "value")
         for record in objects(info.get("assessments"))
         if text_of(record.get("assessment_name") or record.get("name")) in EXPECTED
     ]
-    session = inside(info, "trace_metadata", "mlflow.trace.session")
+    session = get_in(info, "trace_metadata", "mlflow.trace.session")
     tags = fields_in(info.get("tags"))
-    read = (*_MLFLOW["used"], *_MLFLOW["unused"])
-    facts = {name: step for name, step in trace.items() if name not in read}
+    own_fields = (*_MLFLOW["used"], *_MLFLOW["unused"])
+    facts = {name: fact for name, fact in trace.items() if name not in own_fields}
     facts |= {name: tag for name, tag in tags.items() if "." not in name}
-    spans = objects(inside(trace, "data", "spans") or opened(trace.get("spans")))
+    spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
     whole: Record = {"name": "", "attributes": {}, "inputs": trace.get("request")}
     for span in spans or [whole | {"outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
         given, made, kind, model = (
-            opened(attributes.get(f"mlflow.{name}"))
+            from_json(attributes.get(f"mlflow.{name}"))
             for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
         )
-        parent = name_of(span.get("parent_span_id"), span.get("parent_id"))
+        parent = first_text(span.get("parent_span_id"), span.get("parent_id"))
         yield Span(
-            id=name_of(span.get("span_id")),
+            id=first_text(span.get("span_id")),
             trace=unit,
             parent=parent,
             inner=bool(parent),
             kind=text_of(kind),
-            given=given if given is not None else opened(span.get("inputs")),
-            made=made if made is not None else opened(span.get("outputs")),
+            given=given if given is not None else from_json(span.get("inputs")),
+            made=made if made is not None else from_json(span.get("outputs")),
             unit=unit,
             item_id=unit,
             ids={"trace_id": unit},
-            model=name_of(model, inside(made, "model"), inside(given, "model")),
+            model=first_text(model, get_in(made, "model"), get_in(given, "model")),
             expected=next(filter(None, expected), None),
             cluster=text_of(session),
             about=facts,
@@ -445,25 +448,26 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
 
 
 def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
+    """Add an assessment of a trace, or of a span in it, unless it is invalid or by code."""
     metadata = fields_in(assessment.get("metadata"))
     if assessment.get("valid") is False:
         rows.leave_out(written("left_out.invalid"))
-    elif inside(assessment, "source", "source_type") == "CODE" and not claimed(metadata):
+    elif get_in(assessment, "source", "source_type") == "CODE" and not rating_columns(metadata):
         rows.leave_out(written("left_out.by_code"))
     elif not isinstance(assessment.get("feedback"), dict):
         rows.leave_out(written("left_out.expectations"))
     else:
         others = {name: metadata[name] for name in metadata if name not in _MLFLOW["given"]}
         span, error = text_of(assessment.get("span_id")), assessment["feedback"].get("error")
-        error = inside(error, "error_code") if isinstance(error, dict) else error
+        error = get_in(error, "error_code") if isinstance(error, dict) else error
         unit = f"{trace}/{span}" if span else trace
         feedback = assessment | {"metadata": others}
         _add_feedback(rows, feedback, "mlflow", unit, unscored_reason=error)
 
 
 # ---- OpenInference ------------------------------------------------------------------------------
-# Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them
-# down, an object for each span; and Phoenix's annotations of spans, alone or with the spans.
+# Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them,
+# an object for each span; and Phoenix's annotations of spans, alone or with the spans.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
 _PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
@@ -471,13 +475,14 @@ _PAGES = ("data", "spans")
 
 
 def _read_phoenix(rows: Rows, source: Source) -> None:
-    """A span is a unit, an annotation's name a rubric. A person is named by the user's id or else
-    by the annotation's identifier, a model by its name in the metadata or the identifier.
+    """Read a span as a unit and an annotation's name as a rubric. A person is named by the user's
+    id or else by the annotation's identifier, a model by its name in the metadata or the
+    identifier.
     """
     for record in _records(source):
-        given = [record] if _is_annotation(record) else objects(opened(record.get("annotations")))
-        span = text_of(at(record, "context.span_id"))
-        for annotation in given:
+        annotations = objects(from_json(record.get("annotations")))
+        span = text_of(value_at(record, "context.span_id"))
+        for annotation in [record] if _is_annotation(record) else annotations:
             kind = text_of(annotation.get("annotator_kind")).upper()
             if kind == "CODE":
                 rows.leave_out(written("left_out.by_code"))
@@ -487,36 +492,34 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
 
 
 def _first(source: Source) -> Record:
-    """The first span or annotation; of a typed table the names of its columns."""
+    """Return the first span or annotation; of a Parquet file the names of its columns."""
     return dict.fromkeys(source.columns, "") or next(iter(unpaged([source.first], _PAGES)), {})
 
 
 def _records(source: Source) -> list[Record]:
-    """All spans or annotations."""
     return unpaged(source.records(source.columns), _PAGES)
 
 
 def _is_annotation(record: Record) -> bool:
-    typed = {"annotator_kind"} <= record.keys() and ("result" in record or "result.label" in record)
-    return typed and ("span_id" in record or "context.span_id" in record)
+    has_result = "result" in record or "result.label" in record
+    has_span = "span_id" in record or "context.span_id" in record
+    return "annotator_kind" in record and has_result and has_span
 
 
 def _is_span(record: Record) -> bool:
-    return at(record, "context.span_id") is not None and any(
+    return value_at(record, "context.span_id") is not None and any(
         name == "attributes" or name.startswith(_PREFIX) for name in record
     )
 
 
 def _phoenix_span(record: Record) -> Span:
-    """A span, of which the uppermost of a trace that has an output is an item; those of one
-    session, or else of one trace, belong together. An evaluation that is no person's is a fact.
-    """
-    facts = fields_in(opened(record.get("attributes")))
+    """Return a record as a span, with evaluations by a model or code as facts about it."""
+    facts = fields_in(from_json(record.get("attributes")))
     facts |= {name[len(_PREFIX) :]: value for name, value in record.items() if _PREFIX in name[:11]}
     given, made = _value(facts, "input"), _value(facts, "output")
     asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
-    retrieved = _numbered(at(facts, "retrieval.documents"))
-    trace, span = (_hexadecimal(at(record, f"context.{name}_id")) for name in ("trace", "span"))
+    retrieved = _numbered(value_at(facts, "retrieval.documents"))
+    trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
     columns, frames = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
     names = [name for name in record if name not in columns and not name.startswith(frames)]
     others = {name: record[name] for name in names}
@@ -524,60 +527,63 @@ def _phoenix_span(record: Record) -> Span:
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=name_of(at(facts, "openinference.span.kind"), record.get("span_kind")),
+        kind=first_text(value_at(facts, "openinference.span.kind"), record.get("span_kind")),
         given=asked or given,
         made=replied or made,
-        documents=[at(document, "document.content") for document in retrieved],
+        documents=[value_at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
-        model=name_of(at(facts, "llm.model_name")),
-        cluster=name_of(at(facts, "session.id"), trace),
+        model=first_text(value_at(facts, "llm.model_name")),
+        cluster=first_text(value_at(facts, "session.id"), trace),
         expected=next((record[name] for name in EXPECTED if record.get(name)), None),
-        about=others | fields_in(opened(at(facts, "metadata"))) | _evaluations(record),
+        about=others | fields_in(from_json(value_at(facts, "metadata"))) | _evaluations(record),
     )
 
 
 def _numbered(value: object) -> list[Record]:
-    """A list, or the parts whose keys begin with their number."""
-    value = opened(value)
+    """Return the objects of a list, also of one whose parts have keys that begin with numbers."""
+    value = from_json(value)
     if not isinstance(value, dict):
         return objects(value)
     numbers = {name.partition(".")[0] for name in value}
     ordered = sorted((name for name in numbers if name.isdecimal()), key=lambda name: name.zfill(9))
-    return [part for name in ordered if isinstance(part := at(value, name), dict)]
+    return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
 
 
 def _messages(facts: Record, path: str) -> list[Record] | None:
+    """Return the messages in a span's attributes at a path; None if there are none."""
     messages = []
-    for value in _numbered(at(facts, path)):
-        contents = _numbered(at(value, "message.contents"))
-        parts = filter(None, (text_of(at(part, "message_content.text")) for part in contents))
-        message = {name: at(value, f"message.{name}") for name in ("role", "content", "name")}
+    for value in _numbered(value_at(facts, path)):
+        contents = _numbered(value_at(value, "message.contents"))
+        parts = filter(None, (text_of(value_at(part, "message_content.text")) for part in contents))
+        message = {name: value_at(value, f"message.{name}") for name in ("role", "content", "name")}
         message["content"] = message["content"] or "\n".join(parts)
         message["tool_calls"] = [
-            {name: at(call, f"tool_call.function.{name}") for name in ("name", "arguments")}
-            for call in _numbered(at(value, "message.tool_calls"))
+            {name: value_at(call, f"tool_call.function.{name}") for name in ("name", "arguments")}
+            for call in _numbered(value_at(value, "message.tool_calls"))
         ]
         messages.append({name: part for name, part in message.items() if part or name == "content"})
     return messages_in(messages)
 
 
 def _value(facts: Record, name: str) -> object:
-    value = at(facts, f"{name}.value")
-    return opened(value) if "json" in text_of(at(facts, f"{name}.mime_type")) else value
+    """Return a span's "input" or "output" by its attributes, decoded if it is JSON."""
+    value = value_at(facts, f"{name}.value")
+    return from_json(value) if "json" in text_of(value_at(facts, f"{name}.mime_type")) else value
 
 
 def _hexadecimal(value: object) -> str:
-    """An id as Phoenix knows it; OpenTelemetry writes 0x before it."""
+    """Return an id without the 0x that OpenTelemetry writes before it."""
     return text_of(value).removeprefix("0x")
 
 
 def _evaluations(record: Record) -> Record:
-    """Labels that a model or code gave a span, by name."""
+    """Return the labels, or else scores, that a model or code gave a span, by name."""
     labels: Record = {}
-    for given in objects(record.get("annotations")):
-        if text_of(given.get("annotator_kind")) not in ("", "HUMAN"):
-            label, score = inside(given, "result", "label"), inside(given, "result", "score")
-            labels[text_of(given.get("name"))] = label if label not in (None, "") else score
+    for annotation in objects(record.get("annotations")):
+        if text_of(annotation.get("annotator_kind")) not in ("", "HUMAN"):
+            result = annotation.get("result")
+            label, score = get_in(result, "label"), get_in(result, "score")
+            labels[text_of(annotation.get("name"))] = score if label in (None, "") else label
     return labels
 
 
@@ -601,7 +607,7 @@ READERS = {
         partial(
             _add_steps,
             "weave",
-            lambda call: {"model": next(iter(fields_in(inside(call, "summary", "usage"))), "")},
+            lambda call: {"model": next(iter(fields_in(get_in(call, "summary", "usage"))), "")},
         ),
         has_fields("weave", "items"),
     ),

@@ -486,7 +486,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     labels = []
     for at, given in enumerate(items.judged["label"]):
         plain = given.casefold()
-        key = rubric.kind.known_label(given, known)
+        key = rubric.kind.imported_label(given, known)
         if plain and not key:
             why = f"{rubric.kind.none_of}; round or correct it"
             if rubric.kind.is_choice:

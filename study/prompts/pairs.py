@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.rendering import BEGINS, Image
+from evenhand.rubrics.rendering import IMAGE_PREFIX, Image
 from evenhand.study.tables.columns import (
     INCLUSION,
     first_repeat,
@@ -57,7 +57,7 @@ def looks_like_image(cell: str) -> bool:
     >>> looks_like_image("shots/1.PNG"), looks_like_image("Look at 1.png!")
     (True, False)
     """
-    return cell.startswith(BEGINS) or bool(_FILE.fullmatch(cell.strip()))
+    return cell.startswith(IMAGE_PREFIX) or bool(_FILE.fullmatch(cell.strip()))
 
 
 def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
@@ -178,7 +178,7 @@ def stored_image(cell: str, folder: Path) -> Image:
 
 
 def _content(cell: str, folder: Path) -> bytes:
-    if cell.startswith(BEGINS):
+    if cell.startswith(IMAGE_PREFIX):
         try:
             content = base64.b64decode(cell.partition(";base64,")[2], validate=True)
         except binascii.Error:

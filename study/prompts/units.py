@@ -13,13 +13,13 @@ from typing import Any
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import (
-    BEGINS,
+    IMAGE_PREFIX,
     as_messages,
     image_of,
     in_words,
     is_conversation,
     turns_of,
-    with_said,
+    with_appended_text,
 )
 from evenhand.study.prompts.pairs import sides_of
 
@@ -64,7 +64,7 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     """
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
-        if cells[column].str.startswith(BEGINS).any():  # nobody slices by an image
+        if cells[column].str.startswith(IMAGE_PREFIX).any():  # nobody slices by an image
             cells[column] = cells[column].map(in_words)
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
@@ -189,7 +189,7 @@ class AttackedQuestion(Question):
         if held in self.rubric.conversations and is_conversation(values[held]):
             turns = turns_of(values[held])
             turn = zlib.crc32(self.unit_id.encode()) % len(turns)
-            return values | {held: as_messages(with_said(turns, turn, self.suffix))}
+            return values | {held: as_messages(with_appended_text(turns, turn, self.suffix))}
         if image := image_of(values[held]):  # in its description
             return values | {held: replace(image, alt=image.alt + self.suffix).cell}
         return values | {held: values[held] + self.suffix}

@@ -1,4 +1,6 @@
-"""Columns of a table: required, reserved, unique; other files' names; spellings of names."""
+"""Columns of a table: checks that they are there and unique, the names that other files have for
+them, and spellings of names and labels that differ only in form.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,7 @@ from evenhand.lazy import pd
 from evenhand.texts import table_of
 
 INCLUSION = "inclusion_probability"
-"""The units column that says how likely a unit was to be among those that people label."""
-
+"""The units column with each unit's probability of being sampled for annotators."""
 MAX_NAMED = 10
 """Names that a message lists."""
 
@@ -22,7 +23,7 @@ MAX_NAMED = 10
 def require_columns(
     frame: pd.DataFrame, columns: Iterable[str], source: str, hint: str = ""
 ) -> None:
-    """Raises InputError for the first of these columns that is missing; `hint` ends the message."""
+    """Raise InputError for the first of these columns that is missing; `hint` ends the message."""
     for column in columns:
         if column not in frame:
             raise InputError(f"{source}: the column {column!r} is missing{hint}")
@@ -44,19 +45,17 @@ def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
 
 
 def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of the first row whose cells in these columns repeat an earlier row's,
-    and of that earlier row; None where all differ.
-    """
+    """Return the positions of the first row that repeats an earlier one, and of that, or None."""
     keys = frame[list(columns)]
-    again = keys.duplicated().to_numpy()
-    if not again.any():
+    is_repeat = keys.duplicated().to_numpy()
+    if not is_repeat.any():
         return None
-    at = int(again.argmax())
-    return at, int((keys == keys.iloc[at]).all(axis=1).to_numpy().argmax())
+    row = int(is_repeat.argmax())
+    return row, int((keys == keys.iloc[row]).all(axis=1).to_numpy().argmax())
 
 
 def shortened(text: str) -> str:
-    """A cell as messages quote it.
+    """Return a cell as messages quote it, at most 40 characters long.
 
     >>> shortened("yes"), len(shortened("x" * 1000))
     ('yes', 40)
@@ -66,37 +65,32 @@ def shortened(text: str) -> str:
 
 def listed(names: Iterable[object]) -> str:
     """Return the first few names on one line, and the number of the others."""
-    every = [name if name.isprintable() else repr(name) for name in map(str, names)]
-    more = len(every) - MAX_NAMED
-    first = ", ".join(every[:MAX_NAMED])
-    return f"{first} and {more} more" if more > 0 else first
+    printable = [name if name.isprintable() else repr(name) for name in map(str, names)]
+    n_others = len(printable) - MAX_NAMED
+    first = ", ".join(printable[:MAX_NAMED])
+    return f"{first} and {n_others} more" if n_others > 0 else first
 
 
 SHORT = {
-    "unit": "unit_id",
-    "rater": "rater_id",
-    "kind": "rater_kind",
-    "label": "label",
+    "unit": "unit_id", "rater": "rater_id", "kind": "rater_kind", "label": "label",
     "cluster": "cluster_id",
-}
+}  # fmt: skip
 """Short names in `--columns` of the columns that most files have; others keep their names."""
 USUAL_NAMES: dict[str, dict[str, list[str]]] = {
     kind: {column: names.split() for column, names in columns.items()}
     for kind, columns in table_of("evenhand.study.tables", "column_names.toml").items()
 }
-"""Names of columns in other tools' files by the kind of file, and by what they are there."""
-_ELSEWHERE = USUAL_NAMES["ratings"]
+"""Names of columns in other tools' files, by the kind of file and our name of the column."""
+_RATINGS_NAMES = USUAL_NAMES["ratings"]
 _PEOPLE = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
-_ITEMS = {*_ELSEWHERE["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
-"""A task may be a kind of item, and a sample the part of the data or the number of a draw."""
+_ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
+"""Without names that may mean a kind of item, a part of the data or the number of a draw."""
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
-    """The table with the columns `{ours: theirs}` under our names. Raises InputError where one of
-    theirs is not there, or ours is there already.
-    """
+    """Return the table with columns `{ours: theirs}` under our names, or raise InputError."""
     for ours, theirs in columns.items():
         if theirs not in frame:
             listed = ", ".join(map(str, frame.columns))
@@ -124,30 +118,30 @@ def likely_columns(
     missing: Iterable[str],
     fits: Callable[[str, str], bool] = lambda ours, theirs: True,
 ) -> dict[str, str]:
-    """Guess which of the given columns are the missing ones: `{ours: theirs}`. `fits` returns False
-    where the cells of theirs show that it is not ours.
+    """Return the given columns that are probably the missing ones, `{ours: theirs}`, by usual or
+    similar names. `fits` returns False where the cells of theirs show that it is not ours.
 
     >>> likely_columns(["Item", "topic", "rateri_d"], ["unit_id", "rater_id", "label"])
     {'unit_id': 'Item', 'rater_id': 'rateri_d'}
     """
     from difflib import get_close_matches
 
-    free = {_plain(name): name for name in given if "," not in name}
+    unused = {_plain(name): name for name in given if "," not in name}
     likely: dict[str, str] = {}
     for ours in missing:
-        known = [ours, *_ELSEWHERE.get(ours, ())]
-        able = [name for name, theirs in free.items() if fits(ours, theirs)]
-        same = [name for name in known if name in able] or get_close_matches(ours, able, 1, 0.8)
-        if same:
-            likely[ours] = free.pop(same[0])
+        usual = [ours, *_RATINGS_NAMES.get(ours, ())]
+        fitting = [name for name, theirs in unused.items() if fits(ours, theirs)]
+        matches = [name for name in usual if name in fitting]
+        if matches := matches or get_close_matches(ours, fitting, 1, 0.8):
+            likely[ours] = unused.pop(matches[0])
     return likely
 
 
 def sure_columns(
     given: Iterable[str], missing: Iterable[str], fits: Callable[[str, str], bool]
 ) -> dict[str, str]:
-    """Return which of the given columns are the missing ones, `{ours: theirs}`, of those for which
-    one column alone has a usual name and `fits`; of several columns of items the most usual.
+    """Return the given columns that are surely the missing ones, `{ours: theirs}`: just one has a
+    usual name and `fits`, or for items it has the most usual name.
 
     >>> sure_columns(["item", "id", "worker", "rating", "score"],
     ...              ["unit_id", "rater_id", "label"], lambda ours, theirs: True)
@@ -155,19 +149,19 @@ def sure_columns(
     """
     columns, sure = list(given), {}
     for ours in missing:
-        usual = _ELSEWHERE[ours]
-        able = [name for name in columns if _plain(name) in usual and fits(ours, name)]
+        matches = [name for name in columns if _plain(name) in _RATINGS_NAMES[ours]]
+        matches = [name for name in matches if fits(ours, name)]
         if ours == "unit_id":
-            able = sorted(able, key=lambda name: usual.index(_plain(name)))[:1]
-        if len(able) == 1:
-            sure[ours] = able[0]
-            columns.remove(able[0])
+            matches = unit_columns(matches)[:1]
+        if len(matches) == 1:
+            sure[ours] = matches[0]
+            columns.remove(matches[0])
     return sure
 
 
 def unit_columns(given: Iterable[str]) -> list[str]:
     """Return the given columns with a usual name for items, the most usual first."""
-    usual = _ELSEWHERE["unit_id"]
+    usual = _RATINGS_NAMES["unit_id"]
     named = [name for name in given if _plain(name) in usual]
     return sorted(named, key=lambda name: usual.index(_plain(name)))
 
@@ -187,7 +181,8 @@ def names_items(column: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """
+    """Return a name in lower case, with single underscores between words.
+
     >>> _plain(" Unit ID "), _plain("raterId")
     ('unit_id', 'rater_id')
     """
@@ -195,12 +190,10 @@ def _plain(name: str) -> str:
     return re.sub(r"[^0-9a-z]+", "_", words.casefold()).strip("_")
 
 
-# Spellings of names and labels: folded where nobody sees a difference, compared where an eye does.
-# What is folded is the same text to a reader: another composition of its letters, invisible
-# characters, spaces around it or doubled, a whole number written as 2.0. What looks alike differs
-# by case, punctuation, typographic marks, underscores or leading zeros: one who meant the same may
-# have written either, so it is asked about.
-
+# ---- spellings of names and labels --------------------------------------------------------------
+# Texts with one folded form are the same to a reader: they differ in the composition of letters,
+# invisible characters, outer or doubled spaces, or 2.0 for 2. Texts that look alike differ by case,
+# punctuation, typographic marks, underscores or leading zeros: users are asked about these.
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 _SPACES = re.compile("[ \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]+")
 _UNSEEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -216,31 +209,29 @@ _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
 
 
 def folded(text: str) -> str:
-    """Return the one spelling of texts that nobody can tell apart: in composed form (NFC), without
-    format characters, variation selectors and outer spaces, with single inner spaces, and whole
-    numbers without `.0`.
+    """Return the folded form of a text: composed (NFC), without format characters, variation
+    selectors and outer spaces, with single inner spaces, and whole numbers without `.0`.
 
     >>> [folded(text) for text in ("yes\\u200b", " very  good", "si\\u0301", "2.0", "v2.0")]
     ['yes', 'very good', 'sí', '2', 'v2.0']
     """
     if not _PLAIN.fullmatch(text):
         composed = _UNSEEN.sub("", unicodedata.normalize("NFC", text))
-        seen = "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
-        text = _SPACES.sub(" ", seen).strip(" ")
+        visible = "".join(letter for letter in composed if unicodedata.category(letter) != "Cf")
+        text = _SPACES.sub(" ", visible).strip(" ")
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text
 
 
 def fold(column: pd.Series) -> pd.Series:
     """Return a column of texts, folded; the column itself where nothing changes."""
-    meant = {text: folded(text) for text in column.unique() if folded(text) != text}
-    return column.replace(meant) if meant else column
+    changed = {text: folded(text) for text in column.unique() if folded(text) != text}
+    return column.replace(changed) if changed else column
 
 
 def look(text: str) -> str:
-    """Return what stays of a text when case, typographic marks, HTML entities, punctuation at its
-    ends, underscores and hyphens between words, and leading zeros are set aside; the text itself
-    where nothing does.
+    """Return a text without differences of case, typographic marks, HTML entities, punctuation at
+    its ends, underscores and hyphens between words, and leading zeros; the text if nothing is left.
 
     >>> [look(text) for text in ("Off-topic.", "off\\u2010topic", "off_topic", "Q&amp;A", "007")]
     ['off topic', 'off topic', 'off topic', 'q&a', '7']

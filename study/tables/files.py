@@ -1,4 +1,4 @@
-"""Files and folders: readable by their owner alone, written whole or not at all, removed after use.
+"""Files and folders that only their owner can read, and files that are written whole or not at all.
 
 Windows has no modes: files there are as private as the folder they are in.
 """
@@ -24,27 +24,25 @@ def new_file(path: Path) -> None:
 
 
 def new_folder(path: Path) -> None:
-    """A folder with those above it, if there is none yet; one that is there stays as it is."""
+    """Create a folder and those above it, if there is none yet."""
     path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
 
 
 def tighten(folder: Path) -> int:
-    """Take everyone else's rights from a folder and all in it that is ours; return from how many.
-    For root the folder's owner counts as well. `folder` itself may be a link; links in it are not
-    followed.
+    """Remove other users' rights to a folder and to the user's own files in it, and return the
+    number of changes. For root the folder's owner counts as well. `folder` itself may be a link;
+    links in it are not followed.
     """
     folder = folder.resolve()
     if not HAS_MODES:
         return 0
-    ours = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
-    inside = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
-    return sum(_closed(entry, ours) for entry in (folder, *inside))
+    owners = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
+    inner = (Path(place, name) for place, *names in os.walk(folder) for name in chain(*names))
+    return sum(_make_private(entry, owners) for entry in (folder, *inner))
 
 
 def give_to_owner_of(folder: Path, *files: Path) -> None:
-    """Give files to the owner of the folder: what root copies, the service must be able to read.
-    For any user but root this does nothing, as they cannot give files away.
-    """
+    """Give files that root copied to the folder's owner; other users cannot give any."""
     if not is_root():
         return
     owner = folder.stat()
@@ -53,12 +51,12 @@ def give_to_owner_of(folder: Path, *files: Path) -> None:
 
 
 def is_root() -> bool:
-    """Return True for a process that may do anything to anybody's files."""
+    """Return True if the process runs as root, which may change all files."""
     return HAS_MODES and os.geteuid() == 0
 
 
 def process_owner() -> str:
-    """Return the operating system's name of the user whose process this is."""
+    """Return the operating system's name of the user who runs the process."""
     return user_name(os.getuid()) if HAS_MODES else os.getlogin()
 
 
@@ -72,20 +70,21 @@ def user_name(number: int) -> str:
         return str(number)
 
 
-def _closed(entry: Path, ours: Set[int]) -> bool:
+def _make_private(entry: Path, owners: Set[int]) -> bool:
+    """Remove other users' rights to a file of one of these owners; return True if it had any."""
     try:
         status = entry.lstat()
-        kept = stat.S_IMODE(status.st_mode) & FOLDER
-        is_ours = status.st_uid in ours and not stat.S_ISLNK(status.st_mode)
-        if not is_ours or stat.S_IMODE(status.st_mode) == kept:
+        mode = stat.S_IMODE(status.st_mode) & FOLDER
+        is_own = status.st_uid in owners and not stat.S_ISLNK(status.st_mode)
+        if not is_own or stat.S_IMODE(status.st_mode) == mode:
             return False
-        entry.chmod(kept)
-    except OSError:  # gone meanwhile, as a temporary file is; or nothing can be changed there
+        entry.chmod(mode)
+    except OSError:  # deleted meanwhile, as a temporary file is, or on a read-only file system
         return False
     return True
 
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def check_folder(path: Path) -> None:
@@ -107,7 +106,7 @@ def atomic_write(path: Path, content: bytes) -> None:
         raise InputError(f"{path} is a device; name a file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(temporary, _NEW, FILE), "wb") as file:
+        with os.fdopen(os.open(temporary, _NEW_FILE, FILE), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

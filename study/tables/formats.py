@@ -1,8 +1,10 @@
-"""Tables as files: CSV, JSONL and Parquet, every cell as text, within limits.
+"""Tables as files: CSV, JSON, JSONL and Parquet, every cell as text, within limits.
 
 A label "01" stays "01". The index of a table that was read holds each row's place in the file, so
 that a message can name it: `row_number` counts as a person does, in CSV with the header as row 1,
-elsewhere by lines or records.
+elsewhere by lines or records. Sections: limits, whole tables (`read_table`, `write_table`), files
+with a wrong extension, cells that look like formulas, ratings in pieces (`pieces_of`,
+`batches_of`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from evenhand.study.tables.columns import renamed
 from evenhand.study.tables.files import atomic_write
 from evenhand.texts import written
 
+# ---- limits -------------------------------------------------------------------------------------
 MOST_COLUMNS = 2_500
 """Columns of a table: annotators with a column each, and facts about the items."""
 MOST_CELLS = 40_000_000
@@ -33,16 +36,16 @@ MOST_CELLS = 40_000_000
 
 
 def check_table(columns: Sized | int, rows: int, name: str) -> None:
-    """Raise InputError where a table has more columns, or more cells, than are read."""
-    wide = columns if isinstance(columns, int) else len(columns)
-    if wide > MOST_COLUMNS:
+    """Raise InputError where a table has more columns, or more cells, than can be read."""
+    n_columns = columns if isinstance(columns, int) else len(columns)
+    if n_columns > MOST_COLUMNS:
         raise InputError(written("too_large.columns", name=name, most=MOST_COLUMNS))
-    if wide * rows > MOST_CELLS:
+    if n_columns * rows > MOST_CELLS:
         raise InputError(written("too_large.cells", name=name, most=MOST_CELLS))
 
 
-# The decoded size of a file, known before it is read, whatever its size on disk. In Parquet a text
-# that is repeated is stored once, so a few hundred kilobytes may hold gigabytes.
+# The decoded size of a file is checked before it is read: Parquet stores a repeated text once, so a
+# few hundred kilobytes on disk may hold gigabytes.
 
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
@@ -51,7 +54,7 @@ MOST_FOOTER = 16 * 1024**2
 """Bytes of a Parquet file's footer, which grows with columns and row groups and is read whole."""
 _TAIL = 8  # the length of the footer, and PAR1
 _BATCH_ROWS = 16_384
-_PART = MOST_DECODED // 8  # bytes of texts that are made at a time where a table is read in parts
+_PART_BYTES = MOST_DECODED // 8  # texts that are decoded at a time where a table is read in parts
 
 
 def has_small_footer(path: Path) -> bool:
@@ -63,34 +66,35 @@ def has_small_footer(path: Path) -> bool:
 
 def check_parquet(path: Path) -> None:
     """Raise InputError where a Parquet file holds more than is read at once. The sizes in its
-    footer bound all but texts by reference; these are counted without being made.
+    footer bound all but dictionary-encoded texts; these are counted without decoding them.
     """
     if not has_small_footer(path):
         raise InputError(written("too_large.footer", name=path.name, most=MOST_FOOTER // 1024**2))
     with pq.ParquetFile(path) as file:
         meta, schema = file.metadata, file.schema_arrow
         check_table(schema.names, meta.num_rows, path.name)
-        groups = [meta.row_group(at) for at in range(meta.num_row_groups)]
-        chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+        groups = [meta.row_group(index) for index in range(meta.num_row_groups)]
+        chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
         size = sum(CELL * chunk.num_values + chunk.total_uncompressed_size for chunk in chunks)
-        texts = texts_of(schema)
+        texts = text_columns(schema)
     _check_size(size, path.name)
     if not any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
         return
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
-            size += sum(map(_length, batch.columns))
+            size += sum(map(_text_bytes, batch.columns))
             _check_size(size, path.name)
 
 
 def check_arrow(table: pa.Table, name: str) -> None:
-    """Raises InputError where a table, whose texts may be by reference, holds more than that."""
+    """Raise InputError where a table, with dictionary-encoded texts decoded, holds too much."""
     size = CELL * table.num_rows * table.num_columns
-    _check_size(size + sum(_length(part) for col in table.columns for part in col.chunks), name)
+    size += sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
+    _check_size(size, name)
 
 
 def check_part(size: int, rows: int, most: int, name: str) -> None:
-    """Raise InputError where `most` rows, or fewer, hold more than a table read as a whole may."""
+    """Raise InputError where these rows, for each `most` of them, hold more than `MOST_DECODED`."""
     if size > MOST_DECODED * max(1, -(-rows // most)):
         raise InputError(
             f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {most:,} rows once it is "
@@ -106,8 +110,8 @@ def _check_size(size: int, name: str) -> None:
         )
 
 
-def texts_of(schema: pa.Schema) -> list[str]:
-    """The columns that hold texts or bytes."""
+def text_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns that hold texts or bytes."""
     return [field.name for field in schema if _is_text(field.type)]
 
 
@@ -118,8 +122,8 @@ def _is_text(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _length(column: Any) -> int:
-    """The bytes of a column's texts; of one by reference as often as they are referred to."""
+def _text_bytes(column: Any) -> int:
+    """Return the bytes of a column's texts, once decoded."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     if not _is_text(column.type):
@@ -128,18 +132,19 @@ def _length(column: Any) -> int:
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
 
+# ---- whole tables -------------------------------------------------------------------------------
 FIRST_ROW = 2
-"""The row number of what has index 0: the first row below a header."""
+"""The row number of index 0: the first row below a header."""
 _LONGEST_CELL = 2**31 - 1
 MOST_JSON = 256 * 1024**2
 """Bytes of JSON that are parsed at once."""
 _LARGE = 1_000_000  # bytes from which a plain CSV is read by the fast reader
-_CALLED = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
-"""Separators of cells, in the order in which they are tried if there is no comma."""
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
+"""Names of the separators of cells, in the order in which they are tried if there is no comma."""
 HEADLESS = "headless"
 """The name for `--format` of a table whose first row is data."""
 _FEWEST_ROWS, _MOST_ROWS = 3, 1_000
-"""Rows below the first by which it is told from data."""
+"""Rows below the first row that are compared with it to see whether it is data."""
 _QUOTED = 80
 _LIST = re.compile(r"\s*\[\s*\{")
 _DIGITS = re.compile(r"\d+")
@@ -148,18 +153,18 @@ _NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
 
 
 def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
-    """The number of the row at a position, as a person who opens the file counts it."""
+    """Return the number of the row at a position, as a person who opens the file counts it."""
     return int(frame.index[position]) + FIRST_ROW
 
 
 def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON, JSONL or Parquet file (by extension) as text cells; a missing cell is
-    "".
+    """Read a CSV, TSV, JSON, JSONL or Parquet file (by extension) as a table of texts, "" for a
+    missing cell.
 
     The cells of a CSV file are separated by commas, or by the separator of its header: semicolons,
-    tabs or vertical bars. One whose first row is not `headed` has the columns `column1`, `column2`
-    and so on. A JSON file is a list of objects, or has one on each line. Raises InputError where
-    the file is absent, of another kind, not UTF-8, has a broken row, or seems to have no header.
+    tabs or vertical bars. If it is not `headed`, its columns are called `column1`, `column2` and so
+    on. A JSON file is a list of objects, or has one on each line. Raises InputError where the file
+    is absent, of another kind, not UTF-8, has a broken row, or seems to have no header.
     """
     path = Path(path)
     refuse_foreign(path)
@@ -192,7 +197,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as CSV: no spreadsheet runs a cell as a formula, and `read_table` restores texts."""
+    """Return a table as CSV, with formulas guarded; `read_table` restores the texts."""
     frame = frame.copy()
     for name in frame.select_dtypes(exclude="number"):
         frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
@@ -201,13 +206,13 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
 
 
 _EXCEL_CELL, _EXCEL_ROWS = 32_767, 1_048_576
-"""Characters and rows that Excel takes."""
+"""Characters of a cell, and rows, that Excel takes."""
 
 
 def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
-    """A table as a workbook of Excel, which runs none of its texts as a formula; control characters
-    that a workbook cannot hold become U+FFFD. Raises InputError where Excel would cut something off
-    the file of this name.
+    """Return a table as a workbook of Excel, with no text as a formula, and control characters that
+    a workbook cannot hold as U+FFFD. Raises InputError, with the `name` of the file, where Excel
+    would cut off cells or rows.
     """
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
@@ -238,7 +243,7 @@ def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
 
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as Parquet."""
+    """Return a table as Parquet."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
@@ -251,7 +256,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
     if large is not None:
         return large
     csv.field_size_limit(_LONGEST_CELL)
-    text = _utf8(path)
+    text = _read_utf8(path)
     mark = delimiter_of(text.partition("\n")[0])
     rows = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
     number = 0
@@ -274,7 +279,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
             if len(row) != len(header):
                 raise InputError(
                     f"{path.name}, row {number}: {len(row)} cells where the header has "
-                    f"{len(header)}; quote cells that hold {_CALLED[mark]} or line breaks"
+                    f"{len(header)}; quote cells that hold {_SEPARATORS[mark]} or line breaks"
                 )
             body.append(row)
             numbers.append(number - FIRST_ROW)
@@ -287,10 +292,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large plain file many times as fast; None where it needs the careful reader. Without
-    quotes and blank lines there is one way to read a CSV. The careful reader takes any other file,
-    and those with a broken row, for which it has the right message.
-    """
+    """Read a large file without quotes or blank lines fast; None for any other, or bad one."""
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string
@@ -319,45 +321,48 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 def delimiter_of(header: str) -> str:
     """Return the separator of a header's cells: a comma if there is one, else another."""
-    others = [mark for mark in _CALLED if mark in header and "," not in header]
+    others = [mark for mark in _SEPARATORS if mark in header and "," not in header]
     return others[0] if others else ","
 
 
 def refuse_headless(table: pd.DataFrame, name: str) -> None:
-    """Raise InputError where the first row of a table seems to be data, and no names: at least one
-    of its cells stands further down in its column, and no other differs from those below.
+    """Raise InputError where the first row of a table seems to be data and not names: at least one
+    of its cells looks like the cells below it, and no other looks different.
     """
     first = [str(column) for column in table]
-    counted = ([str(at + begin) for at in range(len(first))] for begin in (0, 1))
+    numbers = ([str(start + index) for index in range(len(first))] for start in (0, 1))
     rows = table.iloc[:_MOST_ROWS]
-    if len(table) < _FEWEST_ROWS or first in counted:  # columns that go by their numbers
+    if len(table) < _FEWEST_ROWS or first in numbers:  # columns that are called 0, 1, 2
         return
-    alike = [_is_like(cell, rows[cell].tolist()) for cell in first]
-    if False in alike or True not in alike:
+    looks_like_data = [_looks_like(cell, rows[cell].tolist()) for cell in first]
+    if False in looks_like_data or True not in looks_like_data:
         return
-    read = f"--format {HEADLESS}"
+    options = f"--format {HEADLESS}"
     counts = [len({cell, *rows[cell]}) for cell in first]
     if len(first) == 3 and len({*counts}) == 3:  # an item has several ratings, and a rater many
         label, rater, unit = (counts.index(count) + 1 for count in sorted(counts))
-        read += f" --columns unit=column{unit},rater=column{rater},label=column{label}"
+        options += f" --columns unit=column{unit},rater=column{rater},label=column{label}"
     raise InputError(
         f"{name}: its first row ({', '.join(first)[:_QUOTED]}) holds data and no names of columns; "
-        f"write a first row that names them, or read them as column1, column2 and so on with {read}"
+        "write a first row that names them, or read them as column1, column2 and so on with "
+        f"{options}"
     )
 
 
-def _is_like(first: str, cells: list[str]) -> bool | None:
-    """Return True if a cell looks like those below it; None where they show nothing."""
-    given = [cell for cell in cells if cell]
-    if not first or not given:
+def _looks_like(first: str, cells: list[str]) -> bool | None:
+    """Return True if a cell has the form of those below it, None if these have none in common."""
+    filled = [cell for cell in cells if cell]
+    if not first or not filled:
         return None
-    if first in given:
+    if first in filled:
         return True
-    shapes = {_DIGITS.sub("0", cell) for cell in given}
-    if len(shapes) == 1 or all(map(_NUMBER.fullmatch, given)):
-        shown = bool(_NUMBER.fullmatch(first)) if len(shapes) > 1 else False
-        return shown or _DIGITS.sub("0", first) in shapes
-    return False if 2 * len({*given}) <= len(given) else None
+    shapes = {_DIGITS.sub("0", cell) for cell in filled}
+    has_same_shape = _DIGITS.sub("0", first) in shapes
+    if len(shapes) == 1:
+        return has_same_shape
+    if all(map(_NUMBER.fullmatch, filled)):
+        return has_same_shape or bool(_NUMBER.fullmatch(first))
+    return False if 2 * len({*filled}) <= len(filled) else None
 
 
 def _check_header(header: list[str], name: str) -> None:
@@ -366,14 +371,13 @@ def _check_header(header: list[str], name: str) -> None:
 
 
 def _read_json(path: Path) -> pd.DataFrame:
-    """Read a list of objects, or an object on each line."""
+    """Read a JSON file with a list of objects, or with an object on each line."""
     name = path.name
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
-    text = _utf8(path)
-    records = (
-        _listed_cells(text, name) if _LIST.match(text) else jsonl_cells(io.StringIO(text), name)
-    )
+    text = _read_utf8(path)
+    is_list = _LIST.match(text)
+    records = _list_cells(text, name) if is_list else jsonl_cells(io.StringIO(text), name)
     numbers: list[int] = []
     columns: dict[str, list[str]] = {}
     for number, record in records:
@@ -387,11 +391,11 @@ def _read_json(path: Path) -> pd.DataFrame:
     return pd.DataFrame(columns, index=numbers, dtype=str)
 
 
-def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """The cells of a JSON list of objects. Raises InputError naming the element that is none."""
+def _list_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number and cells of each object in a JSON list, or raise InputError."""
     place = name
     try:
-        for number, record in enumerate(_loaded(text), start=1):
+        for number, record in enumerate(_parse_json(text), start=1):
             place = f"{name}, element {number} of the list"
             yield number, _cells_of(record, "element")
     except InputError as fault:
@@ -399,9 +403,7 @@ def _listed_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def jsonl_cells(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """The cells of lines of JSON, each with its line's number from 1; blank lines are none. Raises
-    InputError naming the line of `name` that is no object.
-    """
+    """Yield the number and cells of each line of JSON, or raise InputError naming it."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -410,23 +412,24 @@ def jsonl_cells(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str
                 raise InputError(
                     "not valid JSON (it goes on over several lines); write each object on one line"
                 )
-            yield number, _cells_of(_loaded(line, "; each line must be a JSON object"), "line")
+            yield number, _cells_of(_parse_json(line, "; each line must be a JSON object"), "line")
         except InputError as fault:
             raise InputError(f"{name}, line {number}: {fault}") from None
 
 
-def _loaded(text: str, otherwise: str = "") -> Any:
-    """The value of a text of JSON. Raises InputError that ends with what else would do."""
+def _parse_json(text: str, advice: str = "") -> Any:
+    """Parse JSON. Raises InputError, which ends with the `advice`, where it is not valid."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        what = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
-        raise InputError(f"not valid JSON ({what}){otherwise}") from None
+        fault = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        raise InputError(f"not valid JSON ({fault}){advice}") from None
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
         raise InputError(f"JSON that cannot be read ({error})") from None
 
 
 def _cells_of(record: object, noun: str) -> dict[str, str]:
+    """Return an object as cells by column. Raises InputError where a table cannot hold it."""
     if not isinstance(record, dict):
         raise InputError(f"each {noun} must be a JSON object")
     cells = {key: cell_text(value) for key, value in record.items()}
@@ -454,7 +457,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.DataFrame(cells, index=range(1 - FIRST_ROW, len(frame) + 1 - FIRST_ROW), dtype=str)
 
 
-def _utf8(path: Path) -> str:
+def _read_utf8(path: Path) -> str:
     content = path.read_bytes()
     if (at := content.find(b"\0")) >= 0:
         line = content.count(b"\n", 0, at) + 1
@@ -470,6 +473,7 @@ def _utf8(path: Path) -> str:
 
 
 def cell_text(value: object) -> str:
+    """Return a value as a cell: "" for a missing one, JSON for lists and objects, 2 for 2.0."""
     if isinstance(value, str):
         return value
     if hasattr(value, "tolist"):  # numpy's scalars and arrays, as Parquet gives them
@@ -483,11 +487,10 @@ def cell_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
 
-# Files that are none of these, or not what their extension says
-
+# ---- files that are not what their extension says -----------------------------------------------
 _HEAD = 4096
 _LONGEST_LINE = 1024**2
-_AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
 DELIMITED = (".csv", ".tsv", ".tab", ".txt")
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -496,7 +499,7 @@ _ONE_A_LINE = "write one JSON object a line"
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raises InputError for a folder, and for a file that is not what its extension says."""
+    """Raise InputError for a folder, and for a file that is not what its extension says."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it")
     if not path.is_file():
@@ -505,9 +508,9 @@ def refuse_foreign(path: Path) -> None:
         head = file.read(_HEAD)
         file.seek(0)
         line = file.readline(_LONGEST_LINE)
-        follows = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
+        has_more_lines = line.endswith(b"\n") and bool(file.read(_HEAD).strip())
     suffix = path.suffix.casefold()
-    if suffix == ".json" and follows:
+    if suffix == ".json" and has_more_lines:
         with suppress(ValueError, RecursionError):
             if isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict):
                 return  # an object on each line
@@ -516,13 +519,13 @@ def refuse_foreign(path: Path) -> None:
 
 
 def _fault_of(head: bytes, suffix: str) -> str:
-    """Return what is wrong with the first bytes of a file, or its extension; "" if nothing is."""
+    """Return why a file with these first bytes and extension is no table, or ""."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
-            return f" is a workbook of Excel or another spreadsheet; {_AS_CSV}"
+            return f" is a workbook of Excel or another spreadsheet; {AS_CSV}"
         return " is a ZIP archive; unpack it first"
     if head.startswith(b"\xd0\xcf\x11\xe0"):
-        return f" is a workbook of an old Excel; {_AS_CSV}"
+        return f" is a workbook of an old Excel; {AS_CSV}"
     if head.startswith(b"\x1f\x8b"):
         return " is compressed; unpack it with gunzip first"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -535,26 +538,25 @@ def _fault_of(head: bytes, suffix: str) -> str:
     if suffix in DELIMITED and first == b"[" and b"{" in head:
         return " holds one JSON list; give it the extension .json"
     if suffix in (".xlsx", ".xls", ".ods"):
-        return f": {SUFFIXES}; {_AS_CSV}"
+        return f": {SUFFIXES}; {AS_CSV}"
     return "" if suffix in (*DELIMITED, *_JSON, ".parquet", ".pq") else f": {SUFFIXES}"
 
 
-# Text cells of CSV files that no spreadsheet runs as a formula
-
+# ---- cells of CSV files that no spreadsheet runs as a formula -----------------------------------
 _BEGINS = r"[=+\-@\t\r\n＝＋－＠]"
 """First characters of a formula, full-width signs included, which some spreadsheets accept."""
 _RISKY = re.compile(f"'*{_BEGINS}")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-_GUARDED = re.compile(f"'+{_BEGINS}")  # beginning of a cell that has an apostrophe put before it
+_GUARDED = re.compile(f"'+{_BEGINS}")
 _GUARDED_BYTES = re.compile(_GUARDED.pattern.encode())
 
 
 def guarded(text: str) -> str:
-    """The text as a cell; numbers stay as they are.
+    """Return a text as a cell of a CSV file; numbers stay as they are.
 
-    One that begins with = + - @ (full-width, too), a tab or a line break gets an apostrophe before
-    it, and so does one that begins like such a cell: taking one apostrophe off always restores the
-    text.
+    A text that begins with = + - @ (full-width, too), a tab or a line break gets an apostrophe
+    before it, and so does one that begins like such a cell: taking one apostrophe off always
+    restores the text.
 
     >>> guarded("=1+1"), guarded("-0.5"), guarded("'=quoted"), guarded("'tis plain")
     ("'=1+1", '-0.5', "''=quoted", "'tis plain")
@@ -563,31 +565,30 @@ def guarded(text: str) -> str:
 
 
 def unguarded_frame(frame: pd.DataFrame, content: bytes) -> pd.DataFrame:
-    """The texts of guarded cells again; `content` is the file, which mostly has none."""
+    """Return a table with the texts of guarded cells, if `content`, its file, has any."""
     if not _GUARDED_BYTES.search(content):
         return frame
     return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
 
 
-# Ratings in pieces: files, folders and object stores that are read bit by bit. Nothing here holds
-# more than a batch of rows. Every cell is text, as in `read_table`; rows carry their number, so
-# that messages can name them.
-
+# ---- ratings in pieces --------------------------------------------------------------------------
+# Files, folders and object stores, with no more than a batch of rows in memory. Every cell is text,
+# as in `read_table`; rows have their number, so that messages can name them.
 ROW = "row"
 """The column with each row's index, as `row_number` takes it."""
 PIECE_ROWS = 1_000_000
 """Approximate number of rows in a piece of a Parquet file."""
-_MOST_BATCHED = 250_000
-_ROW_BYTES = 50  # about so long is a row of text
+_BATCHED_ROWS = 250_000
+_ROW_BYTES = 50  # of a typical row of text
 _BLOCK = 32 * 2**20  # bytes of a CSV that are read at a time
 _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet", "pq": "Parquet"}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the ratings that is read by itself: a file, or some row groups of a Parquet file,
-    at a path of a file system of fsspec. `columns` are those of our columns that it has, `first` is
-    the number of rows before it in its file, and `rows` its approximate number of rows.
+    """A part of the ratings that is read by itself: a file, or some row `groups` of a Parquet file,
+    at a path of a file system of fsspec. `columns` are the wanted ones that it has, by our names,
+    `first` is the number of rows before it in its file, and `rows` its approximate number of rows.
     """
 
     system: Any
@@ -601,25 +602,25 @@ class Piece:
     @property
     def name(self) -> str:
         """The name of the source in messages."""
-        return name_of(self.path)
+        return source_name(self.path)
 
-    def cannot_be_read(self, error: Exception) -> InputError:
-        """The error to raise for one of a library."""
+    def read_error(self, error: Exception) -> InputError:
+        """Return the error to raise for a library's error."""
         return InputError(f"{self.name} cannot be read as {self.kind}: {error}")
 
 
-def name_of(source: str) -> str:
+def source_name(source: str) -> str:
     """Return the name of a source in messages.
 
-    >>> name_of("s3://bucket/ratings/")
+    >>> source_name("s3://bucket/ratings/")
     'ratings'
     """
     return PurePosixPath(source.rstrip("/")).name or source
 
 
-def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> list[Piece]:
-    """The pieces of a file or a folder of files, by path or URL; hidden files are left out.
-    `wanted` are the columns that are read, `theirs` their names in the source, `{ours: theirs}`.
+def pieces_of(source: str, columns: Sequence[str], theirs: Mapping[str, str]) -> list[Piece]:
+    """Return the pieces of a file or a folder of files, by path or URL; hidden files are left out.
+    `columns` are read by our names, `theirs` has those with another name there, `{ours: theirs}`.
     Raises InputError where there is nothing to read.
     """
     from fsspec import filesystem
@@ -642,23 +643,22 @@ def pieces_of(source: str, wanted: Sequence[str], theirs: Mapping[str, str]) -> 
         file = PurePosixPath(place)
         kind = _KINDS.get(file.suffix[1:].casefold())
         if kind and not file.name.startswith((".", "_")):
-            pieces += _of_file(Piece(system, place, kind), wanted, theirs)
+            pieces += _pieces_in(Piece(system, place, kind), columns, theirs)
     if not pieces:
-        raise InputError(f"{name_of(source)} holds no .csv, .jsonl or .parquet file with ratings")
+        name = source_name(source)
+        raise InputError(f"{name} holds no .csv, .jsonl or .parquet file with ratings")
     return pieces
 
 
 def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
-    """A piece's rows in tables of bounded size: its `columns` as text, and `row`. Raises InputError
-    where it cannot be read.
-    """
+    """Yield a piece's rows, as text, in tables of bounded size, or raise InputError."""
     first = piece.first + (0 if piece.kind == "CSV" else 1 - FIRST_ROW)
     names = [theirs.get(column, column) for column in piece.columns]
-    read = {"CSV": _csv, "JSONL": _jsonl, "Parquet": _parquet}[piece.kind]
+    read = {"CSV": _csv_tables, "JSONL": _jsonl_tables, "Parquet": _parquet_tables}[piece.kind]
     try:
         with piece.system.open(piece.path, "rb") as file:
             for table in read(file, piece, names):
-                columns = map(_texts, table.select(names).columns)
+                columns = map(_as_texts, table.select(names).columns)
                 cells = dict(zip(piece.columns, columns, strict=True))
                 numbers: Any = pa.array(range(first, first + len(table)), pa.int64())
                 if ROW in table.column_names:
@@ -666,26 +666,26 @@ def batches_of(piece: Piece, theirs: Mapping[str, str]) -> Iterator[pa.Table]:
                 yield pa.table({**cells, ROW: numbers})
                 first += len(table)
     except pa.ArrowException as error:
-        raise piece.cannot_be_read(error) from None
+        raise piece.read_error(error) from None
     except UnicodeDecodeError:
         raise InputError(f"{piece.name}: not UTF-8; save the file as UTF-8") from None
 
 
-def _of_file(piece: Piece, wanted: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
-    """Yield the pieces of a file: all of it, or, of a Parquet file, as its footer says."""
+def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) -> Iterator[Piece]:
+    """Yield the pieces of a file: all of it, or groups of a Parquet file's rows."""
     with piece.system.open(piece.path, "rb") as file:
         try:
             if piece.kind == "Parquet":
                 parquet = pq.ParquetFile(file)
-                columns = parquet.schema_arrow.names
+                names = parquet.schema_arrow.names
             elif piece.kind == "CSV":
-                columns = _csv_reader(file).schema.names
-            else:
-                columns = [theirs.get(column, column) for column in wanted]  # any line may have any
+                names = _csv_reader(file).schema.names
+            else:  # any line may have any column
+                names = [theirs.get(column, column) for column in columns]
         except (pa.ArrowException, OSError) as error:
-            raise piece.cannot_be_read(error) from None
-        known = renamed(pd.DataFrame(columns=list(columns)), theirs, piece.name)
-        piece = replace(piece, columns=tuple(column for column in wanted if column in known))
+            raise piece.read_error(error) from None
+        present = renamed(pd.DataFrame(columns=list(names)), theirs, piece.name)
+        piece = replace(piece, columns=tuple(column for column in columns if column in present))
         if piece.kind != "Parquet":
             yield replace(piece, rows=file.seek(0, os.SEEK_END) // _ROW_BYTES + 1)
             return
@@ -712,8 +712,8 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
     )
 
 
-def _csv(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield rows without the apostrophes that keep spreadsheets from running a cell."""
+def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield rows without the apostrophes of guarded cells."""
     for batch in _csv_reader(file, names):
         table = pa.Table.from_batches([batch])
         if any(pc.any(pc.starts_with(column, "'")).as_py() for column in table.columns):
@@ -722,43 +722,47 @@ def _csv(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
         yield table
 
 
-def _jsonl(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+def _jsonl_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
     records = jsonl_cells(io.TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
-    while some := list(islice(records, _MOST_BATCHED)):
-        cells = {name: [record.get(name, "") for _, record in some] for name in names}
-        yield pa.table({**cells, ROW: [number - FIRST_ROW for number, _ in some]})
+    while batch := list(islice(records, _BATCHED_ROWS)):
+        cells = {name: [record.get(name, "") for _, record in batch] for name in names}
+        yield pa.table({**cells, ROW: [number - FIRST_ROW for number, _ in batch]})
 
 
-def _parquet(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
+def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> Iterator[pa.Table]:
     """Yield rows in parts small enough to decode. Raises InputError as `check_part` does."""
-    # Texts stay by reference, as they are stored, until it is known how long they are.
-    parquet = pq.ParquetFile(file, read_dictionary=texts_of(pq.ParquetFile(file).schema_arrow))
-    longest = 1.0  # bytes of a row, as the footer says
+    # Texts stay dictionary-encoded, as they are stored, until their length is known.
+    parquet = pq.ParquetFile(file, read_dictionary=text_columns(pq.ParquetFile(file).schema_arrow))
+    row_bytes = 1.0  # the most in any row group, by the footer
     for group in map(parquet.metadata.row_group, piece.groups):
         chunks = map(group.column, range(group.num_columns))
-        read = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
-        size = sum(metadata.total_uncompressed_size for metadata in read)
-        check_part(size, group.num_rows, _MOST_BATCHED, piece.name)
-        longest = max(longest, size / max(group.num_rows, 1))
-    most, groups = max(1, min(_MOST_BATCHED, int(_PART / longest))), list(piece.groups)
+        size = sum(
+            chunk.total_uncompressed_size
+            for chunk in chunks
+            if chunk.path_in_schema.partition(".")[0] in names
+        )
+        check_part(size, group.num_rows, _BATCHED_ROWS, piece.name)
+        row_bytes = max(row_bytes, size / max(group.num_rows, 1))
+    n_rows, groups = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes))), list(piece.groups)
     size = rows = 0
-    for batch in parquet.iter_batches(most, row_groups=groups, columns=names, use_threads=False):
-        held = sum(map(_length, batch.columns))
-        size, rows = size + held, rows + len(batch)
-        check_part(size, rows, _MOST_BATCHED, piece.name)
-        step = max(1, -(-len(batch) // max(1, -(-held // _PART))))
-        for at in range(0, len(batch), step):
-            yield pa.Table.from_batches([batch.slice(at, step)])
+    for batch in parquet.iter_batches(n_rows, row_groups=groups, columns=names, use_threads=False):
+        batch_bytes = sum(map(_text_bytes, batch.columns))
+        size, rows = size + batch_bytes, rows + len(batch)
+        check_part(size, rows, _BATCHED_ROWS, piece.name)
+        n_parts = max(1, -(-batch_bytes // _PART_BYTES))
+        step = max(1, -(-len(batch) // n_parts))
+        for start in range(0, len(batch), step):
+            yield pa.Table.from_batches([batch.slice(start, step)])
 
 
-def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Cells as `cell_text` has them, "" where one is missing."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as texts, as `cell_text` makes them."""
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
-    plain = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
-    if not plain:
-        coded = column.combine_chunks().dictionary_encode()
-        texts = [cell_text(value) for value in coded.dictionary.to_pylist()]
-        column = pa.chunked_array([pa.array(texts, pa.string()).take(coded.indices)])
+    is_plain = types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)
+    if not is_plain:
+        encoded = column.combine_chunks().dictionary_encode()
+        texts = [cell_text(value) for value in encoded.dictionary.to_pylist()]
+        column = pa.chunked_array([pa.array(texts, pa.string()).take(encoded.indices)])
     return pc.fill_null(column.cast(pa.string()), "")

@@ -1,5 +1,5 @@
-"""The two tables that all parts exchange, `ratings` and `units`: their columns and their rules. And
-what comes with ratings: the words that decided an answer, and grades under attack.
+"""The two tables that all parts exchange, `ratings` and `units`: their columns and rules; then
+times as other tools write them, marks on the words that decided an answer, and grades under attack.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-"""Pattern of valid names of people who rate, and of their accounts."""
+"""Pattern of valid names of annotators, and of their accounts."""
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
 """Names of groups and baselines in results."""
 TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), ("met", "not met"))
@@ -43,10 +43,10 @@ def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.Da
     """Split the rows of a ratings file into the `ratings` table and the units columns that came
     with it, a row per unit.
 
-    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns, as
-    text. One that differs between the rows of one unit describes the rating or the rater, not the
-    unit, and is left out - but a unit cannot be in two clusters. `source` names the rows in
-    messages.
+    `item_id` is accepted for `unit_id`. Other columns than those of `ratings` are units columns, as
+    text. One that differs between the rows of one unit describes the rating or the rater and is
+    left out. Raises InputError, in which `source` names the file, as `validate_ratings` does, and
+    for a unit in two clusters.
     """
     frame = with_unit_id(frame)
     ratings = validate_ratings(frame, source)
@@ -54,18 +54,18 @@ def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.Da
     units = _constant_columns(frame, "unit_id", extra)
     if "cluster_id" in extra and "cluster_id" not in units:
         first = frame.groupby("unit_id", sort=False)["cluster_id"].transform("first")
-        at = int((frame["cluster_id"] != first).to_numpy().argmax())
+        row = int((frame["cluster_id"] != first).to_numpy().argmax())
+        unit, cluster = frame["unit_id"].iloc[row], frame["cluster_id"].iloc[row]
         raise InputError(
-            f"{source}, row {row_number(frame, at)}: item {frame['unit_id'].iloc[at]!r} has "
-            f"cluster_id {frame['cluster_id'].iloc[at]!r} here and {first.iloc[at]!r} further up; "
-            "an item lies in one cluster"
+            f"{source}, row {row_number(frame, row)}: item {unit!r} has cluster_id {cluster!r} "
+            f"here and {first.iloc[row]!r} further up; an item lies in one cluster"
         )
     return ratings, units
 
 
 def columns_in(text: str | None) -> dict[str, str]:
-    """`{ours: theirs}` as `--columns unit=item,rater=who` has it. Raises InputError where a part
-    says something else.
+    """Return `{ours: theirs}` from the option `--columns unit=item,rater=who`. Raises InputError
+    for a part of another form.
 
     >>> columns_in("unit=item,p_positive=score")
     {'unit_id': 'item', 'p_positive': 'score'}
@@ -84,14 +84,12 @@ def columns_in(text: str | None) -> dict[str, str]:
 
 
 def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table whose column `item_id`, where it has no other, is its `unit_id`."""
+    """Return a table with its column `item_id` as `unit_id`, if it has no column of this name."""
     return frame if "unit_id" in frame else frame.rename(columns={"item_id": "unit_id"})
 
 
 def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """`rater_id` and the columns that say the same in all rows of each rater, a row for each; of
-    those with at `most` so many values, where that is given.
-    """
+    """Return the columns that are constant by rater, of at most `most` values, a row for each."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
     if most is not None:
         extra = [name for name in extra if 1 < frame[name].nunique() <= most]
@@ -99,7 +97,7 @@ def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
 
 
 def _constant_columns(frame: pd.DataFrame, key: str, columns: list[str]) -> pd.DataFrame:
-    """A row for each value of the key, with those of the columns that differ in none."""
+    """Return a row for each value of the key, with the columns that are constant for all values."""
     first = frame.groupby(key, sort=False)[columns].transform("first")
     constant = [column for column in columns if (frame[column] == first[column]).all()]
     return frame[[key, *constant]].drop_duplicates(key).reset_index(drop=True)
@@ -124,58 +122,58 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
             kind = None if column in _ABSENT else "str"
             table[column] = pd.Series(_ABSENT.get(column, ""), index=frame.index, dtype=kind)
             continue
-        given = frame[column]
+        cells = frame[column]
         if column in _NUMBERS:
-            table[column] = _numbers(given, column, source)
+            table[column] = _numbers(cells, column, source)
         elif column == "draw":
-            whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
-            if not (whole and given.between(0, 999_999_999).all()):
-                given = texts(given).replace("", "0")
-                different = given.drop_duplicates()
-                bad = ~different.str.fullmatch(r"\d{1,9}")
-                _refuse(bad, different, "draw", source, "a whole number from 0")
-            table[column] = given.astype("int64")
+            are_whole = pd.api.types.is_integer_dtype(cells) and bool(cells.notna().all())
+            if not (are_whole and cells.between(0, 999_999_999).all()):
+                cells = texts(cells).replace("", "0")
+                distinct = cells.drop_duplicates()
+                bad = ~distinct.str.fullmatch(r"\d{1,9}")
+                _refuse(bad, distinct, "draw", source, "a whole number from 0")
+            table[column] = cells.astype("int64")
         elif column == "created_at":
-            times = texts(given)
+            times = texts(cells)
             others = [time for time in times.unique() if not time.endswith("+00:00")]
-            utc = {time: kept for time in others if (kept := stored_instant(time))}
+            utc = {time: stored for time in others if (stored := stored_instant(time))}
             table[column] = times.replace(utc)
         else:
-            table[column] = texts(given)
+            table[column] = texts(cells)
     _check_rows(table, source)
     return table
 
 
-def texts(given: pd.Series) -> pd.Series:
-    """A column as files have it: text, "" where a cell is missing."""
-    # Most tables were read as text already: a million cells need no second look.
-    if given.dtype == "str":
-        return given.fillna("")
-    if pd.api.types.infer_dtype(given, skipna=False) == "string":
-        return given.astype(str)
-    return given.map(cell_text).astype(str)
+def texts(column: pd.Series) -> pd.Series:
+    """Return a column as text, "" where a cell is missing."""
+    # Most tables were read as text already, and need no pass over all cells.
+    if column.dtype == "str":
+        return column.fillna("")
+    if pd.api.types.infer_dtype(column, skipna=False) == "string":
+        return column.astype(str)
+    return column.map(cell_text).astype(str)
 
 
-def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(given):
-        numbers = given.astype(float)
+def _numbers(values: pd.Series, column: str, source: str) -> pd.Series:
+    """Return a column as numbers. Raises InputError for the first that is none or out of range."""
+    if pd.api.types.is_numeric_dtype(values):
+        numbers = values.astype(float)
     else:
-        cells = texts(given)
+        cells = texts(values)
         numbers = pd.to_numeric(cells.where(cells != ""), errors="coerce").astype(float)
         _refuse(numbers.isna() & (cells != ""), cells, column, source, "a number")
     bad = ~numbers.between(0, 1) if column == "p_positive" else numbers < 0
-    wanted = "between 0 and 1" if column == "p_positive" else "0 or more"
-    _refuse(bad & numbers.notna(), numbers.astype(str), column, source, wanted)
+    rule = "between 0 and 1" if column == "p_positive" else "0 or more"
+    _refuse(bad & numbers.notna(), numbers.astype(str), column, source, rule)
     return numbers
 
 
-def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted: str) -> None:
+def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, rule: str) -> None:
+    """Raise InputError for the first bad value, with the rule that values must follow."""
     if bad.any():
-        at = int(bad.to_numpy().argmax())
-        raise InputError(
-            f"{source}, row {row_number(values, at)}: {column} is {values.iloc[at]!r}; "
-            f"it must be {wanted}"
-        )
+        row = int(bad.to_numpy().argmax())
+        place = f"{source}, row {row_number(values, row)}"
+        raise InputError(f"{place}: {column} is {values.iloc[row]!r}; it must be {rule}")
 
 
 def _check_rows(table: pd.DataFrame, source: str) -> None:
@@ -183,15 +181,15 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         _refuse(table[column] == "", table[column], column, source, "filled in")
         has_nul = table[column].str.contains("\0", regex=False)
         _refuse(has_nul, table[column], column, source, "free of NUL characters")
-    another = "another name: this one stands for a group or a baseline in results"
+    other_name = "another name: this one stands for a group or a baseline in results"
     methods = "logprobs, draws, verbalised or empty"
-    for column, bad, wanted in (
-        ("rater_id", table["rater_id"].isin(RESERVED_RATERS), another),
+    for column, bad, rule in (
+        ("rater_id", table["rater_id"].isin(RESERVED_RATERS), other_name),
         ("rater_kind", ~table["rater_kind"].isin(RATER_KINDS), "human, model or adjudicator"),
         ("order", ~table["order"].isin(("", "ab", "ba")), "ab or ba"),
         ("prob_method", ~table["prob_method"].isin(PROB_METHODS), methods),
     ):
-        _refuse(bad, table[column], column, source, wanted)
+        _refuse(bad, table[column], column, source, rule)
     filled = table.loc[table["probabilities"] != "", "probabilities"]
 
     def is_object(text: str) -> bool:
@@ -201,38 +199,37 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
             return False
 
     _refuse(~filled.map(is_object).astype(bool), filled, "probabilities", source, "a JSON object")
-    if again := first_repeat(table, RATING_KEY):
-        at, first = again
+    if repeat := first_repeat(table, RATING_KEY):
+        row, first = repeat
         raise InputError(
-            f"{source}, row {row_number(table, at)}: rater {table['rater_id'].iloc[at]!r} has "
-            f"already rated item {table['unit_id'].iloc[at]!r} in row {row_number(table, first)}; "
+            f"{source}, row {row_number(table, row)}: rater {table['rater_id'].iloc[row]!r} has "
+            f"already rated item {table['unit_id'].iloc[row]!r} in row {row_number(table, first)}; "
             "keep one of the two, or number repeats in a column 'draw'"
         )
     kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
-    if again := first_repeat(kinds, ["rater_id"]):
-        at, first = again
-        rater, kind = kinds.iloc[at]
+    if repeat := first_repeat(kinds, ["rater_id"]):
+        row, first = repeat
+        rater, kind = kinds.iloc[row]
         raise InputError(
-            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and "
+            f"{source}, row {row_number(kinds, row)}: rater {rater!r} is {kind} here and "
             f"{kinds['rater_kind'].iloc[first]} in row {row_number(kinds, first)}; give the two "
             "raters different ids"
         )
 
 
-# Times as tools write them, in one form: UTC, ISO 8601, as the tables keep them
-
+# ---- times as tools write them, and in the form of the tables: UTC, ISO 8601 --------------------
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))?\s?(Z|UTC|[+-]\d\d(?::?\d\d)?)?", re.I
 )
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}(\.\d+)?|\d{15,16}|\d{18,19}")
-"""Seconds since 1970, or thousandths, millionths and billionths of them, from 1973 on."""
-_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-_ZONES = timedelta(hours=26)  # so far apart may two clocks be that show the same time
+"""Seconds since 1970, or milli-, micro- and nanoseconds, from 1973 on."""
+_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+_LARGEST_OFFSET = timedelta(hours=26)  # between two time zones
 
 
 def instant_of(text: str) -> datetime | None:
-    """The moment that a text names, without a zone where it names none; None if it is no time.
+    """Return the time that a text names, without a zone if it has none; None if it is no time.
 
     >>> instant_of("2026-05-01T10:30:00+02:00") == instant_of("2026-05-01 08:30Z")
     True
@@ -243,7 +240,7 @@ def instant_of(text: str) -> datetime | None:
     try:
         if _EPOCH.fullmatch(text):
             whole = text.partition(".")[0]
-            unit = _UNITS[math.ceil((len(whole) - 1) / 3) * 3 + 1]
+            unit = _PER_SECOND[math.ceil((len(whole) - 1) / 3) * 3 + 1]
             seconds, rest = divmod(int(whole), unit)
             fraction = float(f"0{text[len(whole) :]}") if "." in text else 0.0
             past = timedelta(seconds=seconds, microseconds=(rest + fraction) * 1_000_000 / unit)
@@ -261,8 +258,8 @@ def instant_of(text: str) -> datetime | None:
 
 
 def stored_instant(text: str) -> str:
-    """The moment as the tables keep it, fractions of a second included; one without a zone is taken
-    for UTC, and "" is what no time gives.
+    """Return a time in the form of the tables, with fractions of a second; one without a zone is
+    UTC. "" if the text is no time.
 
     >>> stored_instant("2026-05-01T10:30:00.25+02:00"), stored_instant("1777624200")
     ('2026-05-01T08:30:00.250+00:00', '2026-05-01T08:30:00.000+00:00')
@@ -277,8 +274,8 @@ def stored_instant(text: str) -> str:
 
 
 def is_later(one: str, other: str) -> bool | None:
-    """Return True if the first text names a later moment than the second; None where nothing tells:
-    one is no time, both are one moment, or one has no zone and may be before or after.
+    """Return True if the first text names a later time than the second; None if that is not known:
+    one is no time, both are the same, or one has no zone and may be before or after.
 
     >>> is_later("2026-05-01T10:30+02:00", "2026-05-01T09:00Z")
     False
@@ -290,34 +287,32 @@ def is_later(one: str, other: str) -> bool | None:
         return None
     if (first.tzinfo is None) == (second.tzinfo is None):
         return None if first == second else first > second
-    apart = first.replace(tzinfo=None) - second.replace(tzinfo=None)
-    return None if abs(apart) <= _ZONES else apart > timedelta()
+    difference = first.replace(tzinfo=None) - second.replace(tzinfo=None)
+    return None if abs(difference) <= _LARGEST_OFFSET else difference > timedelta()
 
 
-# The words that decided an answer: ranges of the texts that a person read. A range counts Unicode
-# code points of the text as it is stored, from 0, its end not included.
-
+# ---- marks on the words that decided an answer --------------------------------------------------
 MOST_MARKS = 50
-"""In one answer."""
+"""Marks in one answer."""
 
 
 @dataclass(frozen=True, order=True)
 class Mark:
-    """`text` is the variable that the rubric calls it by: response, response_a or response_b."""
+    """A range of code points, from 0, without its end, of a text: response, response_a or _b."""
 
     text: str
     start: int
     end: int
 
 
-def read_marks(given: Any) -> tuple[Mark, ...] | None:
-    """Read the marks that a browser sent or a table holds, in their order; None where it is not a
-    list of ranges that are not empty and do not overlap, or there are too many.
+def read_marks(value: Any) -> tuple[Mark, ...] | None:
+    """Return the marks from a browser or a table, sorted; None where the value is no list of filled
+    ranges that do not overlap, or has too many.
     """
-    if not isinstance(given, list) or len(given) > MOST_MARKS:
+    if not isinstance(value, list) or len(value) > MOST_MARKS:
         return None
     marks = []
-    for mark in given:
+    for mark in value:
         match mark:
             case {"text": str(text), "start": int(start), "end": int(end)} if (
                 len(mark) == 3 and bool not in (type(start), type(end)) and 0 <= start < end
@@ -331,12 +326,12 @@ def read_marks(given: Any) -> tuple[Mark, ...] | None:
 
 
 def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
-    """The marks in their order, as `read_marks` reads them."""
+    """Return the marks, sorted, in the form that `read_marks` reads."""
     return [asdict(mark) for mark in sorted(marks)]
 
 
 def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
-    """Return True if each of the marks is on one of the responses among `texts`, and inside it."""
+    """Return True if each mark is within one of the responses among `texts`."""
     return all(
         mark.text.startswith("response")
         and mark.text in texts
@@ -347,14 +342,14 @@ def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
 
 def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     """Return the marks with the two sides exchanged."""
-    turned = {"response_a": "response_b", "response_b": "response_a"}
-    other = (Mark(turned.get(mark.text, mark.text), mark.start, mark.end) for mark in marks)
-    return tuple(sorted(other))
+    other_side = {"response_a": "response_b", "response_b": "response_a"}
+    exchanged = (Mark(other_side.get(m.text, m.text), m.start, m.end) for m in marks)
+    return tuple(sorted(exchanged))
 
 
 def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tuple[str, ...]]]:
-    """The text cut where a mark begins or ends: each piece with those who marked it, in the order
-    in which they are named.
+    """Return the pieces of a text between the ends of raters' marks, each with the raters who
+    marked it, in the order of `marked`.
 
     >>> pieces("It is so.", [("ann", Mark("response", 0, 5)), ("ben", Mark("response", 3, 8))])
     [('It ', ('ann',)), ('is', ('ann', 'ben')), (' so', ('ben',)), ('.', ())]
@@ -363,18 +358,16 @@ def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tup
     ends = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
     cut = []
     for start, end in pairwise(sorted(end for end in ends if end <= len(text))):
-        raters = (who for who, mark in marked if mark.start <= start and end <= mark.end)
+        raters = (rater for rater, mark in marked if mark.start <= start and end <= mark.end)
         cut.append((text[start:end], tuple(dict.fromkeys(raters))))
     return cut
 
 
-# The attacks of the injection audit by name, and the rules for reading the grades under attack
-
+# ---- attacks of the injection audit, and grades under attack ------------------------------------
 CLEAN = "clean"
-"""The text as it is; asked twice, so that a grader's own flips are known."""
+"""The text without an attack, graded twice to measure how often a grader changes its label."""
 PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"
-"""A harmless text, as long as the attacks, or as the long one."""
-
+"""Harmless texts, one as long as the attacks, one as the long attack."""
 ATTACKS: dict[str, str] = {
     "plain_order": PLACEBO,
     "false_authority": PLACEBO,
@@ -387,13 +380,11 @@ ATTACKS: dict[str, str] = {
     "other_language": PLACEBO,
     "flattery": PLACEBO,
 }
-"""Every attack of the package, with the placebo that is as long; a user's own have PLACEBO or say
-so (`graders/attacks.toml`).
-"""
-_OWN = re.compile("[a-z][a-z0-9_]{0,39}")
+"""Attacks of evenhand, each with the placebo of its length; users' own attacks have PLACEBO unless
+they name another (`graders/attacks.toml`)."""
+_OWN_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2
-"""Times the clean text is asked about, each time for as many draws as any other text."""
-
+"""Times the clean text is graded, each time with as many draws as any other text."""
 ATTACKED_COLUMNS = (
     "rubric", "rater_id", "unit_id", "attack", "target", "side", "draw", "label", "probabilities",
 )  # fmt: skip
@@ -406,12 +397,16 @@ def is_own(name: str) -> bool:
     >>> is_own("my_attack"), is_own("flattery"), is_own("My attack")
     (True, False, False)
     """
-    return bool(_OWN.fullmatch(name)) and name not in {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
+    return bool(_OWN_NAME.fullmatch(name)) and name not in {
+        CLEAN,
+        PLACEBO,
+        LONG_PLACEBO,
+        *ATTACKS,
+    }
 
 
 def label_of_draws(labels: Iterable[str]) -> str:
-    """Return the label that a grader's draws gave most often, of several the first; "" where no
-    draw has one.
+    """Return the most frequent label of a grader's draws, of several the first; "" if none has one.
 
     >>> label_of_draws(["2", "", "5", "5"]), label_of_draws(["2", "5"]), label_of_draws([""])
     ('5', '2', '')
@@ -421,13 +416,13 @@ def label_of_draws(labels: Iterable[str]) -> str:
 
 
 def attacked_text(attacked: pd.DataFrame) -> pd.DataFrame:
-    """The table as a file has it: probabilities as a JSON object, "" where there are none."""
+    """Return the table for a file, with probabilities as a JSON object or ""."""
     written = [json.dumps(shares) if shares else "" for shares in attacked["probabilities"]]
     return attacked.assign(probabilities=written)[list(ATTACKED_COLUMNS)]
 
 
 def read_attacked(path: Path) -> pd.DataFrame:
-    """The table from a file. Raises InputError, one sentence, where it is none."""
+    """Read the table of grades under attack from a file. Raises InputError where it is none."""
     table = read_table(path)
     for name in ATTACKED_COLUMNS:
         if name not in table:
@@ -435,15 +430,15 @@ def read_attacked(path: Path) -> pd.DataFrame:
     known = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
     probabilities = []
     cells = zip(table["attack"], table["draw"], table["probabilities"], strict=True)
-    for at, (attack, draw, stated) in enumerate(cells):
-        is_sound = attack in known or is_own(attack)
+    for position, (attack, draw, text) in enumerate(cells):
+        is_valid = attack in known or is_own(attack)
         try:
-            shares = json.loads(stated) if stated else None
-            is_sound &= shares is None or all(0 <= p <= 1 for p in shares.values())
+            shares = json.loads(text) if text else None
+            is_valid &= shares is None or all(0 <= p <= 1 for p in shares.values())
         except (ValueError, TypeError, AttributeError, RecursionError):
-            is_sound = False
-        if not is_sound or not re.fullmatch("[0-9]{1,6}", draw):
-            row = row_number(table, at)
+            is_valid = False
+        if not is_valid or not re.fullmatch("[0-9]{1,6}", draw):
+            row = row_number(table, position)
             raise InputError(
                 f"{path.name}, row {row}: attack, draw or probabilities are none that evenhand "
                 "writes; export the study again"

@@ -16,7 +16,7 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import ANSWERED, ASKED, Written, reply_text, text_in, texts_of
+from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, reply_text, text_in, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 from tests.exchange.conftest import written
@@ -401,14 +401,14 @@ def test_conversations_in_a_list_and_langchain_s_messages(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"question": "Why?", "context": ["Since."], "top_k": Written("3")}, "Why?"),
+        ({"question": "Why?", "context": ["Since."], "top_k": Numeral("3")}, "Why?"),
         ({"model": "m", "messages": [message("user", "Why?")], "tools": [{"a": "b"}]}, "Why?"),
         ({"args": ["Why?"], "kwargs": {}}, "Why?"),
         ({"args": [], "kwargs": {"topic": "Why?"}}, "Why?"),
         ({"inputs": {"input": "Why?"}}, "Why?"),
         ({"question": "Why?", "answer": "So."}, '{"question": "Why?", "answer": "So."}'),
         ({"question": "Why?", "history": "Hi."}, '{"question": "Why?", "history": "Hi."}'),
-        ({"a": "Why?", "n": Written("1.50")}, '{"a": "Why?", "n": 1.5}'),
+        ({"a": "Why?", "n": Numeral("1.50")}, '{"a": "Why?", "n": 1.5}'),
         ("[not JSON", "[not JSON"),
         (None, ""),
         ({}, ""),

@@ -214,7 +214,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, text):
 def test_instructions_and_examples_take_the_place_of_the_rubrics(tmp_path, instructions, labels):
     rubric, file = load_rubric("hedging"), tmp_path / "own.toml"
     examples = [Example(texts={"prompt": "P", "response": f"Ex {n}"}, label=n) for n in labels]
-    made = Instructions.written(instructions, examples, ["Why\nthese"])
+    made = Instructions.make(instructions, examples, ["Why\nthese"])
     file.write_bytes(made.source)
     assert file.read_text("utf-8").startswith("# Why these\n")
     assert read_own_words(file) == made

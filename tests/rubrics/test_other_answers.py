@@ -53,7 +53,7 @@ def test_the_numbers_are_its_options() -> None:
     prompt = rubric.for_prompt({"response": "Fine."})
     assert "Options:" not in prompt.system
     assert prompt.system.endswith("Answer with a whole number from 0 to 100 and nothing else.")
-    assert (prompt.kind.asked, len(prompt.kind.keys)) == ("a whole number from 0 to 100", 101)
+    assert (prompt.kind.answer_form, len(prompt.kind.keys)) == ("a whole number from 0 to 100", 101)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.wording import TITLES
-from evenhand.rubrics.loading import with_own_prompt
+from evenhand.rubrics.loading import own_prompt_raters
 from evenhand.texts import number_of, written
 
 
@@ -206,7 +206,7 @@ def _grading(source: Source) -> Iterator[str]:
             yield _on_rubric(source, rubric, text)
     for figures in source.rubrics:
         # Graders that read another text than the annotators.
-        if graders := with_own_prompt(figures.graders(), source.analysis.ids):
+        if graders := own_prompt_raters(figures.graders(), source.analysis.ids):
             sentence = written("methods_text.own_prompt", graders=listed(graders))
             yield _on_rubric(source, figures.rubric, sentence)
     for grader, models in source.context.answered.items():

@@ -32,8 +32,8 @@ from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
     SEPARATORS,
-    in_a_row,
     options_in,
+    ordered_scale,
     plain_number,
     separators_in,
     span_of,
@@ -678,7 +678,7 @@ def _scale(
         has_level = False
     if options.level:
         scale = replace(scale, level=options.level)
-    elif not has_level and (ordered := in_a_row(scale.categories)):
+    elif not has_level and (ordered := ordered_scale(scale.categories)):
         scale = replace(scale, categories=ordered, level="ordinal")
         notes = [read_as_ordered(ordered, options, name), *notes]
     reading.notes.extend(notes)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.rubrics.loading import own_prompt_of
+from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.study.prompts.sampling import Wave, inclusion
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.store.database import Database, EventLog, append
@@ -148,7 +148,7 @@ def texts_led_by(store: Database, rubric: str) -> dict[str, set[str]]:
     learn = {unit_id for unit_id, part in parts_of(store, rubric).items() if part == "learn"}
     chosen, led_by = chosen_on(store, rubric), dict[str, set[str]]()
     for rater, tried in candidates_of(store, rubric).items():
-        if tried.has_own_text and (text := own_prompt_of(rater)):
+        if tried.has_own_text and (text := own_prompt_hash(rater)):
             led_by.setdefault(text, set(learn)).update(chosen.get(rater, ()))
     return led_by
 

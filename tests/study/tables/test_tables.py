@@ -205,7 +205,7 @@ def test_long_texts_that_are_read_in_pieces_are_all_there(tmp_path, monkeypatch)
     path = tmp_path / "long.parquet"
     write_bomb(bomb("y" * 1000), path)
     (whole,) = in_pieces(path)
-    monkeypatch.setattr(formats, "_PART", 200_000)
+    monkeypatch.setattr(formats, "_PART_BYTES", 200_000)
     parts = list(in_pieces(path))
     assert len(parts) > 10
     assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
